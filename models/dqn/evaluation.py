@@ -77,10 +77,13 @@ def measure_cost(agent: DqnModel, trial: Sequence[DrawnRuns]) -> tuple[float, fl
     """Run an agent on groups of runs and return its cost and its violation.
 
     Returns:
-        Executors paid (actions included) over executors needed, and the share of seconds over the latency target.
+        Executors paid (and 2 executor-seconds per change of the target) divided by executors that the expected load
+        needs, each the mean of a group's runs and decisions, summed over the groups; and the share, 0 to 1, of seconds
+        over the latency target, the mean of the groups' means.
 
     Raises:
         ZeroDivisionError: no groups.
+        ValueError: the agent was trained on other features.
     """
     reward = [run_to_end(made, _moves(agent))[0] for made in trial]
     need = sum(made.needed.mean() for made in trial)
@@ -92,7 +95,7 @@ def measure_cost(agent: DqnModel, trial: Sequence[DrawnRuns]) -> tuple[float, fl
 def choose_margin(made: DqnModel, price: float, trial: Sequence[DrawnRuns]) -> float:
     """Choose the margin at a price: the one that earns most, if it surely earns more than following the advice.
 
-    Surely: the mean advantage over the runs is above `SURE` standard errors.
+    Surely: the mean advantage over the runs is above 2 of its standard errors (`SURE`).
 
     Args:
         made: the agent.
@@ -100,10 +103,11 @@ def choose_margin(made: DqnModel, price: float, trial: Sequence[DrawnRuns]) -> f
         trial: groups of runs at this price.
 
     Returns:
-        One of `MARGINS`; 1e9, with which the advice is followed, where no smaller one is surely better.
+        0.1, 0.3 or 1 (`MARGINS`), in units of sqrt(1 + price); 1e9, with which the advice is followed, where none of
+        these is surely better.
 
     Raises:
-        ValueError: no groups.
+        ValueError: no groups, or the agent was trained on other features.
     """
 
     def earned(margin: float) -> Floats:
@@ -118,14 +122,18 @@ def choose_margin(made: DqnModel, price: float, trial: Sequence[DrawnRuns]) -> f
 
 
 def run_to_end(made: DrawnRuns, choose: Choose) -> tuple[Floats, Floats]:
-    """Run drawn groups to their last decision.
+    """Run drawn groups to their last decision; the same moves give the same result at every call.
 
     Args:
         made: the runs.
-        choose: from the environment to (runs,) moves, called once per decision.
+        choose: from the environment to (runs,) moves, indices of `MOVES`; called once per decision.
 
     Returns:
-        (runs, 2) the reward's parts, mean over the decisions, and (runs, 2) their weights.
+        (runs, 2) the reward's parts (`actions.reward_parts`), mean over the decisions; and (runs, 2) their weights, 1
+        and the price.
+
+    Raises:
+        IndexError: `choose` gives no such move. What it raises comes through.
     """
     vector, total = VectorEnvironment(made, np.arange(len(made.needed))), np.zeros((len(made.needed), 2))
     while not vector.over:

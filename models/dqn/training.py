@@ -25,26 +25,26 @@ def train(
     jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], training: TrainingLength, seed: int,
     start: DqnModel | None = None,
 ) -> DqnModel:  # fmt: skip
-    """Train an agent on drawn jobs and loads; the same arguments give the same agent.
+    """Train an agent on drawn jobs and loads, and return it; the same arguments give the same agent. Writes no file.
 
-    Of the networks evaluated in training the one with the best score on the newest quarter of every load, which is not
-    learned from, is kept. There its margins (`DqnModel.margins`) are chosen and it is tried at every price too. While
-    training, torch runs on one thread.
+    Of the untrained network and those evaluated each `training.evaluate_every` updates the one with the best `score` on
+    the newest quarter of every load, which is not learned from, is kept. There its margins (`DqnModel.margins`) are
+    chosen and it is tried at every price too. Torch runs on one thread while the network is trained.
 
     Args:
-        jobs: with the same lead time, as of a fitted twin, for fine-tuning; empty: all kinds, drawn anew for each
-            group.
+        jobs: with the same lead time, as of a simulator fitted to one job, for fine-tuning; empty: all kinds, drawn
+            anew for each group.
         loads: real traces, pieces of which are mixed with synthetic loads; empty: synthetic ones only.
         training: how long, on how many runs.
         seed: of everything.
         start: an agent to go on from, with as many hidden units; None: an untrained network.
 
     Returns:
-        The agent with its learning curve, prices, margins and results at these prices.
+        The agent with its learning curve, `training.prices` prices from 0.1 to 1000, and margins and results at these.
 
     Raises:
         RuntimeError: `start` has other layer sizes than `training.learner`.
-        ValueError: too few transitions for a single decision.
+        ValueError: `training` has too few transitions for a single decision, or no runs; or a load has no values.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -27,7 +27,7 @@ FACTORS = (0.1, 1.0, 10.0)
 """Multiples of the price at which `Advice.needs` is computed: its rise shows how certain the peak is."""
 SHARE = 0.2
 """Share of the agent's price at which the baseline plans, chosen on drawn runs; below 1 because the baseline counts
-every exceeded peak as lateness, and most are over within a look or are met by the next raise."""
+every exceeded peak as lateness, and most are over by the next decision or are met by the next raise."""
 
 
 def violation_cost_at(price: Floats | float) -> Floats:
@@ -41,7 +41,7 @@ def usable_rps(view: View) -> Floats:
 
 
 class Advice(NamedTuple):
-    """What the baseline policy advises at one look.
+    """What the baseline policy (`mpc`, of planned capacity without training) advises at one decision.
 
     Attributes:
         target: (runs,) executors that it would ask for.
@@ -57,20 +57,22 @@ class Advice(NamedTuple):
 
 
 def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
-    """Run the baseline policy, and compute the load worth providing for at several multiples of its price.
+    """Run the baseline policy, and compute the load worth providing for at 0.1, 1 and 10 times the price of a violation.
 
-    Without a usable forecast `needs` is the observed rate and backlog.
+    That load (`Advice.needs`, records/s) is the capacity that `cheapest_capacity` finds for the forecast's highest load
+    from `lead_s` to `ahead_s` seconds ahead, over the planned utilisation, plus the backlog over `catch_up_s`. It is
+    never below the same of the observed arrivals, which stand alone where the forecast is None or NaN.
 
     Args:
         baseline: with the price of each run.
-        memory: the baseline's own.
-        view: of the runs.
+        memory: of `baseline.fresh` or the last call, for the same runs; not changed.
+        view: of (runs,) jobs; arrivals that are NaN or negative count as 0.
 
     Returns:
-        The baseline's memory after this look, and its advice.
+        The baseline's memory after this decision, and its advice, the target clipped to the runs' bounds.
 
     Raises:
-        KeyError: a memory that is not the baseline's (`baseline.fresh`).
+        KeyError: a memory that is not the baseline's.
     """
     memory, choice = baseline.decide(memory, view)
     rate = usable_rps(view)
@@ -88,12 +90,12 @@ def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
 
 
 def allowed_moves(target: Floats, least: Floats, most: Floats) -> Mask:
-    """Return the mask (runs, 6) of moves that keep the target within its bounds; staying is always allowed.
+    """Return the mask (runs, 6), True for each of `MOVES` that keeps the target within its bounds; staying always is.
 
     Args:
         target: (runs,) executors last asked for.
-        least: (runs,) lower bounds.
-        most: (runs,) upper bounds.
+        least: (runs,) fewest executors allowed.
+        most: (runs,) most executors allowed.
     """
     after = target[:, None] + _MOVES
     mask: Mask = (after >= least[:, None]) & (after <= most[:, None])
@@ -102,15 +104,15 @@ def allowed_moves(target: Floats, least: Floats, most: Floats) -> Mask:
 
 
 def moves_near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
-    """Return the mask (runs, 6) of moves that end within one executor (`REACH`) of the advice.
+    """Return the mask (runs, 6), True for each of `MOVES` that ends within one executor (`REACH`) of the advice.
 
-    The range reaches from one below the lower of plan and advised target to one above the target. Where no move ends in
-    it, the one move nearest to the advised target is allowed.
+    The range is from min(plan, advised target) - 1 to advised target + 1 executors. Where no move ends in it, the one
+    move nearest to the advised target is allowed; so each row has at least one.
 
     Args:
-        mask: (runs, 6) moves within bounds.
+        mask: (runs, 6) moves within bounds, of `allowed_moves`.
         target: (runs,) executors last asked for.
-        advice: of the baseline.
+        advice: of the baseline, for the same runs.
     """
     after = target[:, None] + _MOVES
     low, high = np.minimum(advice.plan, advice.target) - REACH, advice.target + REACH

@@ -37,14 +37,15 @@ class Familiar(NamedTuple):
 
     @classmethod
     def from_observations(cls, seen: Floats, margin: float = 0.1) -> Familiar:
-        """Compute the region from observations.
+        """Compute the region from the observations of a training.
 
         Args:
-            seen: (N, F), N at least 2.
-            margin: by which it is wider than what was seen: share of each feature's span, and of the largest distance.
+            seen: (N, F) finite observations, N at least 2 (one alone gives a region of NaN, outside of which all lies).
+            margin: share of each feature's span by which its range is widened at both ends; `limit` is the largest
+                squared distance seen, times (1 + margin)^2.
 
         Raises:
-            ValueError: no observations.
+            ValueError: N is 0.
         """
         low, high = seen.min(axis=0), seen.max(axis=0)
         span = np.maximum(high - low, 1e-3)
@@ -87,7 +88,10 @@ class DqnModel:
     curve: tuple[Mapping[str, float], ...] = field(default=())
 
     def action_values(self, x: np.ndarray) -> np.ndarray:
-        """Evaluate the network: observations (runs, F) to action values (runs, A, 2), for executors and for violation.
+        """Evaluate the network: observations (runs, 40) to float32 values (runs, 6, 2) of each of `MOVES`.
+
+        A value is the discounted sum of the rewards to come (`actions.reward_parts`): [..., 0] executors, [..., 1]
+        violation.
 
         Raises:
             ValueError: another number of features than the network has.
@@ -107,14 +111,18 @@ class DqnModel:
         """Choose (runs,) the allowed move of highest value, or the advised one unless another is better by the margin.
 
         Args:
-            seen: (runs, F) observations.
+            seen: (runs, 40) observations.
             price: (runs,) of a second over the target, in seconds of all executors.
-            mask: (runs, A) allowed moves.
+            mask: (runs, 6) allowed moves; a row without any gives index 0.
             advised: (runs,) index of the advised move.
             margin: added to the trained margin, in units of sqrt(1 + price).
 
         Returns:
             Indices of `MOVES`.
+
+        Raises:
+            ValueError: another number of features than the network has.
+            IndexError: `advised` is no index of `MOVES`.
         """
         values = self.action_values(seen)
         worth = values[:, :, 0] + price[:, None] * values[:, :, 1]
@@ -122,7 +130,10 @@ class DqnModel:
         return best_moves(worth, mask)
 
     def margin_at(self, price: Floats) -> Floats:
-        """Return (runs,) the margins at (runs,) prices: the higher of both tried prices beside; 0 if never tried."""
+        """Return (runs,) trained margins, in units of sqrt(1 + price), at (runs,) prices; 0 for an agent never tried.
+
+        Between two tried prices it is the higher margin of both; beyond the first or last that of the nearest.
+        """
         if not len(self.prices):
             return np.zeros(len(price))
         below = np.searchsorted(self.prices, price, side="right") - 1
@@ -130,10 +141,13 @@ class DqnModel:
         return self.margins[beside].max(axis=0)
 
     def price_for(self, budget: float) -> float:
-        """Return the lowest price at which the trial's violation was within the budget; the highest if it never was.
+        """Return the lowest price at which the agent kept the budget when it was tried; the highest if it never did.
 
         Args:
-            budget: share of the seconds that may be over the target.
+            budget: share, 0 to 1, of the seconds that may be over the latency target.
+
+        Returns:
+            Price of such a second, in seconds of all executors: one of `prices`.
 
         Raises:
             AgentError: the agent was never tried at any price.
@@ -165,9 +179,10 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
         described: as of `describe`; of version 0.1 too, in which "margins" was called "heeds".
 
     Raises:
-        AgentError: other features or moves than this code's, a missing part, or one of the wrong shape, as of an agent
-            that was never tried; or weights that are not finite.
+        AgentError: no mapping, other features or moves than this code's, a missing part, one of the wrong shape (as of
+            an agent that was never tried), or weights that are not finite.
         ValueError: ragged lists, or text in place of numbers.
+        TypeError: "prices" or the bias of the first layer is no list.
     """
     if not isinstance(described, Mapping):
         raise AgentError(f"{type(described).__name__} is no agent; an object with its features and weights is expected")

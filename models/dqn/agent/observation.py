@@ -59,14 +59,14 @@ def decision_interval_s(lead_s: float, every_s: float) -> float:
 
 
 def executors_needed(capacity: Capacity, rps: Floats) -> Floats:
-    """Compute the executors that sustain a load, as fractions, interpolated between whole numbers.
+    """Compute the executors that sustain a load, with fractions: interpolated between the speeds of whole numbers.
 
     Args:
-        capacity: of the runs.
-        rps: (runs, J) records/s.
+        capacity: of the (runs,) jobs, or one row of speeds for all.
+        rps: (runs, J) records/s; each of the J columns is answered for itself.
 
     Returns:
-        (runs, J) executors; beyond the capacity of all, extrapolated in proportion. NaN stays NaN.
+        (runs, J) executors; above what the most executors sustain, in proportion to the load. NaN stays NaN.
     """
     slots = rps / capacity.per_slot_rps[:, None]
     speeds = np.broadcast_to(capacity.speeds, (len(rps), capacity.speeds.shape[1]))
@@ -86,19 +86,21 @@ def fresh(runs: int) -> Memory:
 
 
 def observe(memory: Memory, view: View, facts: JobFacts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
-    """Build the observation of the agent from a look and update its memory.
+    """Build the agent's observation at a decision, and the memory for the next one; the memory given is not changed.
 
     Args:
-        memory: of `fresh` or the last call.
-        view: of the runs.
-        facts: of the jobs.
-        advice: of the baseline at this look.
+        memory: of `fresh` or the last call: averages, and the forecasts of the last 16 decisions, a row per run.
+        view: of (runs,) jobs; arrivals that are NaN or negative count as 0, so do busy shares and batch times of NaN.
+        facts: of the jobs: start-up, latency target and pace in seconds, and price.
+        advice: of the baseline at this decision.
 
     Returns:
-        The new memory, and observations (runs, 40) in the order of `FEATURES`: without a unit, between -4 and 4.
+        The new memory, and float32 observations (runs, 40) in the order of `FEATURES`: without a unit, between -4 and
+        4.
 
     Raises:
         KeyError: a memory without the keys of `fresh`.
+        ValueError: facts, advice or memory of another number of runs than the view.
     """
     lead, latency, price, pace = facts.broadcast(view.runs)
     rate = usable_rps(view)

@@ -67,11 +67,13 @@ class Dqn:
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: object) -> Dqn:
-        """Build the policy from a contract, at the price at which the agent kept its error budget when it was tried.
+        """Build the policy from a contract, at the lowest price at which the agent kept the error budget in its trial.
+
+        Where it never kept it, the highest price tried is taken.
 
         Args:
-            name: in the catalogue.
-            contract: of the job.
+            name: in the catalogue of policies.
+            contract: the job's latency target, error budget and executor bounds; it also makes the baseline, `mpc`.
             learned: a `DqnModel`.
 
         Raises:
@@ -93,14 +95,15 @@ class Dqn:
         return {**self.baseline.fresh(runs), **fresh(runs), "dqn_at": np.full(runs, -np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Return the best move near the advice if a decision is due; else the target, raised to what the rate needs.
-
-        The choice's `observed` is the executors that the observed rate needs, its `forecast` the baseline's plan (NaN
-        between decisions).
+        """Return the best move near the advice if `pace_s` has passed; else the target, raised to what the rate needs.
 
         Args:
-            memory: of `fresh` or the last call, which must come for the same runs.
-            view: of the runs.
+            memory: of `fresh` or the last call, for the same runs in the same order; not changed.
+            view: of (runs,) jobs, at least one.
+
+        Returns:
+            The new memory, and the choice: (runs,) `target` in executors, `why` (flags), `observed` (executors that the
+            observed rate needs) and `forecast` (the baseline's plan in executors; NaN between decisions).
 
         Raises:
             KeyError: a memory without the keys of `fresh`.

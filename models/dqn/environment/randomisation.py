@@ -24,7 +24,7 @@ LEADS_S = (5.0, 1800.0)
 PRICES = (0.1, 1000.0)
 LATENCIES_S = (5.0, 10.0, 30.0)
 LOOKS_S = (1, 2, 5, 15)
-"""Jobs are looked at every so many seconds, twice within the lead time or so; from a lead of a minute on every 15."""
+"""Seconds between two observations of a job: drawn from those up to two thirds of the lead time; 15 from 60 s on."""
 REAL_FORECAST_SHARE, REAL_FORECAST_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
 """Share of the groups that receive real forecasts, where there are such loads; and their lead times: few, because peaks
 are learned for each."""
@@ -85,19 +85,22 @@ def draw_runs(
     runs: int, decisions: int, traces: Sequence[RecordedLoad], chance: np.random.Generator,
     jobs: Sequence[TwinJob] = (), price: float | None = None, lead_s: float | None = None,
 ) -> DrawnRuns:  # fmt: skip
-    """Draw runs that share their lead time and pace, and differ in all else.
+    """Draw runs that share lead time (seconds from a request to a working executor), pace and latency target.
+
+    Jobs, loads, forecasts and prices differ. The first use of a `Recorded` load at a lead time learns to forecast its
+    peaks, which that load keeps.
 
     Args:
-        runs: how many.
-        decisions: D of a run.
+        runs: how many, at least 1.
+        decisions: D of a run, at least 1.
         traces: real loads, mixed with synthetic ones; those of class `Recorded` come with real forecasts.
         chance: draws everything.
         jobs: jobs to draw from, with the same lead time and latency target; empty for `some_job`.
         price: of a second over the target, in seconds of all executors, for all runs; None: drawn from 0.1 to 1000.
-        lead_s: of drawn jobs; None: drawn from 5 to 1800 s.
+        lead_s: of drawn jobs, not of `jobs`; None: drawn from 5 to 1800 s.
 
     Raises:
-        ValueError: no runs.
+        ValueError: no runs, or a trace without values.
     """
     known = [one for one in traces if isinstance(one, Recorded)]
     real = len(known) > 0 and chance.random() < REAL_FORECAST_SHARE

@@ -76,7 +76,7 @@ class Recorded(RecordedLoad):
         return replace(self, span=(first, cut)), replace(self, span=(cut, last))
 
     def peaks(self, lead_s: float, hold_s: float, smooth_s: int) -> tuple[Peaks, ...] | None:
-        """Return how the load's peaks are forecast, learned at the first call and then kept.
+        """Return how the load's peaks are forecast: learned from what lies before `split` at the first call, then kept.
 
         Args:
             lead_s: seconds from the request of an executor to its first task.
@@ -84,7 +84,8 @@ class Recorded(RecordedLoad):
             smooth_s: whole seconds over which the arrival rate is averaged.
 
         Returns:
-            The forecasts of the peaks within the lead time and within the hold; None where the past is too short.
+            The forecasts of the highest load within the lead time and within the hold, records/s on the scale of `rps`;
+            None where less than half a day of the past can be used.
         """
         key = lead_s, hold_s, smooth_s
         if key not in self._peaks:
@@ -110,13 +111,13 @@ class Piece(NamedTuple):
 def with_forecasts(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad:
     """Turn a series into a training load with the forecasts of the blend, or without any where it is too short.
 
-    Forecasts begin after a fifth of the series; 40 % of the rest must last a day at least, because peaks are learned
-    there.
+    Forecasts begin after the first fifth of the series; 40 % of the rest, from which peaks are learned, must last a
+    day.
 
     Args:
-        series: records/s; gaps (NaN) are interpolated.
-        reach_s: seconds ahead that forecasts must reach, that is lead time and hold.
-        speed: seconds of the series that pass in one of a job's.
+        series: records/s; gaps (NaN) are interpolated linearly in the load, and passed as gaps to the forecaster.
+        reach_s: seconds ahead, of the job's, that forecasts must reach: lead time and hold.
+        speed: seconds of the series that pass in one of the job's, above 0.
 
     Returns:
         A `Recorded`, or a plain `RecordedLoad` if the series is too short or 0 throughout.
@@ -124,6 +125,7 @@ def with_forecasts(series: Series, reach_s: float, speed: float = 1.0) -> Record
     Raises:
         TwinError: a negative or infinite rate, or fewer than two known steps.
         SeriesError: forecast steps longer than a day.
+        ZeroDivisionError: `speed` is 0.
     """
     values, first, step_s = fill_gaps(series.values), int(HISTORY_SHARE * len(series)), series.step_s / speed
     if (len(series) - first) * step_s * LEARNED_FROM < 2 * LEAST_S or values.max() <= 0:
@@ -153,13 +155,15 @@ def draw_piece(
     heard: Sequence[tuple[Recorded, tuple[Peaks, ...]]], seconds: int, moments: Integers, peak_rps: float,
     looks: Looks, chance: np.random.Generator,
 ) -> Piece:  # fmt: skip
-    """Draw a piece of a recorded load, newer than what peaks were learned from, with arrivals and forecasts.
+    """Draw a piece of a recorded load, newer than what peaks were learned from, with arrivals and forecasts of peaks.
+
+    A load that ends too early goes on at its last rate.
 
     Args:
         heard: of `with_peaks`, at least one.
-        seconds: S.
-        moments: (D,) seconds of the decisions, at most S.
-        peak_rps: records/s that the load's 99.9 % quantile becomes.
+        seconds: S, length of the piece.
+        moments: (D,) seconds of the decisions, 0 to S.
+        peak_rps: records/s that the load's 99.9 % quantile becomes, above 0.
         looks: over how many seconds arrivals are averaged.
         chance: draws everything.
 

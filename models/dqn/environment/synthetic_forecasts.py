@@ -23,19 +23,21 @@ def draw_forecasts(
 ) -> Foresight:
     """Draw synthetic forecasts: the true load with errors, as quantiles of two peaks or of the steps ahead (`REACHES`).
 
-    Per run, the logarithm of the median lies between that of the truth and that of the last minute's mean. Its error
-    persists from look to look, grows with the square root of the distance, and varies in size over time; over a run it
-    has no bias. The spread of the quantiles is that of the errors, off by a factor of 0.75 to 1.4.
+    Per run, the logarithm of the median lies between that of the truth and that of the mean of the last 60 s. Its error
+    persists from decision to decision, grows with the square root of the distance, and varies in size over time; over a
+    run it has no bias. The spread of the quantiles is that of the errors, off by a factor of 0.75 to 1.4.
 
     Args:
-        total: (runs, S + 1) expected records before each second, for `3 * (lead_s + 2 * every_s)` after the last look.
-        looks: (D,) whole seconds of the looks.
+        total: (runs, S + 1) expected records before each second, up to `3 * (lead_s + 2 * every_s)` after the last
+            decision.
+        looks: (D,) whole seconds of the decisions, at least one.
         lead_s: seconds from the request of an executor to its first task.
-        every_s: seconds between two looks at the job.
+        every_s: seconds between two observations of the job.
         chance: draws everything.
 
     Returns:
-        Quantiles in records/s, one row per run.
+        Quantiles (runs, D, K, levels) in records/s, one row per run; K is 2 for peaks (in 30 % of the draws), else 4 or
+        6.
 
     Raises:
         IndexError: `total` ends too early.

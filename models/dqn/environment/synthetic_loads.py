@@ -57,7 +57,10 @@ def draw_load_curve(
         chance: draws everything.
 
     Returns:
-        (N,) shares between 0 and 1.
+        (N,) shares between 0 and 1; 1 throughout where the drawn piece is 0 throughout.
+
+    Raises:
+        ValueError: a trace without values.
     """
     if len(traces) and chance.random() < _REAL_SHARE:
         curve = _piece(grid, traces[int(chance.integers(len(traces)))], chance)

@@ -59,11 +59,15 @@ class VectorEnvironment:
     def step(self, moves: Integers) -> Floats:
         """Make a move in every run and simulate to the next decision, to which `seen`, `mask` and `advice` then belong.
 
+        Before that, and at each observation on the way, the target is raised to the executors that the observed rate
+        needs.
+
         Args:
             moves: (runs,) indices of `MOVES`.
 
         Returns:
-            (runs, 2) reward of the step in its parts (`actions.reward_parts`), executors and violation.
+            (runs, 2) reward of the step, both parts as shares and negated: executors paid beyond those needed, over the
+            most allowed; and seconds over the latency target, over the step's seconds (see `actions.reward_parts`).
 
         Raises:
             IndexError: the last decision has been made (`over`), or no such move.
@@ -140,16 +144,18 @@ class GroupedEnvironment:
     def step(self, moves: Integers) -> StepReturn:
         """Make a move in every run of every group, and draw anew the groups that have ended.
 
-        In the first round groups are cut short one after another, so that later they end at different times.
+        In the first round group i is cut after `i * (decisions // groups)` decisions, so that later they end at
+        different times. One of 16 observations is appended to `sample`.
 
         Args:
             moves: (runs,) indices of `MOVES`, group by group.
 
         Returns:
-            Rewards, observations and masks after the move (of the old runs), and which runs were cut.
+            (runs, 2) rewards, observations and masks after the move (of the old runs), and (runs,) which were cut.
 
         Raises:
             ValueError: `moves` cannot be split evenly among the groups.
+            IndexError: no such move.
         """
         shares = np.split(moves, len(self._groups))
         reward = [vector.step(mine) for vector, mine in zip(self._groups, shares, strict=True)]

@@ -48,7 +48,7 @@ class Values(nn.Module):
             layer.weight.register_hook(kept.float().mul)  # type: ignore[no-untyped-call]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate observations (B, F): action values (B, A, K), one per part of the reward.
+        """Evaluate observations (B, F): action values (B, A, K), discounted sums of each of the reward's K parts.
 
         Raises:
             RuntimeError: another number of features than the network has.
@@ -139,15 +139,20 @@ class Learner:
     def learn(self, transitions: int, every: int) -> Iterator[Progress]:
         """Act and learn until so many more transitions were made; a generator, which works as its reports are consumed.
 
-        Exploration falls linearly to its least share, the learning rate to a tenth. Nothing is learned before
-        `settings.warm` transitions are in the buffer.
+        Exploration falls linearly from 1 to `settings.explore` over the first `settings.explore_for` of them, the
+        learning rate over all of them to a tenth. Nothing is learned before `settings.warm` transitions are in the
+        buffer.
 
         Args:
-            transitions: how many more; a decision of all runs makes one per run.
-            every: updates between two reports.
+            transitions: how many more; a decision of all runs makes one per run, and the last decision may exceed the
+                number.
+            every: updates between two reports, at least 1.
 
         Yields:
             Progress after each `every` updates; the last updates may come after the last report.
+
+        Raises:
+            ZeroDivisionError: `every` is 0. What the environment raises comes through.
         """
         losses: list[float] = []
         how, first = self.settings, self.transitions
@@ -167,10 +172,11 @@ class Learner:
     def collect(self, explore: float) -> None:
         """Make one decision in every run, and add the transitions that it completes to the replay buffer.
 
-        Nothing is added before `settings.steps` decisions were made.
+        Nothing is added before `settings.steps` decisions were made. What the environment raises comes through.
 
         Args:
-            explore: probability, 0 to 1, of a random allowed action (or the advised one) in place of the best.
+            explore: probability, 0 to 1, of a random allowed action, or with probability `settings.advised` the advised
+                one, in place of the best.
         """
         here, chance = self.environment, self.chance
         seen, mask, weight = here.seen, here.mask, here.weight
@@ -192,9 +198,11 @@ class Learner:
         return best_moves((values * weight[:, None, :]).sum(axis=2), mask)
 
     def update(self, batch: Transitions) -> float:
-        """Make one gradient step on a batch, move the target network when due, and return the loss before it.
+        """Make one gradient step on a batch of transitions (any number B of rows), and return the loss before it.
 
-        The loss is the mean Huber error of the parts, with weights to the power `settings.price_power`.
+        The loss is the mean Huber error of the values' parts, times their weights to the power `settings.price_power`.
+        After each `settings.copy_every` updates the target network moves `settings.copy_share` of the way to the
+        learning one.
         """
         seen, moved, reward, after, mask, weight = (torch.from_numpy(array) for array in batch)
         how = self.settings

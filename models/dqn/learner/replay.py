@@ -56,19 +56,20 @@ class Transitions(NamedTuple):
     weight: NDArray[np.floating]
 
     def select(self, rows: Any) -> Transitions:
-        """Select transitions by index, slice or mask."""
+        """Return the transitions that an index, slice or mask selects."""
         return Transitions._make(array[rows] for array in self)
 
 
 def combine_steps(path: list[Decision], gamma: float) -> Transitions:
-    """Combine successive decisions into one multi-step transition per run, with discounted rewards.
+    """Combine n successive decisions into one n-step transition per run, its reward `r0 + gamma r1 + gamma^2 r2 + ...`.
 
     Args:
         path: decisions of the same runs in the order of time, at least one.
-        gamma: discount per decision.
+        gamma: discount per decision, 0 to 1.
 
     Returns:
-        Transitions from the first state to the last; runs that were cut before the last decision are left out.
+        Transitions from the first state to the last, weights of the first; runs that a time limit cut before the last
+        decision are left out.
 
     Raises:
         IndexError: an empty path.
@@ -98,7 +99,7 @@ class ReplayBuffer:
         return self._held
 
     def add(self, batch: Transitions) -> None:
-        """Store transitions over the oldest ones; of more than the buffer holds, the last.
+        """Copy transitions into the buffer, over the oldest ones once it is full; of more than it holds, the last.
 
         Raises:
             ValueError: other numbers of features, actions or parts than the buffer's.
