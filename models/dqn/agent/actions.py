@@ -57,7 +57,7 @@ class Advice(NamedTuple):
 
 
 def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
-    """Run the baseline policy, and compute the load worth providing for at 0.1, 1 and 10 times the price of a violation.
+    """Run the baseline policy, and compute the load worth providing for at 0.1, 1 and 10 times a violation's price.
 
     That load (`Advice.needs`, records/s) is the capacity that `cheapest_capacity` finds for the forecast's highest load
     from `lead_s` to `ahead_s` seconds ahead, over the planned utilisation, plus the backlog over `catch_up_s`. It is

@@ -69,7 +69,8 @@ class LmdbEnvironment:
 
         Raises:
             Closed: the environment was closed.
-            StoreError: LMDB refuses for another reason, such as no free reader slot.
+            StoreError: LMDB refuses for another reason, such as no free slot of the 512 for readers.
+            lmdb.Error: it refuses again after the new size was adopted.
         """
         try:
             return self.lmdb.begin()
@@ -80,13 +81,13 @@ class LmdbEnvironment:
             raise as_store_error(error, self.name) from error
 
     def read_head(self, txn: Any) -> Head:
-        """Return the environment's head record (commit times, writer epoch), all zeros before a first writer.
+        """Return the environment's head record (commit times in ns, writer's number), all zeros before a first writer.
 
         Args:
             txn: an LMDB transaction on this environment.
 
         Raises:
-            Corrupt: the stored bytes have not the length of a head.
+            Corrupt: the stored bytes have not the length of a head (40).
             lmdb.Error: the page cannot be read.
         """
         raw = txn.get(HEAD, db=self.meta)
@@ -100,7 +101,7 @@ class LmdbEnvironment:
 
         Raises:
             OtherSchema: another release wrote it, so its values would be misread.
-            Closed, StoreError: it cannot be read.
+            Closed, StoreError, lmdb.Error: it was closed, or cannot be read.
         """
         with self.begin_read() as txn:
             name: bytes = txn.get(SCHEMA_NAME, db=self.meta) or SCHEMA
@@ -130,15 +131,15 @@ class LmdbEnvironment:
 
 
 def as_store_error(error: Exception, name: str) -> StoreError:
-    """Return (not raise) the store's exception for one of LMDB or of the operating system.
+    """Return (not raise) the store's exception for one of LMDB or of the operating system, told by its class or text.
 
     Args:
         error: an `lmdb.Error` or `OSError`.
         name: of the environment or store; begins the message.
 
     Returns:
-        `StoreFull` for a full map or disk and for input/output errors, `Corrupt` for damaged files, `Closed` where the
-        environment was closed, `StoreError` for all else.
+        `StoreFull` for a full map, disk, quota or largest file, and for input/output errors; `Corrupt` for damaged
+        files or another LMDB version; `Closed` where the environment was closed; `StoreError` for all else.
     """
     text = str(error)
     if isinstance(error, lmdb.MapFullError):

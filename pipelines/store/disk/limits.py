@@ -70,7 +70,7 @@ def check_time(what: str, t: int) -> None:
 
 
 def check_event_time(key: str, event_time: int, now: int) -> None:
-    """Check that an event time is at most 300 s ahead of the store's clock; returns nothing.
+    """Check that an event time is at most 300 s ahead of the store's clock, however old it is; returns nothing.
 
     Args:
         key: named in the error's message only.

@@ -50,14 +50,14 @@ def encode_record(place: bytes, event_time: int, epoch: int, value: bytes) -> by
 
 
 def decode_record(place: bytes, raw: bytes) -> StoredRecord:
-    """Decode one record of the log and verify its checksum.
+    """Decode one record of the log and verify its CRC-32 checksum.
 
     Args:
         place: its key in the log, 24 bytes (key id, ts, version).
         raw: its bytes there, as `encode_record` made them.
 
     Raises:
-        Corrupt: too short, or the checksum does not match.
+        Corrupt: `place` has not 24 bytes, `raw` is too short, or the checksum does not match.
     """
     try:
         _, ts, version = PLACE.unpack(place)

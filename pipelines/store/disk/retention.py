@@ -41,14 +41,14 @@ def delete_oldest(txn: Any, env: LmdbEnvironment, prefix: bytes, surplus: int, b
     reads as of `before` or later keep their answers; reads as of a time before the oldest version left raise `Pruned`.
 
     Args:
-        txn: LMDB write transaction on `env`; the caller commits.
+        txn: LMDB write transaction on `env`; the caller commits, or aborts it after an error.
         env: where the key lives.
         prefix: the key's id, 8 bytes.
         surplus: number of versions to delete whatever their age; 0 or less for none.
-        before: ns since the epoch; 0 for none.
+        before: commit time, ns since the epoch; 0 for none.
 
     Raises:
-        lmdb.Error: LMDB cannot write, for example because the map is full.
+        lmdb.Error: LMDB cannot read or write, for example because the map is full.
     """
     count = 0
     floor = b""

@@ -18,10 +18,11 @@ def find_as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> StoredRecord | 
     Args:
         cursor: LMDB cursor over the log; it is moved.
         prefix: the key's id, 8 bytes.
-        t: ns since the epoch, at most 2^64 - 2.
+        t: ns since the epoch, 0 to 2^64 - 2.
 
     Raises:
         Corrupt: the record's checksum does not match.
+        lmdb.Error: the log cannot be read.
     """
     on_record = cursor.prev() if cursor.set_range(prefix + ID.pack(t + 1)) else cursor.last()
     if on_record:
@@ -35,7 +36,7 @@ def iterate_versions(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[t
     """Yield (the log's 24-byte key, version, commit time in ns) of a key's versions lo to hi, both included, ascending.
 
     Values are not read. The LMDB cursor stands on the record yielded last: read its value there, do not move it.
-    `prefix` is the key's id, 8 bytes.
+    `prefix` is the key's id, 8 bytes. LMDB's errors (lmdb.Error: the log cannot be read) come through.
     """
     on_record = _go_to_version(cursor, prefix, lo)
     while on_record:

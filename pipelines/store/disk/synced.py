@@ -55,12 +55,12 @@ class SyncedSnapshot:
     def pin_newest(self) -> tuple[Any, bytes]:
         """Begin a read transaction that pins the newest commit; return it and that commit's LMDB meta page (152 bytes).
 
-        Give both to `sync_and_keep`: nothing is on the disk yet. Hold the writer's lock, so that no commit comes
-        between. The count of `count_commit` begins again at 0.
+        Give both to `sync_and_keep`: nothing is on the disk yet. The count of `count_commit` begins again at 0.
 
         Raises:
-            StoreError: LMDB gives no read transaction.
+            StoreError: LMDB gives no read transaction (`Closed` where the environment was closed).
             OSError: `data.mdb` cannot be read.
+            AssertionError: a commit came between; hold the writer's lock.
         """
         pin = self._env.begin_read()
         with (self._env.folder / "data.mdb").open("rb") as file:
@@ -72,14 +72,14 @@ class SyncedSnapshot:
     def sync_and_keep(self, pin: Any, meta: bytes) -> None:
         """Sync the file and make this commit the one that `restore_synced` goes back to; blocks until that is on disk.
 
-        The commit kept before is let go: its pages may be used again.
+        The commit kept before is let go: its pages may be used again. A call in another thread waits for this one.
 
         Args:
             pin: open read transaction on the commit, from `pin_newest`; ended where this raises.
             meta: the commit's LMDB meta page, from `pin_newest`.
 
         Raises:
-            StoreError: the disk refuses (`StoreFull` where it is full); the commit kept before stays.
+            StoreError: the disk refuses (`StoreFull` where it is full or fails); the commit kept before stays.
         """
         with self._moving:
             try:
@@ -119,16 +119,16 @@ class SyncedSnapshot:
 
 
 def restore_synced(folder: Path) -> bool:
-    """Set an environment's file back to its newest kept commit, after a host crash; blocks until it is on the disk.
+    """Set an environment's `data.mdb` back to its newest kept commit, after a host crash; blocks until it is on disk.
 
-    The kept LMDB meta page is written over both of those in `data.mdb`.
+    The LMDB meta page kept in `durable_meta` is written over both of those in `data.mdb`; the rest stays as it is.
 
     Args:
         folder: of an environment that nobody has open.
 
     Returns:
         True when the file was set back, or has no `durable_meta` (then it is left alone); False when `durable_meta`
-        names no commit, because the file was written faster than it was flushed.
+        names no commit, because 64 commits or more came since the last flush.
 
     Raises:
         OSError: a file cannot be read or written.

@@ -14,15 +14,15 @@ from pipelines.store.disk.seek import find_as_of, iterate_records
 def check_environment(folder: Path, deep: bool) -> None:
     """Read an environment through and return nothing if it is whole; run it in a process of its own.
 
+    A page that is damaged may end the process by a signal; after an error the environment stays open.
+
     Args:
-        folder: of the environment.
+        folder: of the environment, which must exist.
         deep: read and count every record, rather than the newest of each key.
 
     Raises:
-        Corrupt: a checksum, a count or the head is wrong, or a key has no record.
-        StoreError: it cannot be opened.
-        lmdb.Error: LMDB finds a page damaged. One may also kill the process by a signal.
-        OSError: `data.mdb` cannot be examined.
+        Corrupt: a checksum, a count or the head is wrong, a key has no record, or the file is none of LMDB's.
+        StoreError, lmdb.Error, OSError: it cannot be opened, a page cannot be read, or `data.mdb` cannot be examined.
     """
     env = LmdbEnvironment(folder, 1, writer=False)
     pages = env.lmdb.info()["last_pgno"] + 1

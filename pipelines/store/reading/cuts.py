@@ -21,7 +21,10 @@ R = TypeVar("R")
 
 
 def raising_store_errors(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that an `lmdb.Error` raised in it comes out as a `StoreError` (see `as_store_error`)."""
+    """Decorate a function so that an `lmdb.Error` raised in it comes out as a `StoreError` (see `as_store_error`).
+
+    Every other exception passes unchanged. Not for generators, whose errors come after the call.
+    """
 
     @wraps(call)
     def call_and_convert(*args: P.args, **kwargs: P.kwargs) -> R:

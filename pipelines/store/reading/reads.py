@@ -122,7 +122,7 @@ class Reads(Cuts):
         """Return the keys of a declared affinity set (keys that are put together or not at all), sorted.
 
         Args:
-            affinity: the set's name.
+            affinity: the set's name, a path such as `/model/orders`.
 
         Raises:
             BadKey: the name is no path, or no such set was declared.
@@ -140,11 +140,11 @@ class Reads(Cuts):
 
         Args:
             name: as given to `set_meta`.
-            kind: as given to `set_meta`: "persistent", or "volatile" (the default).
+            kind: as given to `set_meta`: "persistent"; any other text reads the volatile ones.
 
         Raises:
             Closed: the store or reader was closed.
-            StoreError: the name is empty or too long for LMDB, or it cannot be read.
+            StoreError: the name is empty or longer than 511 bytes, or the store cannot be read.
         """
         with self._reading:
             self._look()

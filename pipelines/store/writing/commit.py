@@ -29,22 +29,23 @@ def next_ts(now: int, last: int) -> int:
 def commit_events(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int = 0) -> None:
     """Write events to one environment in one LMDB transaction, and set each event's `ts` (ns, rising in their order).
 
-    The same transaction deletes outbox entries already sent, and versions beyond a key's retention. Without events it
-    moves the frontier (newest commit) to `now`. Where the map is full, it flushes to the disk and tries once more.
+    The same transaction deletes up to 64 outbox entries already sent, and versions beyond a key's retention. Without
+    events it moves the frontier (newest commit) to `now`. Where map or disk is full, it flushes to the disk and tries
+    once more.
 
     Args:
         memory: the writer's; changed only if the transaction stands.
-        persistent: into the durable environment, else into the hot one.
+        persistent: into the durable environment (waits for the disk), else into the hot one.
         events: what to write; may be empty.
-        now: the clock's time, ns since the epoch.
+        now: the clock's time, ns since the epoch; events get at least 1 ns more than the newest commit.
         low: oldest time (ns) that as-of reads may ask for from now on; 0 leaves it as it is.
 
     Raises:
         StoreFull: no space; nothing was written.
         Fenced: a later writer has taken over; nothing was written.
         Closed: the store was closed.
-        StoreError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit, so that nobody
-            knows whether that one stands.
+        StoreError, OSError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit, so
+            that nobody knows whether that one stands.
     """
     if memory.commit_unknown:
         raise StoreError("an interrupt fell into a commit, whose fate is unknown. Close the store and open it again.")
@@ -154,12 +155,12 @@ def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tup
 
 
 def prepare_flush(memory: WriterMemory) -> int:
-    """Delete the sent outbox entries, and return the time (ns since the epoch) that a flush beginning now makes safe.
+    """Delete the sent outbox entries, 64 per commit, and return the newest commit's time (ns since the epoch).
 
     If nothing was committed since the last flush, an empty commit moves the frontier of the idle store to now.
 
     Raises:
-        StoreFull, Fenced, Closed, StoreError: see `commit_events`.
+        StoreFull, Fenced, Closed, StoreError, OSError: see `commit_events`.
     """
     idle = memory.ts <= memory.flushed
     while idle or memory.hot.sent:  # of which a commit deletes some
@@ -174,9 +175,9 @@ def declare_set(memory: WriterMemory, affinity: str, members: Iterable[str]) -> 
     Waits for the disk.
 
     Args:
-        memory: the writer's.
+        memory: the writer's; knows the set once it is stored.
         affinity: name of the set, a path.
-        members: its keys, in any order.
+        members: its keys, in any order; repeated ones count once.
 
     Raises:
         BadKey: the name or a member is no path, the set was declared with other members, or a member belongs to another
@@ -218,7 +219,7 @@ def forbid_reads_before(memory: WriterMemory, t: int) -> int:
         The bound in ns: `t`, or the time of the newest commit where that is lower.
 
     Raises:
-        StoreFull, Fenced, Closed, StoreError: see `commit_events`.
+        StoreFull, Fenced, Closed, StoreError, OSError: see `commit_events`; one environment may have the bound already.
     """
     bound = min(t, memory.ts)
     for persistent in (False, True):  # an empty commit writes the head, and the bound with it

@@ -110,10 +110,10 @@ class Event:
 
         Raises:
             BadInput: key, value, version or event time is not valid (`BadKey`, `BadValue`, `BadVersion`, `BadTime`),
-                the key was put with the other kind before, or is put twice in this event.
+                the key was put with the other kind (volatile, persistent) before, or is put twice in this event.
             MissingMember: the key belongs to a declared affinity set; use `put_set`.
             Conflict: the version is stored with other bytes.
-            Closed, StoreError: a stored version cannot be read to compare with.
+            Closed, StoreError: a stored version cannot be read to compare with (`Corrupt` where it is damaged).
         """
         known = self._memory.keys.get(key)
         if (
@@ -177,8 +177,8 @@ class Event:
         """Stage an unversioned value, such as a cursor, that replaces the one under its name; read it by `get_meta`.
 
         Args:
-            name: 1 to 200 printable ASCII characters; each of the two kinds has names of its own.
-            value: at most 64 MiB.
+            name: 1 to 200 printable ASCII characters; volatile and persistent events have names of their own.
+            value: `bytes` of at most 64 MiB.
 
         Raises:
             BadKey: no such name.

@@ -37,7 +37,7 @@ class KeyState:
         affinity: the declared set it belongs to.
         version: its newest, -1 before any.
         count: versions stored, counted only for a key with a rule.
-        puts: versions put, by which retention is looked at now and then.
+        puts: versions put; surplus ones are deleted at every 16th.
     """
 
     key: str
@@ -105,9 +105,7 @@ class WriterMemory:
         return KeyState(key, persistent, rule_for(self.keep, key), self.affinity_of(key))
 
     def state_for_put(self, key: str, persistent: bool) -> KeyState:
-        """Return what the writer knows of a key that is to be put.
-
-        For a key never put that is a new state, which `keys` gets only with the commit.
+        """Return what the writer knows of a key that is to be put; a new state, not yet in `keys`, for one never put.
 
         Args:
             key: a path.

@@ -38,6 +38,8 @@ class OpenedStore:
     def close(self) -> None:
         """Sync the hot environment, close both, note the clean close in `last_run`, and release the lock.
 
+        Blocks until all is on the disk. Call it once, after the last put.
+
         Raises:
             StoreError, OSError: the disk refuses. Files and lock are released all the same, but no clean close is
                 noted, so the next writer checks the files first.
@@ -56,21 +58,23 @@ class OpenedStore:
 def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock) -> OpenedStore:
     """Become the writer of the store in `folder`: lock it, check files not closed cleanly, and open both environments.
 
-    The folder is made if absent, for this user only. A check reads the file in a process of its own and takes up to 600
-    s. A hot file that is damaged or of another release is renamed and begun anew (logged).
+    The folder, with `writer.lock`, `last_run`, `hot/` and `durable/`, is made if absent, for this user only (0700). A
+    lock that is held is not waited for. A check reads the file in a process of its own and takes up to 600 s. A hot
+    file that is damaged or of another release is renamed (`move_aside`) and begun anew (logged).
 
     Args:
-        folder: of the store.
-        map_bytes: address space per environment, not disk or memory used.
-        keep: retention rules.
+        folder: of the store, on a local disk.
+        map_bytes: address space per environment, not disk or memory used; a fuller store raises `StoreFull`.
+        keep: retention rules; a key without one keeps all versions.
         clock: gives ns since the epoch.
 
     Raises:
-        WriterPresent: another process is the writer.
+        WriterPresent: another process is the writer; `pid` says which, 0 where that is not known.
         Corrupt: the durable file is damaged; it is left as it is, because nothing can rebuild it.
         OtherSchema: another release wrote the durable file; it is left as it is.
         StoreFull, StoreError: LMDB or the disk refuses, or a check took longer than 600 s.
-        OSError: the folder cannot be made or locked.
+        OSError: the folder cannot be made or locked, a file of it cannot be read, renamed or written, or no process
+            begun.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # one that was made by hand, or by an older release, too

@@ -104,7 +104,7 @@ class Puts(Reads):
         """Take the writer's lock for a batch or event, waiting for other threads; `end` releases it.
 
         Raises:
-            Closed: the store was closed.
+            Closed: the store was closed; the lock is not held then.
             BadInput: this thread has an event open already.
         """
         self._writing.acquire()
@@ -115,15 +115,15 @@ class Puts(Reads):
         self._event_open = True
 
     def end(self, events: Sequence[Event], persistent: bool, good: bool) -> None:
-        """Commit events in one transaction, release the writer's lock that `begin` took, and run callbacks.
+        """Commit events in one transaction, release the writer's lock of `begin`, and call the watching callbacks.
 
         Args:
             events: in their order; those that wrote nothing are left out.
-            persistent: into the durable environment, else into the hot one.
+            persistent: into the durable environment (waits for the disk), else into the hot one.
             good: False to drop all of them.
 
         Raises:
-            StoreFull, Fenced, StoreError: nothing was written; the lock is released, no callback runs.
+            StoreFull, Fenced, Closed, StoreError, OSError: nothing was written; the lock is released, no callback runs.
         """
         try:
             writing = [event for event in events if event.staged or event.meta or event.entries]

@@ -17,19 +17,19 @@ CHECK_S = 600
 
 
 def find_damage(folder: Path, name: str) -> str:
-    """Return what is wrong with the database file in `folder/name`, or "" if it can be used.
+    """Return one line on what is wrong with the database file in `folder/name`, or "" if it can be used.
 
     A file that is absent or unchanged since a clean close is not read. Otherwise a child process checks it, for up to
     600 s: the newest record of each key if the writer was killed; every record after a crash of the host, when the file
     is first set back to its last synced commit (`restore_synced` rewrites `data.mdb`).
 
     Args:
-        folder: of the store.
+        folder: of the store, locked by the caller.
         name: "hot" or "durable".
 
     Raises:
         StoreError: the check took longer than 600 s.
-        OSError: a file cannot be read or set back.
+        OSError: a file cannot be read or set back, or the child process not begun.
     """
     if not (folder / name / "data.mdb").exists():
         return ""

@@ -62,8 +62,8 @@ class Upcalls:
     def deliver(self) -> None:
         """Call the queued callbacks in this thread until the queue is empty; return at once if another thread delivers.
 
-        Each is tried up to three times, for a triggered record once. What they raise is logged, not raised; for a
-        stored record that kept failing a note is put under `/dead`.
+        A callback that raises is called up to three times in all, for a triggered record once. What it raises is
+        logged, not raised; for a stored record whose third call failed a note is put under `/dead`.
         """
         while self._waiting and self._delivering.acquire(blocking=False):
             try:

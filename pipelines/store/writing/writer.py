@@ -86,11 +86,11 @@ class Store(Puts):
         """Call the callbacks that watch a key, store nothing, and return how many callbacks those are.
 
         They get a record of version -1 with the newest commit's time. Each is called once, in this thread before it
-        returns (later, if another thread is delivering); what they raise is logged.
+        returns (after it, if another thread is delivering); what they raise is logged.
 
         Args:
             key: a path.
-            value: the record's, at most 64 MiB.
+            value: the record's, `bytes` of at most 64 MiB.
 
         Raises:
             BadKey, BadValue: no valid key or value.
@@ -152,17 +152,17 @@ class Store(Puts):
                 self.memory.flushed = max(self.memory.flushed, ts)
 
     def prune(self, t: int) -> None:
-        """Delete the versions that no read as of commit time t or later needs; reads as of an earlier time then raise.
+        """Delete the versions that no read as of commit time t or later needs; earlier reads then raise `Pruned`.
 
         Per key the newest version committed at or before t stays. Each key is a transaction of its own: other threads
-        may put between them.
+        may put between them. The file does not shrink; its pages are used again.
 
         Args:
             t: ns since the epoch; above the newest commit it counts as that.
 
         Raises:
             BadTime: t is no int from 0 to 2^63 - 1.
-            Fenced, StoreFull, Closed, StoreError: keys already visited stay pruned.
+            Fenced, StoreFull, Closed, StoreError, OSError: keys already visited stay pruned.
         """
         check_time("prune", t)
         with self._writing:
@@ -174,7 +174,7 @@ class Store(Puts):
     def close(self) -> None:
         """Sync and close the files and release the lock for the next writer; a second call does nothing.
 
-        Waits for a running put or flush.
+        Waits for a running put or flush, and until all is on the disk. Later puts and gets raise `Closed`.
 
         Raises:
             StoreError, OSError: the disk refuses; files and lock are released all the same.
