@@ -74,7 +74,7 @@ def _epoch(record: Record, now: float) -> int | None:
 
 @contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Set the event on SIGTERM and ctrl-C while the `with` block runs; the previous handlers are put back after it.
+    """Set the event on SIGTERM and ctrl-C while the `with` block runs; the handlers before are put back after it.
 
     Raises:
         ValueError: not called from the main thread.

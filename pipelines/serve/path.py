@@ -15,9 +15,10 @@ def serve(settings: Settings) -> None:
         settings: of the whole pipeline.
 
     Raises:
-        WriterPresent, SocketError, StoreError, OSError: fast path only, see `serve_fast`.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
-        ValueError: not called from the main thread.
+        WriterPresent, SocketError, StoreError, SettingsError, OSError: fast path only, see `serve_fast`.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim (the
+            record by which an older server leaves).
+        ValueError: not called from the main thread, or an unknown security option of Kafka.
         Exception: fast path only: whatever ended the thread that reads the log.
     """
     if settings.serving.path == "fast":

@@ -113,7 +113,7 @@ class Core:
         """Process samples in their order in one store transaction, and return one answer for each, in that order.
 
         Closes windows, steps models, puts forecasts into the store and, if a log is followed, into the outbox. Refused
-        records of the log go to `/quarantine` and `rejects`.
+        records of the log go to `/quarantine` and `rejects`. Does not wait for the disk.
 
         Args:
             samples: from socket or log, usually at most 32.
@@ -123,7 +123,7 @@ class Core:
             `PutResult` with verdict and forecasts, or `Refused` with "message", "unknown_job", "gap" or "conflict".
 
         Raises:
-            StoreError, msgspec.DecodeError: nothing was kept; the same samples may be given again.
+            StoreError, msgspec.DecodeError, MessageError: nothing was kept; the same samples may be given again.
         """
         now = time.time() if now is None else now
         try:
@@ -144,9 +144,9 @@ class Core:
         return [_answer(effect) for effect in effects]
 
     def after_commit(self, windows: Iterable[tuple[str, int]]) -> None:
-        """Queue the outbox entries just committed for `outbox.send`, and drop the adopted forecasts of `windows`.
+        """Queue the outbox entries just committed for `outbox.send`, and forget what was adopted for `windows`.
 
-        These are (job, window index) of the windows that the transaction closed.
+        Those are the (job, window index) that the transaction closed; adopted forecasts were sent before a rebuild.
         """
         self.outbox.queue(self.closer.outgoing)
         self.closer.outgoing.clear()

@@ -63,7 +63,7 @@ class LogFeed:
     def peek(self, most: int) -> list[IncomingSample]:
         """Return up to `most` waiting records, oldest first, each with the cursor (MessagePack) that holds after it.
 
-        Nothing is removed: the same records come again until `remove`.
+        Nothing is removed: the same records come again until `remove`. Does not wait; empty where none waits.
         """
         samples, offsets_after = [], dict(self.cursor.next)
         for record in list(islice(self._waiting, most)):
@@ -104,7 +104,7 @@ class LogFeed:
 
 
 def find_cursor(kafka: Kafka, store: Store) -> Cursor:
-    """Return the cursor to read `metrics` from: the stored one, or else the topic's beginning.
+    """Return the cursor (next offset by partition) to read `metrics` from: the stored one, or the topic's beginning.
 
     The beginning is taken where none is stored or the topic was created anew (logged). An offset that is no longer on
     the topic moves up to the oldest that is.
@@ -115,8 +115,9 @@ def find_cursor(kafka: Kafka, store: Store) -> Cursor:
 
     Raises:
         BrokerError: the broker does not answer, or has no such topic.
-        StoreError: the store cannot be read.
-        msgspec.DecodeError: the stored cursor cannot be decoded.
+        kafka.errors.KafkaTimeoutError: the broker stopped answering while offsets were looked up.
+        ValueError: an unknown security option.
+        StoreError, msgspec.DecodeError: the stored cursor cannot be read or decoded.
     """
     present, ends = topic_id(kafka, TOPIC), topic_offsets(kafka, TOPIC)
     raw = store.get_meta(CURSOR)

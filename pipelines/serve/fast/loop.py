@@ -66,13 +66,15 @@ class Loop:
         """Wait for sockets or the log, then do one turn of everything that is due.
 
         Requests are answered, up to 32 records of the log are processed, the outbox is sent, prepared models are
-        swapped in; every 0.1 s the status is stored. What a store that refuses says is printed, and tried again after
-        1 s.
+        swapped in (each waits for the disk); every 0.1 s the status is stored. What a store that refuses says is
+        printed, and log and swaps are tried again after 1 s.
 
         Args:
             wait_s: longest wait, wall seconds.
 
         Raises:
+            msgspec.DecodeError, MessageError: a stored value cannot be decoded, or a forecast not encoded.
+            confluent_kafka.KafkaException: the client refuses a record, e.g. as too large.
             Exception: whatever ended the thread that reads the log.
         """
         busy = self.log is not None and len(self.log) > 0 and time.monotonic() >= self._log_from
@@ -97,8 +99,8 @@ class Loop:
     def process_log(self) -> None:
         """Process up to 32 records of the log and send their forecasts, if the loop sleeps; else only wake the loop.
 
-        For the thread that has read them: it works in the calling thread, because waking another one takes about as
-        long as a forecast. A store that refuses is printed, not raised.
+        For the thread that has read them; it waits for no lock. A store or sender's queue that refuses is printed, not
+        raised; the other errors are those of `run_once`.
         """
         if self._wanted or not self._turn.acquire(blocking=False):
             self.wake()

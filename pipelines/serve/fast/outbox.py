@@ -71,14 +71,16 @@ class StoreOutbox:
     def send(self, sender: MessageSender) -> None:
         """Hand all waiting messages to the sender, per topic and key in order; does not wait for the broker.
 
-        Once the sender reports a message as delivered, it leaves the store's outbox with the next commit. Each has the
-        headers "key", "version" and "ts" (commit time, ns) of its record, a forecast also "record" (the record itself).
+        Once the sender reports a message as delivered, it leaves the store's outbox with the next commits (64 in each).
+        Each has the headers "key", "version" and "ts" (commit time in ns, as decimal text; "0" if its record is no
+        longer kept), a forecast also "record" (its `ForecastValue` without the message).
 
         Args:
             sender: to Kafka.
 
         Raises:
             BrokerError: the sender's queue is full; the rest goes on waiting.
+            confluent_kafka.KafkaException: the client refuses a message, which stays first.
         """
         if self._held and time.monotonic() >= self._retry_at:
             self._release()
@@ -116,7 +118,7 @@ class StoreOutbox:
         key = entry.topic, entry.job
 
         def take_report(delivered: bool) -> None:
-            """Mark the entry as sent in the store if the broker has it, else hold it to be offered again after 1 s."""
+            """Mark the entry as sent in the store if the broker has acknowledged it, else offer it again after 1 s."""
             self._in_flight[key] -= 1
             if delivered:
                 self._newest_delivered[key] = max(number, self._newest_delivered.get(key, number))

@@ -43,7 +43,7 @@ class StoreWindows:
         Negative indices are left out; empty where `last` is less than `first`.
 
         Raises:
-            StoreError: the store cannot be read.
+            StoreError, msgspec.DecodeError: a window cannot be read or decoded.
         """
         if last < max(first, 0):
             return []
@@ -99,13 +99,12 @@ def restore_job(store: Store, server: ServerContext, job: str) -> ServedJob:
     `step_s` is dropped.
 
     Args:
-        store: that holds the job.
+        store: that holds the job; only read.
         server: what all jobs have in common; becomes the job's `server`.
         job: its name.
 
     Raises:
-        StoreError: the store cannot be read.
-        msgspec.DecodeError: a stored value cannot be decoded.
+        StoreError, msgspec.DecodeError: the store cannot be read, a stored value not decoded, or the name makes no key.
     """
     step_s = server.windows.step_s
     served = ServedJob(job, server)

@@ -47,9 +47,10 @@ def retention_rules(history: int) -> list[Keep]:
 def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
     """Serve forecasts by the fast path until SIGTERM, ctrl-C, or until another server takes over.
 
-    Opens the store, the Unix socket and the HTTP endpoint in `settings.store_dir`, and follows Kafka unless
-    `kafka.bootstrap` is empty. All are closed before it returns. Where it listens is printed. Call it from the main
-    thread.
+    In `settings.store_dir` it opens the store and the Unix socket `socket`, and writes `token` and `http` (bearer token
+    and URL of the HTTP endpoint, on 127.0.0.1, port `serving.http_port`, 0 for any free). It follows Kafka unless
+    `kafka.bootstrap` is empty, and looks for a later server every 0.5 s, for models every `serving.alias_poll_s` s. All
+    are closed before it returns; the interpreter's switch interval stays at 0.5 ms. Call it from the main thread.
 
     Args:
         settings: of the whole pipeline.
@@ -59,10 +60,10 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
         WriterPresent: another process serves on the same folder.
         SocketError: the socket cannot be opened.
         BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
-        StoreError: the store cannot be opened or written at the start (`Corrupt`, `OtherSchema`, ...).
+        StoreError, msgspec.DecodeError: the store cannot be opened, written or decoded (`Corrupt`, `OtherSchema`, ...).
         OSError: a file or process beside the store cannot be made.
-        ValueError: not called from the main thread.
-        Exception: whatever ended the thread that reads the log.
+        ValueError, SettingsError: not called from the main thread, or a security option that a Kafka client lacks.
+        Exception: whatever ended the thread that reads the log, or another error of `Loop.run_once`.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # else it logs every refused connection ten times a second
     sys.setswitchinterval(SWITCH_S)

@@ -26,8 +26,9 @@ def swap_model(core: Core, ready: ReadyModel) -> Deployment:
     Call it in the thread that writes.
 
     Raises:
-        StoreError: a transaction failed. The job is read from the store again at its next use. The call may be
-            repeated: an intent that is on the disk already is then put in force.
+        StoreError, msgspec.DecodeError, MessageError: a transaction failed, a stored value cannot be decoded, or the
+            forecast not encoded. The job is read from the store again at its next use. The call may be repeated: an
+            intent that is on the disk already is then put in force.
     """
     job, served = ready.job, core.job(ready.job)
     try:
@@ -53,8 +54,7 @@ def finish_swaps(core: Core) -> None:
     stepped over the job's windows is logged and begun anew at the next one.
 
     Raises:
-        StoreError: the store cannot be read or written.
-        msgspec.DecodeError: a stored value cannot be decoded.
+        StoreError, msgspec.DecodeError, MessageError: see `swap_model`; swaps finished before stay so.
     """
     for job in sorted(core.known):
         for deployment in core.job(job).deployments:

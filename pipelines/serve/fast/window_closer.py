@@ -54,16 +54,17 @@ class WindowCloser:
             event: open; the caller commits it.
             served: the job; its state changes at once.
             window: newer than the job's newest.
-            wall_time: of the record that closed it, epoch seconds.
+            wall_time: when the record that closed it was measured, epoch seconds.
             time_scale: of that record, seconds of job time per wall second.
 
         Returns:
             The forecast's record, which may hold a reason instead of a forecast; None where no model serves the window.
 
         Raises:
-            Conflict: the window or its state is stored with other bytes.
+            Conflict: the window, its state or its forecast is stored with other bytes.
             BadInput: a key or time is not valid.
             SeriesError: the window is older than the newest one.
+            StoreError, MessageError: a stored version cannot be read to compare with, or the forecast not encoded.
         """
         measured_ns = round(wall_time * 1e9)
         value = encode_value(SampleValue(window.rate, window.lag, window.busy_s, time_scale))
@@ -89,12 +90,13 @@ class WindowCloser:
             time_scale: seconds of job time per wall second.
 
         Returns:
-            The forecast's record, which may hold a reason instead of a forecast; None where no model serves the window
-            and no forecast was adopted for it.
+            The forecast's record, which may hold a reason ("warming", "model_error") instead of a forecast; None where
+            no model serves the window and no forecast was adopted for it.
 
         Raises:
-            Conflict: a forecast is stored for the window with other bytes.
-            MessageError: the forecast cannot be encoded.
+            Conflict, BadInput: a forecast is stored for the window with other bytes, or the time is not valid.
+            MessageError, msgspec.DecodeError: the forecast cannot be encoded, or an adopted one not decoded.
+            StoreError: a stored version cannot be read to compare with.
         """
         window_index, job, key = served.newest or 0, served.job, forecast_key(served.job, served.step_s)
         value = self.adopted.get((job, window_index))
@@ -121,12 +123,12 @@ class WindowCloser:
         Its version there is one above the newest, from 1 on.
 
         Args:
-            event: open; the caller commits it.
+            event: open, volatile; the caller commits it.
             store: tells the newest version.
             reject: the record and why it was refused.
 
         Raises:
-            BadInput: the topic's name makes no key.
+            BadInput: the topic's name makes no key, or a second reject of the topic in one event.
             MessageError: the reject cannot be encoded.
             StoreError: the newest version cannot be read.
         """

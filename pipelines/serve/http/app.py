@@ -40,12 +40,14 @@ def build_app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -
     """Build the HTTP application of the fast path: `GET /health`, `/jobs/{job}/forecast`, `/frontier` and `/metrics`.
 
     All but `/health` need the header `Authorization: Bearer TOKEN` and answer 401 without it. Errors of the store
-    become 409 (time above the newest commit), 410 (no longer kept), 422 (no valid input) or 503.
+    become 409 (time above the newest commit), 410 (no longer kept), 422 (no valid input) or 503; a stored value that
+    cannot be decoded becomes 500.
 
     Args:
-        reader: of the store.
+        reader: of the store; the caller closes it.
         step_s: seconds per window that is served.
-        jobs: names of the jobs with a contract, looked up with every request; others are answered 404.
+        jobs: names of the jobs with a contract (YAML file of latency target and executor bounds), looked up with every
+            request; others are answered 404.
         token: TOKEN; not empty.
     """
 
@@ -76,11 +78,12 @@ def build_app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -
 
         Args:
             job: its name.
-            as_of: ns since the epoch, to get the forecast that was the newest at this commit time.
+            as_of: ns since the epoch, to get the forecast that was the newest at this commit time; below 0 answered by
+                422.
 
         Raises:
             HTTPException: 404 for a job without a contract or without a forecast.
-            NotStable, Pruned, BadInput, StoreError: answered by 409, 410, 422 and 503.
+            NotStable, Pruned, BadInput, StoreError, msgspec.DecodeError: answered by 409, 410, 422, 503 and 500.
         """
         if job not in jobs:
             raise HTTPException(404, f"job {job!r} has no contract")
@@ -133,9 +136,10 @@ def forecast_as_json(record: StoredRecord) -> dict[str, Any]:
 def prometheus_text(reader: Reads, step_s: float, jobs: Collection[str]) -> bytes:
     """Return the fast path's metrics in Prometheus' text format, UTF-8.
 
-    They are `tidecast_fast_events_total{what}` (samples by what became of them), `tidecast_fast_outbox_messages` (that
-    wait for the broker) and `tidecast_fast_status_age_seconds`, these three once the server has stored a status; and
-    `tidecast_fast_forecast_age_seconds{job}` for jobs with a forecast. Ages are wall seconds.
+    They are `tidecast_fast_events_total{what}` (samples since the server began, by outcome: `Core.counts`),
+    `tidecast_fast_outbox_messages` (that wait for the broker) and `tidecast_fast_status_age_seconds`, these three once
+    the server has stored a status; and `tidecast_fast_forecast_age_seconds{job}` (since the commit) for jobs with a
+    forecast. Ages are wall seconds.
 
     Args:
         reader: of the store.
@@ -194,7 +198,7 @@ class LimitedConnection(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection and start its timer, or close it at once if 128 are open already; asyncio calls it."""
+        """Accept a connection and check it every 10 s, or close it if 128 are open already; asyncio calls it."""
         super().connection_made(transport)
         self._seen: Any = None
         if len(self.connections) > CONNECTIONS:

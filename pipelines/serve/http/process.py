@@ -46,7 +46,7 @@ class HttpEndpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """End the child process by SIGTERM, after 10 s by SIGKILL, and wait until it is gone; no other is started."""
+        """End the child process (SIGTERM, after 10 s SIGKILL), wait until it is gone, and start no other."""
         with self._starting:
             self._stop.set()
         self.process.terminate()
@@ -95,8 +95,10 @@ def child_command() -> list[str]:
 def write_private(path: Path, text: str) -> None:
     """Write text to a file that only this user may read (0600), whole or not at all; an earlier file is replaced.
 
+    It is written first beside it, with the suffix `.new`; the folder must exist.
+
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written or replaced.
     """
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
@@ -106,15 +108,16 @@ def write_private(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Run the HTTP endpoint until SIGTERM, or until the parent process is gone; blocks.
+    """Run the HTTP endpoint until SIGTERM, or until the parent process is gone (checked every 0.5 s); blocks.
 
-    The parent's process id is the first argument of the command line. The token is read from the file `token` in the
-    store's folder, and the endpoint's URL written to the file `http` there.
+    The parent's process id is the first argument of the command line. It listens on 127.0.0.1, port `serving.http_port`
+    (0: any free). The token is read from the file `token` in the store's folder, and the endpoint's URL written to the
+    file `http` there.
 
     Raises:
         IndexError, ValueError: the first argument is missing or no process id.
         SettingsError: the settings are not valid.
-        OSError: there is no token file, or the port is taken.
+        OSError: there is no token file, the port is taken, or the file `http` cannot be written.
         StoreError: the store cannot be opened.
     """
     import uvicorn

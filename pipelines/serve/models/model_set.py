@@ -57,6 +57,7 @@ def pack_model(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet
 
     Raises:
         ModelSetError: the members cannot be loaded again.
+        Exception: whatever torch raises where it cannot export the network.
     """
     described = describe(forecaster)
     scaler = {name: described.pop(name) for name in _SCALER if name in described}
@@ -73,7 +74,7 @@ def load_members(members: Mapping[str, bytes]) -> ModelSet:
 
     Args:
         members: bytes by name: "weights" (a torch.export archive for a network, else JSON or empty), "scaler" and
-            "hyper" (both JSON).
+            "hyper" (both JSON objects); other names are kept and not read.
 
     Raises:
         ModelSetError: a member is missing or cannot be read, or they make no forecaster.
@@ -105,8 +106,8 @@ def check_can_serve(candidate: ModelSet, named: str, step_s: float, recent: Seri
         recent: the job's newest windows, records/s, NaN where missing; may be empty.
 
     Raises:
-        ModelSetError: its step is another, it fails on the windows, or its quantiles have not the shape (horizon,
-            levels) or, where it trusts them, are not finite.
+        ModelSetError: its step is another, it fails on the windows, its quantiles have not the shape (horizon, levels),
+            or one is not finite though the forecast rests on a value (`basis` is not "none").
     """
     forecaster = candidate.forecaster
     if forecaster.step_s != step_s:

@@ -42,7 +42,7 @@ class ReadyModel(NamedTuple):
 
 
 def prepare_model(windows: Windows, job: str, model_name: str, version: str, model_set: ModelSet) -> ReadyModel:
-    """Check a model, and warm it on a job's newest 2,880 windows less the very newest; may take a second.
+    """Check a model, and warm it on a job's newest 2,880 windows (`KEPT_STEPS`) less the newest; may take a second.
 
     What is compiled at first use is compiled here. Nothing in service changes.
 
@@ -55,8 +55,8 @@ def prepare_model(windows: Windows, job: str, model_name: str, version: str, mod
 
     Raises:
         ModelSetError: the set cannot serve the job.
-        SeriesError, OnlineError: the model cannot be started on the windows.
-        StoreError: the windows cannot be read.
+        SeriesError, OnlineError, RuntimeError: the model cannot be started on the windows, or fails when stepped.
+        StoreError, msgspec.DecodeError: the windows cannot be read.
     """
     # The newest window is left out: a first deployment makes a forecast after it, and a replay must begin the same.
     newest = windows.newest(job)

@@ -119,8 +119,8 @@ class Client:
 
         Raises:
             RefusedError: "input" for no valid key, or another code of the store.
-            ClientError: the server is gone or does not answer.
-            WireError: an answer cannot be decoded.
+            ClientError: the server is gone or does not answer within the timeout of each request.
+            WireError: the key is longer than a frame (1 MiB), or an answer cannot be decoded.
         """
         versions: list[tuple[int, int]] = []
         while True:

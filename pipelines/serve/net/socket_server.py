@@ -75,7 +75,7 @@ class SocketServer:
         self._paused = False
 
     def close(self) -> None:
-        """Cut off every client, stop listening, and remove the socket's path.
+        """Cut off every client (answers not sent are lost), stop listening, and remove the socket's path; call it once.
 
         Raises:
             OSError: the path cannot be removed; one that is gone already is fine.
@@ -109,7 +109,7 @@ class SocketServer:
         self._selector.unregister(self._listening)
 
     def resume(self) -> None:
-        """Accept connections again if that was paused for want of room and there is room now; call it now and then."""
+        """Accept connections again if that was paused for want of room and there is room now; called every 0.1 s."""
         if self._paused and len(self.clients) < CLIENTS:
             self._paused = False
             self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
@@ -141,7 +141,7 @@ class SocketServer:
         return [(connection, frame) for frame in frames]
 
     def answer_frames(self, frames: Sequence[tuple[Connection, bytes]]) -> None:
-        """Answer requests in their order; up to 32 puts in a row are given to `puts` together.
+        """Answer requests in their order; up to 32 puts in a row go to `puts` together. Never waits for a client.
 
         A frame that is no request is answered by a `Refused`. Answers that a client does not read yet are buffered;
         above 8 MiB it is cut off.
@@ -150,6 +150,7 @@ class SocketServer:
             frames: (connection, body of a frame), as the selector's callbacks return them.
 
         Raises:
+            ValueError: `puts` gives another number of answers than it got samples.
             Exception: what `puts` or `read` raises; the rest is not answered then.
         """
         waiting: list[tuple[Connection, bytes]] = []

@@ -110,7 +110,7 @@ class PutResult(_Message, tag=17):
 
 
 def fit_put_result(verdict: str, forecasts: list[Found]) -> PutResult:
-    """Build the answer to a sample, with as many of its newest forecasts as fit a frame.
+    """Build the answer to a sample, with as many of its newest forecasts as fit a frame (1 MiB).
 
     Args:
         verdict: as in `PutResult`.
@@ -170,6 +170,7 @@ def encode_frame(message: Request | Answer) -> bytes:
 
     Raises:
         WireError: the message is longer than 1 MiB ("oversized").
+        TypeError, OverflowError: a field holds what MessagePack cannot, such as an int above 2^64 - 1.
     """
     body = _ENCODER.encode(message)
     if len(body) > MOST:

@@ -24,7 +24,7 @@ from tidecast.messages import Forecast, Heartbeat, MetricSample
 log = logging.getLogger(__name__)
 
 LARGE_STATE_BYTES = 8192
-"""A model state longer than this is stored only now and then."""
+"""A model state longer than this is stored only every `LARGE_STATE_WINDOWS` windows."""
 LARGE_STATE_WINDOWS = 64
 """Windows between two stored states of a job whose state is large."""
 HEARTBEAT_S = 8.0
@@ -77,11 +77,11 @@ class ServedJob:
         """Return what a metrics record does to the job's windows, without putting it in force.
 
         To take the record, the caller sets `open_window` to the result's. Only a record refused for lying too far ahead
-        changes `open_window` here: it counts towards those in a row after which the new time is believed.
+        changes it here: it counts towards the 10 in a row after which the new time is believed.
 
         Raises:
-            SeriesError: the record lies too far ahead of the one before, spans too many windows, or its sum is not
-                finite.
+            SeriesError: the record lies over 7 days (and the wall time between, in job seconds) ahead of the one
+                before, spans over a million windows, or its sum is not finite.
         """
         effect = add_sample(self.open_window, sample, self.step_s)
         if effect.refusal:
@@ -98,10 +98,10 @@ class ServedJob:
         return build_series(stored + self.unsaved, first, max(last, first - 1), self.step_s)
 
     def switch_model(self, model: Online, deployment: Deployment, warm_state: bytes | None) -> None:
-        """Switch to a deployment's model and step it up to the job's newest window.
+        """Switch to a deployment's model and step it up to the job's newest window; the old model forgets the job.
 
         It goes on from its warm state, or else is started on the history it was warmed on; one warmed on nothing, or
-        more than `KEPT_STEPS` windows ago, on the newest `KEPT_STEPS` windows. The job's old model forgets the job.
+        more than 2,880 windows ago (`KEPT_STEPS`), on the newest 2,880.
 
         Args:
             model: the deployment's.
@@ -111,7 +111,8 @@ class ServedJob:
         Raises:
             SeriesError: the history has another step than the model, or negative or infinite rates.
             OnlineError: `warm_state` is no state of this model, or the history does not lead on from it.
-            StoreError: the history cannot be read from the store.
+            StoreError, msgspec.DecodeError: the history cannot be read from the store.
+            Exception: whatever else the model raises.
         """
         last = deployment.warmed_to if self.newest is None else self.newest
         if deployment.warmed_to < deployment.warmed_from or last - deployment.warmed_to > KEPT_STEPS:
@@ -136,8 +137,8 @@ class ServedJob:
 
         Raises:
             ModelSetError: the deployment's model is no longer there.
-            SeriesError: the history cannot be stepped through by a model begun anew either.
-            StoreError: model or history cannot be read from the store.
+            SeriesError, OnlineError: the history cannot be stepped through by a model begun anew either.
+            StoreError, msgspec.DecodeError: model or history cannot be read from the store.
         """
         model = self.server.find_model(self.job, deployment)
         try:
@@ -157,12 +158,10 @@ class ServedJob:
         self.model, self.deployment_number = None, -1
 
     def step(self, window: Window) -> Deployment | None:
-        """Add one closed window to the job, stepping its model over it (and over missing windows before it).
+        """Add one closed window to the job (and the missing ones before it), and return the deployment that serves it.
 
-        If another deployment serves this window, its model is switched to first. A model that raises is logged and
-        dropped; it is begun anew at the next window.
-
-        Returns the deployment that serves the window; None before the first.
+        The model is stepped over them; another deployment's is switched to first. A model that raises, or cannot be
+        found, is logged and dropped, and begun anew at the next window. None is returned before the first deployment.
 
         Raises:
             SeriesError: the window is older than the newest one.
@@ -200,14 +199,13 @@ class ServedJob:
     def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
         """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
 
+        The reason is "warming" (too few windows in a row yet) or "model_error" (no model, or a quantile that is not
+        finite).
+
         Args:
             deployment: that serves the window.
             measured_ns: wall time when the record that closed the window was measured, ns since the epoch.
             time_scale: seconds of job time per wall second.
-
-        Returns:
-            The reason is "warming" (too few windows in a row yet) or "model_error" (no model, or a quantile that is not
-            finite).
         """
         quantiles = np.full((1, 1), np.nan) if self.model is None else self.model.current(self.job)
         if reason := silence_reason(self.streak, quantiles):
@@ -222,9 +220,10 @@ class ServedJob:
         return build_message(quantiles, basis, self.model.forecaster.levels, deployment, context), ""
 
     def state_to_store(self, window_index: int) -> bytes:
-        """Return the model's state to be stored with a window, and note that one was stored.
+        """Return the model's state (MessagePack) to be stored with a window, and note that one was stored.
 
-        Empty without a model, and for a large state except at the first call, every 64 windows, and after a gap.
+        Empty without a model, and for a state above 8,192 bytes except at the first call, every 64 windows, and after a
+        gap.
         """
         if self.model is None:
             return b""
@@ -235,10 +234,10 @@ class ServedJob:
         return self.model.state(self.job)
 
     def due_heartbeats(self, sample: MetricSample, wall_time: float) -> list[Heartbeat]:
-        """Return the job's heartbeat in a list, or an empty list within `HEARTBEAT_S` wall seconds of the last one.
+        """Return the job's heartbeat in a list, or an empty list within 8 wall seconds (`HEARTBEAT_S`) of the last one.
 
-        It names epoch and wall time of the forecast last sent, if any; `wall_time` (epoch seconds) is remembered.
-        `sample` is the job's newest.
+        It names the server's epoch and the wall time of the forecast last sent, if any. `wall_time` (epoch seconds) is
+        remembered; `sample` is the job's newest.
         """
         if wall_time - self.last_heartbeat < HEARTBEAT_S:
             return []

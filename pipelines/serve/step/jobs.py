@@ -50,9 +50,10 @@ class ServedJobs:
             (the sample, the windows it closes, oldest first); call `step` with each of these.
 
         Raises:
-            MessageError: no valid sample, another key than its job, or a job without a contract.
+            MessageError: no valid sample, a time over 300 s in the future, another key than its job, or a job without a
+                contract (YAML file of latency target and executor bounds).
             SeriesError: it lies too far ahead of the job's last record, spans too many windows, or its sum is not
-                finite.
+                finite; see `ServedJob.add_sample`.
         """
         sample = read_sample(raw, now, key)
         if sample.job not in self._known:

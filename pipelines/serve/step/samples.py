@@ -16,7 +16,7 @@ _ALWAYS_THERE = {"time_scale", "span_s", "arrival_rps"}
 
 
 def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
-    """Decode and validate one metrics message; as `tidecast.messages.decode`, but much faster for the usual interval.
+    """Decode and validate one metrics message; as `tidecast.messages.decode`, but faster for the usual interval.
 
     Args:
         raw: the message, JSON.
@@ -24,7 +24,7 @@ def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
         key: of the Kafka record, which must be the job's name; None for a sample that came by socket.
 
     Raises:
-        MessageError: no valid sample, a time too far in the future, or the key is not the job.
+        MessageError: no valid sample, a time more than 300 s in the future, or the key is not the job.
     """
     sample = _quick(raw, now) or decode(MetricSample, raw, now)
     if key is not None:

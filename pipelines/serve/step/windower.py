@@ -85,13 +85,13 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     """Count one metrics record of a job into its windows of `step_s` seconds of job time; changes nothing in place.
 
     A record of a batch only adds its seconds to `busy_s`. One that begins before what was already taken is left out
-    (`late`). One more than `MAX_GAP_S` ahead (and the wall time that passed, in job seconds) is refused (`refusal`)
-    until `AGREEING_RECORDS` in a row follow each other. After more than `MAX_STEPS` missing windows the sums begin
-    anew.
+    (`late`). One more than 7 days (`MAX_GAP_S`) and the wall time that passed, in job seconds, ahead is refused
+    (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing windows the
+    sums begin anew.
 
     Returns:
         The window in progress after the record, and the windows it closed, without those of which less than half was
-        seen.
+        covered.
 
     Raises:
         SeriesError: the record spans more than a million windows, its span is not above 0, or a sum is not finite.

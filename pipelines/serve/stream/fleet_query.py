@@ -46,18 +46,18 @@ def start_query(
 ) -> StreamingQuery:
     """Start the streaming query "serving" from `metrics` to `forecasts` and `rejects`, and return it running.
 
-    It begins at the earliest record, or where its checkpoint stopped. Its forecasts carry epoch 0.
+    It begins at the earliest record, or where its checkpoint stopped. Its forecasts carry epoch (number of the server)
+    0. What fails in a micro-batch ends the query later: see its `exception()`.
 
     Args:
         spark: the session, with the Kafka package.
         settings: connection, topics and `training.step_s` (seconds per window).
-        checkpoint: folder of the query's offsets and state.
+        checkpoint: folder of the query's offsets and state, made if absent.
         folder: where the models are, see `add_serving_step`.
         known: names of the jobs with a contract, fixed from here on.
 
     Raises:
-        BrokerError: no broker is set.
-        SettingsError: a security option that Java's client cannot follow.
+        BrokerError, SettingsError: no broker is set, or a security option that Java's client cannot follow.
         pyspark.errors.AnalysisException: the Kafka package is missing, or the query is not valid.
     """
     source = (

@@ -55,6 +55,8 @@ class ModelFile(msgspec.Struct, array_like=True):
 def write_model_file(folder: Path, job: str, deployment: Deployment, members: dict[str, bytes]) -> None:
     """Write a job's deployment and its model to `folder/JOB/NUMBER.set` (MessagePack), whole or not at all.
 
+    A process that has read an earlier file of that number keeps it.
+
     Args:
         folder: that all workers can read; made if absent.
         job: its name.
@@ -62,7 +64,7 @@ def write_model_file(folder: Path, job: str, deployment: Deployment, members: di
         members: bytes by "weights", "scaler" and "hyper", as `ModelSet.members` has them.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the folder or file cannot be made or written.
     """
     path = _path(folder, job, deployment.number)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,11 +92,12 @@ class FleetStep:
     def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Messages]:
         """Process a micro-batch of one job's records, and return (state after it, messages to send).
 
-        A record that cannot be accepted becomes a message to `rejects`.
+        A record that cannot be accepted becomes a message to `rejects`. The process keeps the 256 model files and 64
+        models that were used last.
 
         Args:
             state: `FleetState` before it, MessagePack; None for the first batch.
-            rows: records with key, value (bytes or None), partition and offset, in the order of the offsets.
+            rows: dicts of "key", "value" (bytes or None), "partition" and "offset", in the order of the offsets.
             now: wall time, epoch seconds.
 
         Returns:
@@ -103,8 +106,9 @@ class FleetStep:
         Raises:
             msgspec.DecodeError: the state or a model's file cannot be decoded.
             ModelSetError: the file of the model in service makes no forecaster.
-            SeriesError: that model cannot be started on the job's windows.
+            SeriesError, OnlineError: that model cannot be started on the job's windows.
             OSError: a model's file cannot be read.
+            KeyError: a row lacks one of its names.
         """
         before = FleetState(OpenWindow()) if state is None else msgspec.msgpack.decode(state, type=FleetState)
         jobs = ServedJobs(RecentWindows(self._step_s), self._known, self._find_model, self._epoch)

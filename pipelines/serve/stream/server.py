@@ -179,15 +179,16 @@ def _samples(records: Iterable[Record]) -> Iterator[MetricSample]:
 def serve_stream(settings: Settings) -> None:
     """Serve forecasts by the stream server until SIGTERM, ctrl-C, or until another server takes over.
 
-    What is queued is sent before it returns. Call it from the main thread.
+    Missing topics are created. What is queued is sent before it returns (waits up to 120 s). Call it from the main
+    thread.
 
     Args:
         settings: of the whole pipeline.
 
     Raises:
         BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, does not take the claim, or did
-            not accept a record at the end.
-        ValueError: not called from the main thread.
+            not accept a record while serving or at the end.
+        ValueError: not called from the main thread, or an unknown security option.
     """
     # Else its client logs every refused connection ten times a second.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
