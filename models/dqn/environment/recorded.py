@@ -164,7 +164,7 @@ def draw_piece(
         seconds: S, length of the piece.
         moments: (D,) seconds of the decisions, 0 to S.
         peak_rps: records/s that the load's 99.9 % quantile becomes, above 0.
-        looks: over how many seconds arrivals are averaged.
+        looks: its `smooth_s` are the seconds over which arrivals are averaged.
         chance: draws everything.
 
     Raises:

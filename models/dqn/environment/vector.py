@@ -151,7 +151,8 @@ class GroupedEnvironment:
             moves: (runs,) indices of `MOVES`, group by group.
 
         Returns:
-            (runs, 2) rewards, observations and masks after the move (of the old runs), and (runs,) which were cut.
+            (runs, 2) rewards (`VectorEnvironment.step`), observations (runs, 40) and masks (runs, 6) after the move, of
+            the old runs, and (runs,) which were cut.
 
         Raises:
             ValueError: `moves` cannot be split evenly among the groups.

@@ -112,7 +112,7 @@ class Core:
     def process(self, samples: Sequence[IncomingSample], now: float | None = None) -> list[Answer]:
         """Process samples in their order in one store transaction, and return one answer for each, in that order.
 
-        Closes windows, steps models, puts forecasts into the store and, if a log is followed, into the outbox. Refused
+        Closes windows, steps models, puts forecasts into the store and, if Kafka is followed, into its outbox. Refused
         records of the log go to `/quarantine` and `rejects`. Does not wait for the disk.
 
         Args:

@@ -71,9 +71,9 @@ class StoreOutbox:
     def send(self, sender: MessageSender) -> None:
         """Hand all waiting messages to the sender, per topic and key in order; does not wait for the broker.
 
-        Once the sender reports a message as delivered, it leaves the store's outbox with the next commits (64 in each).
-        Each has the headers "key", "version" and "ts" (commit time in ns, as decimal text; "0" if its record is no
-        longer kept), a forecast also "record" (its `ForecastValue` without the message).
+        A message that the sender reports as acknowledged leaves the LMDB store's outbox with the next commits, 64 in
+        each. Each has the headers "key", "version" and "ts" (commit time in ns, as decimal text; "0" if its record is
+        no longer kept), a forecast also "record" (its `ForecastValue` without the message).
 
         Args:
             sender: to Kafka.

@@ -70,11 +70,13 @@ class ModelCache:
         return len(self._models)
 
     def find(self, job: str, deployment: Deployment) -> Online:
-        """Return the model of a job's deployment; if it is not in memory, it is loaded from the store and kept.
+        """Return the model of a job's deployment (version in service), loaded from the store if it is not in memory.
+
+        It is then kept in memory until `clear_but`.
 
         Raises:
-            ModelSetError: the store no longer keeps it, cannot make a forecaster of it, or its digests differ from the
-                recorded ones.
+            ModelSetError: the LMDB store no longer keeps it, its bytes make no forecaster, or their digests differ from
+                the recorded ones.
             StoreError: the store cannot be read.
         """
         if deployment.digests in self._models:

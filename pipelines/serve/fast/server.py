@@ -45,7 +45,7 @@ def retention_rules(history: int) -> list[Keep]:
 
 
 def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
-    """Serve forecasts by the fast path until SIGTERM, ctrl-C, or until another server takes over.
+    """Serve forecasts by the fast path (LMDB store, socket, HTTP) until SIGTERM, ctrl-C, or another server takes over.
 
     In `settings.store_dir` it opens the store and the Unix socket `socket`, and writes `token` and `http` (bearer token
     and URL of the HTTP endpoint, on 127.0.0.1, port `serving.http_port`, 0 for any free). It follows Kafka unless
@@ -54,12 +54,13 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
 
     Args:
         settings: of the whole pipeline.
-        champions: opens the source of models, in the loader's thread; by default the registry.
+        champions: opens the source of the models to serve, in the loader's thread; by default the registry.
 
     Raises:
         WriterPresent: another process serves on the same folder.
         SocketError: the socket cannot be opened.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take this server's
+            claim (the record by which an older server leaves).
         StoreError, msgspec.DecodeError: the store cannot be opened, written or decoded (`Corrupt`, `OtherSchema`, ...).
         OSError: a file or process beside the store cannot be made.
         ValueError, SettingsError: not called from the main thread, or a security option that a Kafka client lacks.

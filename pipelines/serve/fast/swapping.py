@@ -20,15 +20,14 @@ log = logging.getLogger(__name__)
 def swap_model(core: Core, ready: ReadyModel) -> Deployment:
     """Put a prepared model into service for its job, from a recorded window on, and return the deployment.
 
-    Model and intent are put on the disk first (the call waits for it); a second transaction puts them in force. The
-    first model of a job also makes the forecast after the newest window. A model that cannot be stepped over the job's
-    newest windows is logged and begun anew at the next one. Models that no job needs any more are dropped from memory.
-    Call it in the thread that writes.
+    Model and intent (the record of the swap) are put on the disk first, which the call waits for; a second transaction
+    puts them in force. The first model of a job also makes the forecast after the newest window. A model that cannot be
+    stepped over the job's newest windows is logged and begun anew at the next one. Models that no job needs any more
+    are dropped from memory. Call it in the thread that writes.
 
     Raises:
         StoreError, msgspec.DecodeError, MessageError: a transaction failed, a stored value cannot be decoded, or the
-            forecast not encoded. The job is read from the store again at its next use. The call may be repeated: an
-            intent that is on the disk already is then put in force.
+            forecast not encoded. The call may be repeated: an intent that is on the disk already is then put in force.
     """
     job, served = ready.job, core.job(ready.job)
     try:
@@ -48,10 +47,11 @@ def swap_model(core: Core, ready: ReadyModel) -> Deployment:
 
 
 def finish_swaps(core: Core) -> None:
-    """Put in force the swaps that a crash cut off after their intent was on the disk, at the windows recorded then.
+    """Put in force the swaps that a crash cut off after their intent (record of the swap) was on the disk.
 
-    Call it at the start, before anything is served. A model that is no longer stored is left out; one that cannot be
-    stepped over the job's windows is logged and begun anew at the next one.
+    They take effect at the windows recorded then. Call it at the start, before anything is served. A model that is no
+    longer stored is left out; one that cannot be stepped over the job's windows is logged and begun anew at the next
+    one.
 
     Raises:
         StoreError, msgspec.DecodeError, MessageError: see `swap_model`; swaps finished before stay so.

@@ -79,13 +79,13 @@ class WindowCloser:
     ) -> PendingForecast | None:
         """Make the forecast after the job's newest window and put its record into an open event.
 
-        If forecasts are sent, its message goes into the outbox with the same event. A forecast that was sent before the
-        store was rebuilt (`adopted`) is put as it was and not sent again.
+        If forecasts are sent, its message goes into the outbox (messages that wait for Kafka) with the same event. A
+        forecast that was sent before the store was rebuilt (`adopted`) is put as it was and not sent again.
 
         Args:
             event: open; the caller commits it.
             served: the job, stepped to its newest window.
-            deployment: that serves the window; None for none.
+            deployment: the model version in service for the window; None for none.
             measured_ns: when the record that closed the window was measured, ns since the epoch.
             time_scale: seconds of job time per wall second.
 

@@ -105,8 +105,8 @@ class ServedJob:
 
         Args:
             model: the deployment's.
-            deployment: says what the model was warmed on.
-            warm_state: the model's state after window `deployment.warmed_to`; None to compute it.
+            deployment: the version in service; says on which windows the model was started (warmed).
+            warm_state: the model's state (MessagePack) after window `deployment.warmed_to`; None to compute it.
 
         Raises:
             SeriesError: the history has another step than the model, or negative or infinite rates.
@@ -131,9 +131,9 @@ class ServedJob:
         """Switch to a deployment's model in a state that was stored; one that cannot be read is logged and begun anew.
 
         Args:
-            deployment: that the state is of.
-            state: the stored state, empty where there is none.
-            since: first window that the state may lack; from there on the history is stepped through.
+            deployment: the model version in service that the state is of.
+            state: the stored state (MessagePack), empty where there is none.
+            since: first window (index) that the state may lack; from there on the history is stepped through.
 
         Raises:
             ModelSetError: the deployment's model is no longer there.
@@ -199,11 +199,11 @@ class ServedJob:
     def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
         """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
 
-        The reason is "warming" (too few windows in a row yet) or "model_error" (no model, or a quantile that is not
-        finite).
+        The reason is "warming" (not yet 24 windows in a row since the job (re)started) or "model_error" (no model, or a
+        quantile that is not finite).
 
         Args:
-            deployment: that serves the window.
+            deployment: the model version in service for the window.
             measured_ns: wall time when the record that closed the window was measured, ns since the epoch.
             time_scale: seconds of job time per wall second.
         """

@@ -81,7 +81,8 @@ class ServedJobs:
     def forecast(self, sample: MetricSample) -> Forecast | None:
         """Return the forecast after a job's newest window.
 
-        None before the first window or model, with too few windows in a row, or where the model failed.
+        None before the first window or model, before 24 windows in a row since the job (re)started, or where the model
+        failed or gives a quantile that is not finite.
 
         Args:
             sample: the newest of the job; gives the forecast's `wall_time` and `time_scale`.

@@ -186,8 +186,8 @@ def serve_stream(settings: Settings) -> None:
         settings: of the whole pipeline.
 
     Raises:
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, does not take the claim, or did
-            not accept a record while serving or at the end.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, does not take this server's claim
+            (the record by which an older server leaves), or did not accept a record while serving or at the end.
         ValueError: not called from the main thread, or an unknown security option.
     """
     # Else its client logs every refused connection ten times a second.

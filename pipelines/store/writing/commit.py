@@ -35,7 +35,8 @@ def commit_events(memory: WriterMemory, persistent: bool, events: Sequence[Event
 
     Args:
         memory: the writer's; changed only if the transaction stands.
-        persistent: into the durable environment (waits for the disk), else into the hot one.
+        persistent: into the durable environment (each commit waits for the disk), else into the hot one (flushed
+            later).
         events: what to write; may be empty.
         now: the clock's time, ns since the epoch; events get at least 1 ns more than the newest commit.
         low: oldest time (ns) that as-of reads may ask for from now on; 0 leaves it as it is.

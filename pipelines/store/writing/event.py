@@ -143,16 +143,17 @@ class Event:
 
         Args:
             affinity: name of the set; if it was declared, `items` must have exactly its members.
-            items: value (at most 64 MiB) by key.
+            items: value (`bytes` of at most 64 MiB) by key.
             version: the same for all, 0 to 2^63 - 1.
 
         Returns:
-            The verdict that all members share, as `put` returns it.
+            The verdict that all members share, "applied", "duplicate" or "stale" as of `put`.
 
         Raises:
             MissingMember: no items, not exactly the declared members, or a key of another declared set.
             Conflict: the members' verdicts differ, or one is stored with other bytes.
-            BadInput: a key, value or version is not valid, or a key is put twice in this event.
+            BadInput: a key, value or version is not valid, a key was put with the other kind before, or twice in this
+                event.
             Closed, StoreError: a stored version cannot be read to compare with.
         """
         members = self._memory.sets.get(affinity)

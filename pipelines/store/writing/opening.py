@@ -36,7 +36,7 @@ class OpenedStore:
     memory: WriterMemory
 
     def close(self) -> None:
-        """Sync the hot environment, close both, note the clean close in `last_run`, and release the lock.
+        """Sync the hot environment (not synced by commits), close both, note it in `last_run`, and release the lock.
 
         Blocks until all is on the disk. Call it once, after the last put.
 

@@ -25,7 +25,7 @@ def find_damage(folder: Path, name: str) -> str:
 
     Args:
         folder: of the store, locked by the caller.
-        name: "hot" or "durable".
+        name: "hot" (commits not synced at once) or "durable" (each commit synced).
 
     Raises:
         StoreError: the check took longer than 600 s.

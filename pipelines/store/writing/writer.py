@@ -135,11 +135,11 @@ class Store(Puts):
     def flush(self) -> None:
         """Sync all commits to the disk, so that they survive a crash of the host; blocks until they are there.
 
-        If nothing was committed since the last flush, the frontier (newest commit) moves to now first. Other threads
-        may put while the disk works.
+        If nothing was committed since the last flush, the frontier (newest commit's time) moves to now first. Other
+        threads may put while the disk works.
 
         Raises:
-            Closed: the store was closed.
+            Closed: the store was closed before; a close meanwhile syncs by itself, and nothing is raised.
             Fenced: a later writer has taken over.
             StoreFull, StoreError, OSError: the disk refuses; what was flushed before is still safe.
         """
