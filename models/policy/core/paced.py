@@ -44,11 +44,12 @@ class Paced:
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Return the policy's choice once `interval_s` (to 1 µs) has passed since its last one, else the target.
 
-        The first call starts the clock and keeps the target. All runs share the clock of the first.
+        The first call starts the clock and keeps the target. All runs share the clock of the first. The policy is shown
+        rates and shares as means over the interval.
 
         Returns:
-            The new memory (`memory` itself is not changed), and the choice: (runs,) executors to ask for and flags of
-            `Why`; between two decisions `view.target` without flags.
+            The new memory (`memory` itself is not changed), and the choice: (runs,) executors to ask for and reasons
+            (flags); between two decisions `view.target` without reasons.
 
         Raises:
             KeyError: the memory is not from `fresh` of this policy.

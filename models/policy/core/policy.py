@@ -58,7 +58,7 @@ def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
     clipped and sets `Why.CLAMPED`.
 
     Returns:
-        The policy's new memory, and the choice: (runs,) whole executors as floats and flags of `Why`.
+        The policy's new memory, and the choice: (runs,) whole executors as floats, reasons (flags of `Why`), and needs.
 
     Raises:
         KeyError: the memory is not one that this policy made.

@@ -35,18 +35,19 @@ def evaluate(
     Args:
         memory: of the job.
         now: epoch seconds.
-        contract: of the job.
+        contract: of the job (latency target, executor bounds, planning).
         policy: that decides.
         version: of a learned policy's agent in the registry; None for others.
         stand_in: why this policy decides instead of the one asked for; "" if it is that one.
-        calibrator: peak quantiles learned with the forecast's model; used by `mpc` and `dqn` (`BY_PEAKS`) alone.
+        calibrator: peak quantiles learned with the forecast's model; used by `mpc` and `dqn` alone.
 
     Returns:
         The new memory, what was observed and the decision. While executors or arrivals are unknown, or the newest
         metrics are older than the contract's `metrics_age_s`: the memory as it was, None, None.
 
     Raises:
-        KeyError: the held forecast lacks a field (those of `outlook.make_outlook`).
+        KeyError: the held forecast lacks "quantiles", "levels", "step_s", "time", "wall_time", "model", "version" or
+            "kind".
         ValueError, TypeError: its numbers, or those of `memory.carried`, are none, or ragged.
         ZeroDivisionError: `memory.time_scale` is 0 and a forecast is held.
     """

@@ -52,13 +52,15 @@ class Ds2(Rule):
     knob: ClassVar[str] = "over"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Choose the number of executors that the true processing rate (records per busy second) asks for.
+        """Choose the executors that the true processing rate (records per busy second) asks for, by `instances_needed`.
 
-        The target stays for 20 s (`WARM_UP` intervals) after a change, where at most one fewer (`SLACK`) is needed, and
-        while the job is idle. Unknown rates give NaN.
+        The target stays for 20 s after a change, where at most one executor fewer is needed, and while the job is idle.
+        Reads `arrival_rps`, `processed_rps`, `busy` and `executors` of the view, (runs,) each; unknown ones (NaN) give
+        NaN.
 
         Returns:
-            The memory as it was (empty), and the choice: (runs,) executors within the view's bounds, and flags.
+            The memory as it was (empty), and the choice: (runs,) executors within the view's bounds, and reasons
+            (flags).
         """
         true_rps = view.processed_rps / np.where(view.busy > 0, view.busy, np.nan)
         needed = instances_needed(view.executors, true_rps, view.arrival_rps, self.over)

@@ -128,7 +128,8 @@ class Schedule(Rule):
         """Choose the fewest executors that sustain the timetable's rate at the utilisation, whatever load is seen.
 
         The rate is the higher of those now and `ahead_s` seconds from now. Returns the memory as it was (empty), and
-        the choice: (runs,) executors, with `Why.CEILING` where bounds or the task count cut the number short.
+        the choice: (runs,) executors, with the reason `Why.CEILING` where bounds or the task count cut the number
+        short.
         """
         rps = np.maximum(self.timetable.rate_at(view.now_s), self.timetable.rate_at(view.now_s + self.ahead_s))
         need = np.broadcast_to(rps / self.utilisation, view.target.shape)

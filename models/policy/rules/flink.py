@@ -86,10 +86,11 @@ class Flink(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Keep the target until rates of `window_s` are known; then raise at once, and lower after `down_interval_s`.
 
-        Nothing changes while the true rate (records per busy second) is within the band around the target utilisation.
+        By default these are 900 and 3600 s. Nothing changes while the true rate (records per busy second) is within the
+        band around the target utilisation, nor within `stabilisation_s` of a change.
 
         Returns:
-            The new memory, and the choice: (runs,) executors within the view's bounds, and flags; both needs are NaN.
+            The new memory, and the choice: (runs,) executors within the view's bounds, reasons (flags); needs are NaN.
 
         Raises:
             KeyError: the memory is not from `fresh`.

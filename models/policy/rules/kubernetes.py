@@ -52,7 +52,7 @@ class Hpa(_PodAutoscaler):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise at once, to at most double or 4 more; lower to the highest recommendation of the last 300 s.
 
-        Where the busy share is within 10 % of its target nothing changes.
+        Where `busy` (share of the executors' time) is within 10 % of its target nothing changes.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the bounds, NaN where the busy share is unknown.
@@ -75,9 +75,10 @@ class Keda(_PodAutoscaler):
     knob: ClassVar[str] = "seconds"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Choose executors so that each has at most the threshold of the lag, and no more than there are partitions.
+        """Choose executors so that each has at most the threshold of waiting records, and no more than there are partitions.
 
-        The threshold is what one executor processes in `seconds`; within 10 % of the target nothing changes.
+        The threshold is what one executor processes in `seconds`; within 10 % of the target nothing changes. A raise
+        goes to at most double or 4 more, a decrease to the highest recommendation of the last 300 s.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the view's bounds, NaN where the lag is unknown.
@@ -100,7 +101,7 @@ def recommend_pods(view: View, ratio: Floats) -> Floats:
     tolerance (0.1) of 1 or to the other side of 1 keeps the target.
 
     Args:
-        view: of the runs.
+        view: of the runs; executors that run, start and leave, and the target are read.
         ratio: (runs,) utilisation over its target.
     """
     ready, pods = view.ready, view.ready + view.starting
@@ -120,11 +121,11 @@ def stabilise(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choi
 
     Args:
         memory: with the window "recommended".
-        view: of the runs.
+        view: of the runs; its target and bounds are read.
         desired: (runs,) pods; NaN keeps no recommendation, and makes the choice NaN (`decide` keeps the target).
 
     Returns:
-        The new memory, and the choice: (runs,) pods within the view's bounds, and flags.
+        The new memory, and the choice: (runs,) pods within the view's bounds, and reasons (flags).
 
     Raises:
         KeyError: the memory holds no such window.

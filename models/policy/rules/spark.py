@@ -56,10 +56,11 @@ class SparkDstream(Rule):
         return cls(name, contract.planning.batch_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Choose by the mean duration of the batches since the last look (the policy's last check), over `batch_s`.
+        """Choose by the ratio of the mean duration of the batches since the last call to `batch_s`; 0 for an idle job.
 
-        An idle job counts as a ratio of 0; without a batch otherwise the target stays. Raises start from the executors
-        that run, decreases (by one) from the target, as in Spark. Returns the memory as it was (empty), and the choice.
+        From `up_ratio` on: the executors that run plus max(round(ratio), 1); up to `down_share * up_ratio`: one less
+        than the target, as in Spark. Without a batch the target stays. Returns the memory as it was (empty), and the
+        choice.
         """
         ratio = np.where((view.in_batch == 0) & np.isnan(view.batch_s), 0.0, view.batch_s) / self.batch_s
         added = view.ready + np.maximum(np.floor(ratio + 0.5), 1.0)
@@ -95,13 +96,13 @@ class SparkMicrobatch(Rule):
         return {"step": np.ones(runs)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise by the step, which then doubles, after batches that took too long; lower by `release` after short ones.
+        """Raise by the step, which then doubles, after batches over `share * trigger_s`; lower by `release` after short ones.
 
-        Too long: over `share * trigger_s`; short: under `idle_share` of that. Where no batch ended, the time that one
-        has been running stands for its duration.
+        Short: under `idle_share` of that; `release` is a share of the executors, at least one. Where no batch ended,
+        the time that one has been running stands for its duration.
 
         Returns:
-            The new memory, and the choice: (runs,) executors within the view's bounds, and flags.
+            The new memory, and the choice: (runs,) executors within the view's bounds, and reasons (flags).
 
         Raises:
             KeyError: the memory is not from `fresh`.

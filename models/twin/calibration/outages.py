@@ -76,7 +76,8 @@ def measure_outages(seen: Recording) -> Outages:
         seen: (T,) per second: rate (records/s), latency_s (NaN where unknown), workers (no NaN).
 
     Returns:
-        Arrays (C,) in the order of time, empty without such a change, and the median latency; seconds and records/s.
+        Arrays (C,) in the order of time: seconds by which latency rose, until its peak, and from there until calm; mean
+        records/s meanwhile; workers after. Empty without such a change. And the median latency in seconds.
     """
     calm, changes = float(np.nanmedian(seen.latency_s)), seen.changes
     rows, known = [], np.nan_to_num(seen.latency_s)
@@ -133,7 +134,7 @@ def fit_restarting_job(seen: Recording, least: int, most: int, target_s: float) 
         target_s: latency target in seconds.
 
     Raises:
-        UnfinishedFitError: no calm minute (`estimate_capacity`), or fewer than 10 such changes.
+        UnfinishedFitError: fewer than 10 such changes, or no number of workers with 60 s over 120 s after a change.
         TwinError: bounds or a target that no `TwinJob` can have.
         ValueError: a recording of fewer than 30 s.
     """

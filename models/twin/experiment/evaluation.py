@@ -99,7 +99,9 @@ class SweepResults(NamedTuple):
 
     @classmethod
     def from_outcome(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> SweepResults:
-        """Take `runs` of a simulation, by (N,) knob values, then seed; invalid answers count in the first `looks`.
+        """Take one sweep's results from a simulation: `runs`, by (N,) knob (tuned parameter) values and then seed.
+
+        Executor-seconds become hours; answers NaN or out of bounds are counted in the first `looks` decisions.
 
         Raises:
             ValueError: there are not N * seeds runs.
@@ -206,14 +208,13 @@ def collect_forecasts(contender: Contender, sweeps: list[Sweep]) -> Foresight:
 
     Args:
         contender: the policy, which listens to a forecaster or the truth.
-        sweeps: with the same setup; all or none of them with learned peaks.
+        sweeps: with the same setup, at least one; all or none of them with learned peaks.
 
     Returns:
         `rps` (rows, D, K, Q) records/s at the D decisions of the longest scenario; NaN after shorter ones end.
 
     Raises:
-        KeyError: a scenario lacks the forecasts of `contender.forecaster`.
-        ValueError: a level that is none of `foresight.LEVELS`.
+        KeyError, ValueError: a scenario lacks the forecasts of `contender.forecaster`, or the setting's level of them.
     """
     setup, seeds, level = sweeps[0].scenario.setup, sweeps[0].scenario.seeds, sweeps[0].setting.level
     ends = asked_at = forecast_offsets(*setup.planned_s)

@@ -46,13 +46,13 @@ def simulate_plans(
 def edit_plans(
     plans: Floats, prices: Floats, jobs: TwinJobs, load: Load, every_s: int, seeds: Integers, executors: Floats
 ) -> Floats:
-    """Edit plans look by look (decision by decision) wherever a small change is cheaper in the twin (simulator).
+    """Edit plans decision by decision wherever another number of executors for some time is cheaper in the simulator.
 
     Args:
-        plans: (D, runs) executors asked for at the looks; not changed.
+        plans: (D, runs) executors asked for at the looks (decisions); not changed.
         prices: (runs,) executor-seconds that a second over the latency target is worth.
         jobs: of the runs.
-        load: of the runs.
+        load: of the runs, (rows, T + 1) records before each second.
         every_s: seconds between looks.
         seeds: (runs,) of their random numbers.
         executors: (runs,) at the beginning.

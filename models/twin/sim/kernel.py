@@ -136,9 +136,9 @@ def advance(state: SimState, jobs: TwinJobs, load: Any, begin: float, end: float
     Args:
         state: of the runs, changed in place.
         jobs: of the runs.
-        load: `run.Produced`; a run stands still from its own end on.
+        load: `Produced`: `arrived` (rows, T + 1) records before each second; `row` and `ends` (second), (runs,).
         begin: seconds since the runs began; where the last call ended.
-        end: seconds, at most the length of the longest load (not checked).
+        end: seconds, at most the length of the longest load (not checked). A run stands still from its own end on.
     """
     final, stop = load.arrived.shape[1] - 1, end
     for run in range(len(load.row)):

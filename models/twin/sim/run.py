@@ -201,9 +201,10 @@ def summarise(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why:
 
 
 def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: LoadAhead | None) -> View:
-    """Return what a policy observes at second `now`, measured by the same code as in a live job.
+    """Return what a policy observes at second `now`, (runs,) each: records/s, waiting records, shares, executors.
 
-    Call it once per look (decision), before `set_targets` resets the sums: the shares of this look stay in `state`.
+    It is measured by the same code as in a live job. Call it once per look (decision), before `set_targets` resets the
+    sums: the shares of this look stay in `state`.
 
     Args:
         state: of the runs.
