@@ -70,7 +70,9 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
     Returns:
         The reason, one line for a person such as "up 3 → 4: 900 rec/s, lag 40 need 4", and codes: first up, down or
         hold; then the cause (forecast, observed) or what held the policy back (cooldown, catch_up, delayed_down); then
-        those of backlog, ceiling, late_forecast or no_forecast, not_a_number, clamped, unfamiliar, stand_in that hold.
+        those that hold of backlog, ceiling (a bound cut the answer), late_forecast or no_forecast, not_a_number and
+        clamped (answer unusable or out of bounds), unfamiliar (the agent's fall-back answered), stand_in (not the
+        policy asked for).
     """
     why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
     way = "up" if target > seen.target else "down" if target < seen.target else "hold"

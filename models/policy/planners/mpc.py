@@ -131,8 +131,7 @@ class Mpc(Rule):
         beyond the arrivals of 1.5 batches) need. A rate that is NaN or negative leaves the target as it is.
 
         Returns:
-            The new memory, and the choice: (runs,) executors, reasons (flags), and both needs in executors (NaN:
-            unknown).
+            The new memory, and the choice: (runs,) executors, reasons (flags) and both needs (executors or NaN).
 
         Raises:
             KeyError: the memory is not from `fresh`.

@@ -68,15 +68,13 @@ class Planner(Rule):
         return window.fresh(runs, "need", ("max",))
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise at once by at most `step_up` where load or forecast needs more; lower by `step_down` after `down_delay_s`.
+        """Raise by at most `step_up` where load or forecast needs more; lower by `step_down` after `down_delay_s`.
 
-        Nothing is lowered while there is a backlog (more waits than the arrivals of 1.5 batches), and nothing changes
-        within `cooldown_s` of the last change. A rate that is NaN or negative leaves the target. `reactive` reads no
-        forecast.
+        Nothing is lowered during a backlog (more waits than the arrivals of 1.5 batches), and nothing changes within
+        `cooldown_s` of the last change. A rate that is NaN or negative leaves the target. `reactive` reads no forecast.
 
         Returns:
-            The new memory, and the choice: (runs,) executors, reasons (flags), and both needs in executors (NaN:
-            unknown).
+            The new memory, and the choice: (runs,) executors, reasons (flags) and both needs (executors or NaN).
 
         Raises:
             KeyError: the memory is not from `fresh`.

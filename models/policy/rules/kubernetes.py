@@ -75,7 +75,7 @@ class Keda(_PodAutoscaler):
     knob: ClassVar[str] = "seconds"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Choose executors so that each has at most the threshold of waiting records, and no more than there are partitions.
+        """Choose executors so that each has at most the threshold of waiting records, and at most one per partition.
 
         The threshold is what one executor processes in `seconds`; within 10 % of the target nothing changes. A raise
         goes to at most double or 4 more, a decrease to the highest recommendation of the last 300 s.

@@ -96,10 +96,10 @@ class SparkMicrobatch(Rule):
         return {"step": np.ones(runs)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise by the step, which then doubles, after batches over `share * trigger_s`; lower by `release` after short ones.
+        """Raise by the step, which then doubles, after batches over `share * trigger_s`; lower after short ones.
 
-        Short: under `idle_share` of that; `release` is a share of the executors, at least one. Where no batch ended,
-        the time that one has been running stands for its duration.
+        Short: under `idle_share` of that; the share `release` of the executors goes, at least one. Where no batch
+        ended, the time that one has been running stands for its duration.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the view's bounds, and reasons (flags).

@@ -76,7 +76,9 @@ class Startups(NamedTuple):
 
 
 def concatenate_runs(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
-    """Concatenate the measurements of several runs; `Startups.batch` is shifted to match, clocks (seconds) are not.
+    """Concatenate the measured batches and start-ups of several runs into one of each, in order.
+
+    `Startups.batch` is shifted to match; times (seconds) are not, each run keeps its own clock.
 
     Raises:
         ValueError: no parts.

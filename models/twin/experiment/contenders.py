@@ -145,11 +145,11 @@ def make_contender(name: str, learned: Any = None) -> Contender:
 
 
 def with_forecaster(one: Contender, forecaster: str) -> Contender:
-    """Return a copy of a contender with another forecaster, named `<name>:<forecaster>`.
+    """Return a copy of a contender (policy in a comparison) with another forecaster, named `<name>:<forecaster>`.
 
     Args:
         one: to copy; grids over the forecast's hyper-parameters are dropped for `TRUTH` and for none.
-        forecaster: of `foresight.FORECASTERS`, `TRUTH`, or empty for none (named `<name>:none`).
+        forecaster: "blend", "last_value", `TRUTH` (the true load), or empty for none (named `<name>:none`).
     """
     axes = tuple(axis for axis in one.axes if axis != HEARING or forecaster not in (TRUTH, ""))
     if one.policy == "mpc" and not forecaster:

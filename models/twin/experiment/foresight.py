@@ -83,8 +83,7 @@ def issue_forecasts(forecaster: str, series: Series, first: int, many: int = 1) 
     Args:
         forecaster: "blend"; any other name gives the last value.
         series: the trace; missing steps are NaN, and filled by the forecaster's own rule.
-        first: index of the first step whose beginning gets a forecast, below the length of the series (not checked);
-            what lies before is history.
+        first: index of the first step whose beginning gets a forecast, below the length of the series (not checked).
         many: steps of the series (their mean) per step of the forecaster, at least 1.
 
     Returns:

@@ -41,8 +41,8 @@ def learn_peaks(
         rate: (T,) smooth records/s of every second of the past, without NaN; the newest 14 days are used.
         begins_s: epoch seconds of its first second.
         times_s: seconds of lead (from a request until an executor works), above 0, and of hold (after it).
-        smooth_s: whole seconds over which a policy averages arrivals; the rate learned from is as noisy as what it
-            sees.
+        smooth_s: whole seconds over which a policy averages arrivals; the rate learned from gets the noise it would
+            see.
         seed: of that noise.
         many: most moments to learn from, one per 60 s at most.
 

@@ -114,10 +114,10 @@ class Setup:
 
     @cached_property
     def twin_job(self) -> TwinJob:
-        """The simulated job: the given one, or one whose `peak_executors` carry 3000 records/s; its query is warm.
+        """The simulated job: the given one, or one whose `peak_executors` process 3000 records/s; its query is warm.
 
-        Start-up delays are 0.85 to 1.15 of the lead time, unless the given job's own have it as their median. Bounds
-        and latency target are those of the job's own contract, where there is one.
+        Start-up delays are 0.85 to 1.15 of the lead time, unless the given job's own have it as their median (to 1 %).
+        Bounds and latency target are those of the job's own contract, where there is one.
 
         Raises:
             TwinError: a number out of range, as a latency target below 0.1 s.

@@ -61,16 +61,16 @@ def _dismiss(x: Any, ready_at: Any, fewer: int) -> None:
 def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
     """Set the targets of the runs at second `now`; `state` changes in place.
 
-    The sums since the last look begin anew in every run. Where the target changes, executors are requested (each
-    arrives after a drawn start-up delay) or dismissed: requests on their way are cancelled first, the newest before the
-    others, then running executors leave after the batch in flight. An engine that restarts loses its batch in flight,
-    processes nothing for a drawn time, and then has the new number at once; a change during a restart does not prolong
-    it.
+    The sums since the last look (decision) begin anew in every run. Where the target changes, executors are requested
+    (each arrives after a drawn start-up delay) or dismissed: requests on their way are cancelled first, the newest
+    before the others, then running executors leave after the batch in flight. An engine that restarts loses its batch
+    in flight, processes nothing for a drawn time, and then has the new number; a change during a restart does not
+    prolong it.
 
     Args:
         state: of the runs.
         jobs: of the runs.
-        targets: (runs,) whole numbers of executors as floats.
+        targets: (runs,) whole numbers of executors as floats, within each job's bounds (not checked).
         now: seconds since the runs began.
     """
     for run in range(len(targets)):

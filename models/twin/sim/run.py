@@ -147,7 +147,8 @@ def simulate(
         foresight: forecasts for every look (decision); None where the policy receives none.
 
     Returns:
-        (runs,) executor-seconds, violation (share of seconds), latency (s) and changes; (D, runs) targets and flags.
+        (runs,) executor-seconds, violation (share of seconds over the latency target), 99 % and highest latency (s) and
+        changes; (D, runs) targets (executors) and reasons (flags).
 
     Raises:
         TwinError: the load is shorter than one look.
