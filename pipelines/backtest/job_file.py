@@ -20,7 +20,7 @@ def fit_to_json(fitted: Fitted) -> dict[str, Any]:
 
     Returns:
         `job` (fields of `TwinJob`; an infinite `batch_rows` or `catch_up` is None), `between` (95 % intervals by
-        parameter), `unsure` (parameters told apart badly), and the numbers of `batches` and `startups` used.
+        parameter), `unsure` (names of parameters told apart badly), and the numbers of `batches` and `startups` used.
     """
     job = asdict(fitted.job)
     for name in ("batch_rows", "catch_up"):
@@ -49,7 +49,7 @@ def write_fit(fitted: Fitted, job: str, folder: Path) -> Path:
 def read_job(path: Path) -> TwinJob:
     """Read a job from a JSON file: the fields of `models.twin.sim.job.TwinJob`, at the top or under "job".
 
-    A field that is null takes its default.
+    A field that is null takes its default; times are in seconds.
 
     Raises:
         TwinError: the file is missing or no JSON, a needed field is missing (the fit is unfinished), or a field is

@@ -30,22 +30,23 @@ def read_load(
     columns: tuple[str | None, str | None] = (None, None),
     timezone: str = "UTC",
 ) -> NamedLoad:
-    """Read a load from a CSV file, or a shipped one by its name.
+    """Read a load from a CSV file (plain or gzipped), or a shipped one by its name.
 
     Args:
         name_or_path: path of a file, or name of a shipped series, perhaps with its step: "google" or "google 5min"
             (without one, the finest). " restored" behind the name of a rescaled one takes off the offset that its
             publisher added.
-        step: length of a step, e.g. 5min; not shorter than the file's own, and for a shipped series one of its steps.
+        step: length of a step, e.g. 5min; a multiple of the file's own, and for a shipped series one of its steps.
         columns: names of a file's time and value column; None to find one by its usual names.
         timezone: IANA name, of a file's local times.
 
     Returns:
-        The series, NaN where a step is missing, its name with the step of a shipped one, and its unit.
+        The series, NaN where a step is missing, its name with the step of a shipped one, and its unit ("" for a
+        file's).
 
     Raises:
         SeriesError: no such file or series, a step that it does not have, or a load that cannot be forecast.
-        TraceError: a wrong row or column in the file.
+        TraceError: the file cannot be read, or a row or column of it is wrong.
     """
     if Path(name_or_path).is_file():
         step_s = parse_step(step) if step else None
@@ -70,7 +71,7 @@ def read_load(
 def list_map_loads() -> list[str]:
     """Return the names, for `read_load`, of the shipped series of 5 and 30 min; rescaled ones also with " restored".
 
-    Of a series with both steps only the finer one is named.
+    Of a series with several steps only the finest is named.
     """
     names = []
     for cell in list_shipped():

@@ -25,6 +25,8 @@ def best_policy(value_map: Found) -> str | None:
 def gap_sentences(value_map: Found) -> list[str]:
     """Return sentences on what knowing the future would save against the best reactive policy: overall, per lead time.
 
+    A lead time is the seconds until a requested executor works; one without a comparison gets no sentence.
+
     Args:
         value_map: as `compute_value_map` returns it.
     """
@@ -63,7 +65,7 @@ def forecast_value_sentences(value_map: Found) -> list[str]:
 
 
 def policy_lines(name: str, summary: Found) -> list[str]:
-    """Return lines of text on one of our policies, over all cells: gap captured, worst cell, vendor defaults.
+    """Return lines of text on one of our policies, over all table cells: gap captured, worst cell, vendor defaults.
 
     Args:
         name: of the policy.
@@ -94,7 +96,7 @@ def policy_lines(name: str, summary: Found) -> list[str]:
 
 
 def format_map(value_map: Found) -> str:
-    """Return a value map as text: a line per cell (trace, lead time, allowed share), the verdict and the sums.
+    """Return a value map as text: a line per trace, lead time and allowed share, the verdict and the sums.
 
     Args:
         value_map: as `compute_value_map` returns it.

@@ -40,10 +40,11 @@ def has_enough_load(job: str) -> bool:
 
 
 def backtest_job(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
-    """Backtest a job's load from the lake in its twin, and log the result as an MLflow run; takes minutes.
+    """Backtest a job's load from the lake in its twin (simulator), and log the result as an MLflow run; takes minutes.
 
-    Starts and stops a Spark session. The run gets parameters, the costs as metrics, `backtest.html`, `backtest.json`
-    and the verdict as tag `outcome`; it ends as failed if anything is raised after its start.
+    Starts and stops a Spark session. The run gets parameters, the costs as metrics (see `cost_metrics`),
+    `backtest.html`, `backtest.json` and the verdict as tag `outcome`; it ends as failed if anything is raised after its
+    start.
 
     Args:
         job: whose load.
@@ -55,9 +56,11 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
 
     Raises:
         TwinError: the load is too short or has gaps, or the stored fit is unfinished.
-        SettingsError: no such policy, the job has no contract, or the settings are wrong.
-        LakeError: nothing was ever ingested.
-        SeriesError: what was ingested makes no series.
+        SettingsError: no such policy, the job has no contract (its YAML of latency target and executor bounds), or the
+            settings are wrong.
+        LakeError: nothing was ever ingested; SeriesError: what was ingested makes no series.
+        RegistryError, MlflowException: MLflow does not answer, or the run is gone.
+        JavaError, JarsError, OSError: no usable Java, no jars of Delta, or a file that cannot be read or written.
     """
     settings = load()
     source = read_lake(settings, job, settings.training.step_s)
@@ -78,13 +81,14 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
 
 
 def build_setup(settings: Settings, job: str) -> Setup:
-    """Build the setup of a job's backtest: its stored fit, or the guesses of its contract, with its clock and contract.
+    """Build the setup of a job's backtest: its stored fit `var/twins/JOB.json`, or without one its contract's guesses.
 
-    The lead time is the median start-up of an executor, at least 1 s.
+    The lead time is the median start-up of an executor, at least 1 s. The contract is the job's YAML of latency target,
+    executor bounds and first guesses; the clock's speed is the job's.
 
     Raises:
         SettingsError: the job has no contract, or a wrong one.
-        TwinError: the stored fit is unfinished or wrong.
+        TwinError: the stored fit is unfinished or wrong, or the lead time is above a day.
     """
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
     fitted = read_job(path) if path.is_file() else twin_from_contract(contract)

@@ -53,7 +53,7 @@ def render_page(backtests: Sequence[dict[str, Any]]) -> str:
         backtests: each as from `report.backtest_to_json`.
 
     Raises:
-        KeyError: a figure is missing.
+        KeyError, TypeError: a figure is missing, or None where none can be.
     """
     parts = [
         "<h1>What every policy would have cost</h1>",

@@ -24,7 +24,7 @@ def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, report_progress: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Replay every trace under every policy in the job's twin; takes seconds to minutes per trace.
+    """Replay every trace under every policy in the job's twin (simulator); takes seconds to minutes per trace.
 
     A policy's hyper-parameters are chosen on the part of the trace before the test.
 
@@ -32,9 +32,10 @@ def backtest(
         traces: loads.
         setup: the job and its clock.
         names: of policies; "all" for every one that can be built.
-        effort: numbers of knob values and seeds, and whether the optimum is computed; None for the defaults.
+        effort: numbers of values of each policy's tuned parameter and of seeds, and whether the optimum is computed;
+            None for 8, 4 and yes.
         learned: DQN policies or timetables, by policy.
-        report_progress: is called with a line of text as each part is done.
+        report_progress: called with a line of text when the forecasts are made, per policy and per optimum.
 
     Returns:
         What `backtest_to_json` returns, per trace, in their order.
@@ -42,6 +43,7 @@ def backtest(
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
+        SeriesError: a rate is infinite.
     """
     selected, left_out = select_contenders(names, setup.contract, learned, setup.contract_of_job is not None)
     everyone = [*selected, *ablations(selected)]
@@ -60,12 +62,14 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         left_out: why policies did not take part, by name.
 
     Returns:
-        What was replayed (`trace`, `unit`, `step_s`, `lead_s`, `engine`, `latency_target_s`, `executors`, `test`,
-        `seeds`) and, by policy, `policies` (a point per knob value) and `settings` (hyper-parameters). By allowed
-        violation (share of seconds over the target, as text) and policy, in executor-hours: `cheapest_at_violation`
-        (None where the policy never keeps it; also the lower "bound") and `between` (lowest and highest seed). By
-        planner of ours, `ablation`: hours by violation and forecast used. `as_shipped`: by policy, its vendor
-        default and what ours take at the same violation. `left_out`.
+        What was replayed: `trace`, `unit`, `step_s`, `lead_s`, `engine` ("restart" or "spark"), `latency_target_s`,
+        `executors` (`least`, `most`, `at_peak`), `test` (`begins`, `seconds`, `mean_rps`), `seeds`; by policy
+        `policies` (list of `TraceResult.points`, one per value of its tuned parameter) and `settings`
+        (hyper-parameters). By allowed violation ("0.001", "0.01", "0.05": share of seconds over the latency target) and
+        policy, in executor-hours, means over the seeds: `cheapest_at_violation` (None where the policy never keeps it;
+        also "bound", which no policy can go below) and `between` ([lowest, highest] seed). `ablation`: by planner of
+        ours, violation and forecast used, the hours. `as_shipped`: by policy, its vendor default and what ours take at
+        the same violation, see `TraceResult.at_vendor_default`. `left_out`.
     """
     names = [name for name in result.results if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]

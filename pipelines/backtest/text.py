@@ -67,7 +67,8 @@ def format_hours(cost: float | None) -> str:
 def format_backtest(backtest: dict[str, Any]) -> str:
     """Format a backtest as text for the terminal: a line per policy, cheapest at 1 % first, and sentences under them.
 
-    Latencies, actions and knob are those of the knob value with the violation nearest to 1 %.
+    Latencies, actions and knob (the policy's one tuned parameter) are those of the point with the violation (share of
+    seconds over the latency target) nearest to 1 %.
 
     Args:
         backtest: as from `report.backtest_to_json`.
@@ -95,7 +96,7 @@ def format_backtest(backtest: dict[str, Any]) -> str:
 
 
 def format_policy(name: str, backtest: dict[str, Any]) -> list[str]:
-    """Format one policy of a backtest as the row of `format_backtest`, in the order of COLUMNS; a dash for the unknown.
+    """Format one policy of a backtest as a row of `format_backtest`, in the order of COLUMNS; a dash for the unknown.
 
     Args:
         name: of the policy.

@@ -38,31 +38,36 @@ def compute_value_map(
 ) -> dict[str, Any]:  # fmt: skip
     """Compute what a forecast is worth per trace, lead time and allowed violation, by replays under all policies.
 
-    Blocks for minutes to hours; starts `processes` worker processes and ends them.
+    Violation is the share of seconds over the latency target. Blocks for minutes to hours; starts `processes` worker
+    processes and ends them.
 
     Args:
-        traces: loads, of different names.
+        traces: loads, of different names; at least one.
         setup: of every replay; its lead time is replaced.
         names: of policies; the best reactive one is sought among them.
-        effort: numbers of knob values and seeds per replay.
+        effort: numbers of values of each policy's tuned parameter and of seeds.
         processes: workers, at least 1.
-        report_progress: is called with a line of text as each part is done.
+        report_progress: called with a line of text when the forecasts are made and after each lead time.
         learned: DQN policies or timetables, by policy.
         leads_s: lead times in seconds, at least one.
 
     Returns:
-        The inputs (`traces`, `leads_s`, `violations`, `test_days`, `seeds`, `knobs`, `reactive`, `ours`), `policies`
-        that took part, `left_out` (reasons by name), `as_shipped` (cost of vendors' defaults, and ours over it), over
-        all cells `summary` and `forecast_adds`, by policy, and `cells`, one per trace, lead time and allowed violation:
-        `trace`, `lead_s`, `violation` (share of seconds over the target), `best_reactive` (name), `hours`
-        (executor-hours by policy), `gap` (share of the best reactive hours that the true future saves), and by policy
-        of ours `ratio` (to the best reactive hours) and `captured` (share of the gap); also the tables of
-        `map_tables`, `by_lead_time` and `by_default`.
+        The inputs (`traces` (names), `leads_s`, `violations`, `test_days`, `seeds`, `knobs` (values of the parameter),
+        `reactive`, `ours`), `policies` that took part, `left_out` (reasons by name), `as_shipped` (see
+        `compare_at_vendor_defaults`), over all cells `summary` (see `summarise`) and `forecast_adds` (see
+        `compare_without_forecaster`), and `cells`, one per trace, lead time and allowed violation: `trace`, `lead_s`,
+        `violation`, `best_reactive` (name or None), `hours` (executor-hours by policy), `gap` (share of the best
+        reactive hours that the true future saves), and by policy of ours `ratio` (÷ the best reactive hours) and
+        `captured` (share of the gap); also the tables of `map_tables`, `by_lead_time` and `by_default`. NaN and
+        infinities are None.
 
     Raises:
-        SettingsError: an unknown policy, or two traces of one name.
+        SettingsError: an unknown policy, one asked for by name that cannot be built, or two traces of one name.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
+        SeriesError: a rate is infinite.
         ValueError: no lead time, or no process.
+        IndexError: none of our policies took part.
+        BrokenProcessPool: a worker died.
     """
     policies, leads = tuple(names), tuple(leads_s)
     select_names(policies)
@@ -114,16 +119,17 @@ def map_lead_time(
         setup: with the lead time.
         cases: traces with their forecasts.
         names: of policies.
-        effort: numbers of knob values and seeds.
+        effort: numbers of values of each policy's tuned parameter and of seeds.
         learned: DQN policies or timetables, by policy.
 
     Returns:
-        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `compute_value_map`; numbers
-        may be NaN.
+        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` (lists of dicts) as in
+        `compute_value_map`; numbers may be NaN.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
+        KeyError: a case lacks the forecasts that a policy receives.
     """
     selected, left_out = select_contenders(names, setup.contract, learned)
     results = run_benchmark(cases, setup, selected, effort)

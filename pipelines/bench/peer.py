@@ -26,8 +26,8 @@ def run_peer(interpreter: Path, script: Path, request: dict[str, Any], packages:
 
     Raises:
         PeerError: the script fails.
-        FileNotFoundError: there is no such interpreter.
-        ValueError: the last line is no JSON.
+        OSError: the interpreter is not there or cannot be run.
+        ValueError, TypeError: the last line is no JSON, or no object; TypeError also where the request is no JSON.
         IndexError: nothing was printed.
     """
     completed = subprocess.run(

@@ -12,6 +12,8 @@ from pipelines.figures.form import FigureError
 def main(check: bool) -> int:
     """Render the figures into the pages under `docs` and `README.md`, or check them; prints what it finds.
 
+    Without `check` it also prints figures older than the code they measure, by git, and commands without one.
+
     Args:
         check: write nothing, and count pages that differ from what their figures render.
 
@@ -19,7 +21,8 @@ def main(check: bool) -> int:
         Exit status: 1 if a page differs (with `check`) or has a table of measurements outside of a figure, else 0.
 
     Raises:
-        FigureError: a figure is missing or not in the form.
+        FigureError: a figure is missing or not in the form; KeyError, TypeError where one lacks a key.
+        OSError: a page or figure cannot be read or written.
     """
     figures = pages.read_figures(ROOT / "docs" / "figures")
     faults = 0

@@ -92,6 +92,7 @@ class Figure:
 
         Raises:
             FigureError: a row's goal cannot be judged.
+            TypeError: `data` holds something that is no JSON value.
         """
         head = "".join(f' "{key}": {json.dumps(getattr(self, key), ensure_ascii=False)},\n' for key in KEYS[:5])
         rows = ",".join(f"\n  {json.dumps(row.to_json(), ensure_ascii=False)}" for row in self.rows)
@@ -104,8 +105,8 @@ def read_figure(path: Path) -> Figure:
     """Read a figure from its JSON file and check that `holds` follows from goal and measured.
 
     Raises:
-        FigureError: not JSON, other keys than `KEYS`, an unknown key in a row, or a `holds` that goal and measured do
-            not give.
+        FigureError: not JSON, other keys than KEYS, an unknown key in a row, or a `holds` that goal and measured do not
+            give.
         KeyError, TypeError: a row lacks a key.
         OSError: the file cannot be read.
     """

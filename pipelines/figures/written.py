@@ -33,6 +33,7 @@ def write_figure(path: Path | None, data: Any) -> None:
 
     Raises:
         FigureError: a goal judges something that is no number.
+        TypeError: `data` holds something that is no JSON value.
         OSError: the file cannot be written.
     """
     if path is None:

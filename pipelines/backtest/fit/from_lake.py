@@ -25,12 +25,12 @@ _ACTION = (
 
 
 def read_measurements(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
-    """Read the newest batches and start-ups of a job from the lake; starts and stops a Spark session.
+    """Read the newest batches and start-ups of a job from the lake; starts and stops a Spark session, takes seconds.
 
     Args:
         root: folder of the lake.
         job: its name.
-        contract: of the job.
+        contract: of the job (latency target, bounds of executors, first guesses).
 
     Returns:
         As `measurements_from_rows`, of at most NEWEST (100,000) batches and as many actions.
@@ -39,6 +39,8 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
         LakeError: nothing was ever ingested.
         UnfinishedFitError: the lake holds no batch of the job.
         MessageError: no job may have that name.
+        TwinError: the contract has a value that no job can have.
+        SettingsError, JavaError, JarsError: Spark does not start: a wrong setting, no Java, no jars of Delta.
     """
     from pyspark.sql import functions as F
 
@@ -63,22 +65,24 @@ def measurements_from_rows(
 ) -> tuple[MeasuredBatches, Startups, TwinJob]:
     """Turn rows of the lake's `metrics` and `outcomes` into batches, start-ups and the job as configured.
 
-    An executor counts as registered when the agent saw it; its first batch is the one that ended, within `_NEAR_S`,
-    when it was of use (-1: none). A raise that was never confirmed is censored at its last outcome. A batch's id stands
-    for the number of batches done before it, so a query that resumes from a checkpoint counts as warm.
+    An executor counts as registered when the agent saw it; its first batch is the one that ended within 1 s of when it
+    was of use (-1: none). A request for more executors that was never confirmed is censored at its last outcome. A
+    batch's id stands for the number of batches done before it, so a query that resumes from a checkpoint counts as
+    warm.
 
     Args:
         metrics: columns `_BATCH`.
         outcomes: columns `_ACTION`.
-        contract: of the job.
+        contract: of the job (latency target, bounds of executors, first guesses).
 
     Returns:
-        Batches and start-ups in order of time, in epoch seconds, and the job as configured; its trigger interval and
-        most rows per batch are estimated from the batches.
+        (B,) batches and (S,) start-ups in order of time, in epoch seconds, and the job as configured; its trigger
+        interval (1 s if unknown) and most rows per batch are estimated from the batches.
 
     Raises:
         UnfinishedFitError: no batch with rows.
         KeyError: a column is missing.
+        TwinError: the contract has a value that no job can have.
     """
     rows = metrics[(metrics["kind"] == "batch") & (metrics["batch_rows"] > 0)].sort_values("wall_time")
     if rows.empty:

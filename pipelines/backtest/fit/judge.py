@@ -42,16 +42,17 @@ def cross_validate(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
 
 
 def compare_with_twin(fitted: Fitted, run: MeasuredRun) -> dict[str, Any]:
-    """Replay a run's load and decisions in a fitted twin, and compare what was measured with SEEDS (20) simulations.
+    """Replay a run's load and decisions in a fitted twin (simulator of the job), and compare with what was measured.
 
     Args:
         fitted: the twin.
         run: to compare with.
 
     Returns:
-        `run`, `policy`, `trace`, `seconds`; `error` (of the mean of the simulations) and `error_of_one` (median over
-        single ones): by curve of `JUDGED`, root mean square error over the measured range, None where nothing was
-        measured; `over_target_s` (seconds over the latency target) and `executor_s`, each `measured` and `twin`.
+        `run`, `policy`, `trace` (names), `seconds` of load; `error` (of the mean of SEEDS, 20, simulations) and
+        `error_of_one` (median over single ones): by curve of JUDGED, root mean square error ÷ the measured range, None
+        where nothing was measured; `over_target_s` (seconds over the latency target) and `executor_s` (executors ×
+        seconds), each `measured` and `twin` (mean).
 
     Raises:
         TwinError: the run's targets are out of the job's bounds.
@@ -96,7 +97,7 @@ def format_fit(fitted: Fitted) -> str:
 
 
 def format_comparisons(comparisons: list[dict[str, Any]]) -> str:
-    """Format comparisons as text: a sentence, a head and a line per run.
+    """Format comparisons as text: a sentence, a head and a line per run, errors in per cent, a dash for None.
 
     Args:
         comparisons: each as from `compare_with_twin`.

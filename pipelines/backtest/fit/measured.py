@@ -52,13 +52,14 @@ class MeasuredRun:
 
 
 def read_measured_run(folder: Path) -> MeasuredRun:
-    """Read a finished run's folder for the fit of a twin.
+    """Read a finished run's folder for the fit of a twin (simulator of the job).
 
     Raises:
         RunError: a file of the run is missing or broken.
         EventLogError: Spark's event log is missing or cannot be read.
-        KeyError: `run.json` names no trace.
-        ValueError: its contract or its trigger interval is invalid.
+        KeyError: `run.json` names no trace, or a message of the run lacks a field.
+        ValueError: its contract, its trigger interval or a forecast is invalid.
+        TwinError: the contract has a value that no job can have.
     """
     measured = measure_run(read.load_run(folder))
     run, jobs = measured.run, measured.run.info.get("job_settings", {})

@@ -26,12 +26,13 @@ _STEP_S = 0.25
 def read_recordings(folder: Path) -> Iterator[tuple[str, Recording]]:
     """Yield (name, recording) for every run with reactive scaling below a folder, in the layout of dos-group/demeter.
 
-    A run gets the load file that begins with its job's name (ADS or CARS). Files are read, and errors raised, only as
-    the result is iterated over.
+    A run gets the load file that begins with its job's name (ADS or CARS); a recording has (T,) arrays, one value per
+    second. Files are read, and errors raised, only as the result is iterated over.
 
     Raises:
         RunError: there is no such run, or its load is missing.
         OSError, KeyError, ValueError: a CSV file cannot be read, or lacks a column.
+        IndexError: a run has no sample of its workers.
     """
     folders = sorted(path.parent for path in folder.rglob("reactive-latency-data.csv"))
     if not folders:
@@ -59,17 +60,18 @@ def _column(path: Path) -> pd.Series:
 
 
 def cross_check_halves(recording: Recording) -> list[dict[str, Any]]:
-    """Fit the twin to one half of a recording and check it on the other, both ways.
+    """Fit the twin (simulator of the job) to one half of a recording and check it on the other, both ways.
 
     Returns:
         Two dicts: `checked_on` ("second" or "first"), `changes` of workers there, `alone` (single outages fitted to);
-        `measured`, `twin` and `twin_deviation`: share of seconds with latency over `TARGET_S`, the twin's mean and
-        standard deviation over `SEEDS`; `ratio` of twin to measured; and what was fitted: `scaling`, `per_worker_rps`,
-        `down_s`, `rewind_s`, `catch_up`.
+        shares of seconds with latency over TARGET_S (2 s), 0..1: `measured`, and of the SEEDS (10) simulations the mean
+        `twin` and its standard deviation `twin_deviation`; `ratio`, twin ÷ measured; and what was fitted: `scaling`
+        (exponent of the workers), `per_worker_rps` (records/s), `down_s` (median restart, seconds), `rewind_s` (seconds
+        of load read again), `catch_up` (most, as a multiple of the load).
 
     Raises:
-        UnfinishedFitError: a half has no calm stretch, or too few changes that stand alone.
-        TwinError: a half has more than `MOST` workers.
+        UnfinishedFitError: a half has no stretch of 120 s without a change, or under 10 changes that stand alone.
+        TwinError: a half has more than MOST (24) workers.
         ZeroDivisionError: no second of a half was over the target.
     """
     middle, checks = len(recording.rate) // 2, []

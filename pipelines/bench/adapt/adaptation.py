@@ -119,19 +119,21 @@ def evaluate_pairs(
 ) -> Iterator[TransferCase]:
     """Forecast every load from a short history with every other load as the source, at every cut and length of history.
 
-    Left out are pairs in which the source covers any of the time that the target is served, and histories that begin
-    before the target does. Slow, and lazy: every case adapts a network and chooses a forecaster when it is asked for.
+    Left out are pairs whose source (its first 14 days) covers any of the 3 days that the target is served, and
+    histories that begin before the target does. Lazy: a network per source is trained at the first `next`; every case
+    adapts one and chooses a forecaster.
 
     Args:
-        loads: by name, in records/s or any other unit, all of one step, no step missing.
+        loads: by name, records/s or any other unit, all of one step, no step missing (see `read_loads`).
         study: cuts, lengths of history and settings.
-        report_progress: is called with a line of progress now and then.
+        report_progress: called with a line of text once all sources are trained, then as each target is done.
 
     Yields:
-        One case per target, cut, length of history and source, in this order.
+        One case per target, cut (latest first), length of history and source, in this order.
 
     Raises:
-        SeriesError: fewer than two loads, or steps that differ; a load is constant or too short to learn from.
+        SeriesError: fewer than two loads, or steps that differ; a load is constant, too short to learn from or has a
+            NaN.
     """
     if len(loads) < 2 or len({load.step_s for load in loads.values()}) > 1:
         raise SeriesError(f"{list(loads)}: at least two series of one step are expected")

@@ -33,14 +33,15 @@ def summarise_pairs(cases: Sequence[TransferCase], study: Study) -> dict[str, An
         study: they were evaluated with.
 
     Returns:
-        `horizon` (steps), `cuts` (most per target), `served_days`; `days`: by days of history, as text, `pairs`,
-        `cases` (pairs × cuts), `kept` (cases whose source had a shape near enough), `accepted` (adapted networks that
-        beat the target's own models), `chosen` (cases in which one serves), and `models`: by key of MODELS or
-        "target_only" `pairs` and, for "1" step ahead and "all", the ratios' `geometric_mean`, `worse_than_1.05` (share
-        of pairs, 0..1) and `worst`; `models`: the geometric means as rows of a table.
+        `horizon` (steps), `cuts` (most per target), `served_days`; `days`: by days of history, as text, e.g. "3", the
+        numbers `pairs`, `cases` (pairs × cuts), `kept` (cases whose source had a shape near enough), `accepted`
+        (adapted networks that beat the target's own models), `chosen` (cases in which one serves), and `models`: by key
+        of MODELS or "target_only" the number `pairs` and, for "1" step ahead and "all", the ratios' `geometric_mean`,
+        `worse_than_1.05` (share of pairs, 0..1) and `worst` (largest); `models`: the same as rows of a table, a row per
+        model of MODELS, whose columns are None where the model has no case.
 
     Raises:
-        KeyError: there is no case.
+        KeyError: there is no case, or one without the errors of `target_only`.
     """
     logs = pd.DataFrame(
         {"days": str(case.days), "target": case.target, "source": case.source, "model": model}
@@ -67,7 +68,7 @@ def summarise_pairs(cases: Sequence[TransferCase], study: Study) -> dict[str, An
 
 
 def format_summary(figures: Mapping[str, Any]) -> str:
-    """Format the result of `summarise_pairs` as text: ratios by model, then what was kept and chosen."""
+    """Format the result of `summarise_pairs` as text: a row of ratios per model, a line of counts per length."""
     lines = of_rows(figures["models"])
     for days, data in figures["days"].items():
         lines.append(

@@ -41,22 +41,26 @@ SKIP = 2
 def measure_overhead(settings: Settings, pairs: int = 8) -> dict[str, Any]:
     """Measure throughput with and without the agent: drain the same 240,000 records in turn; takes minutes, prints.
 
-    Starts a broker and a Spark session of its own, with their state in `var/bench`, and ends them; checkpoints are
-    deleted.
+    Starts a broker and a Spark session on all cores, with their state in `var/bench`, and ends them; checkpoints are
+    deleted, the broker's files and logs stay.
 
     Args:
         settings: without an address of a broker, registry or Airflow.
         pairs: of drains, one with and one without the agent; at least 1.
 
     Returns:
-        `pairs`, each `with_rps` and `without_rps` (records per second) and their `ratio`; `ratio`, the geometric mean,
-        with its 95 % bootstrap interval `ratio_low`, `ratio_high`; the agent's shares of one core, medians:
-        `cpu_python` (its threads), `cpu_jvm` (the threads that answer them; 0 elsewhere than on Linux), `cpu` (both).
+        `pairs`, a dict each: `with_rps` and `without_rps` (records/s over all batches but the first two) and `ratio`,
+        with ÷ without; `ratio`, their geometric mean, and `ratio_low`, `ratio_high`, its 95 % bootstrap interval;
+        medians over pairs of the agent's CPU time ÷ wall time (1 = one core): `cpu_python` (its threads), `cpu_jvm`
+        (the JVM's threads that answer them; 0 elsewhere than on Linux), `cpu` (both).
 
     Raises:
         SettingsError: such an address is configured.
-        StackError, ProcessError: the broker does not start, or a stack runs on the folder already.
+        StackError, ProcessError, PortError, JavaError, JarsError, OSError: broker or Spark does not start, or a stack
+            runs on the folder already.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer or refuses.
         StreamingQueryException: a query fails.
+        ValueError: `pairs` is 0.
     """
     settings = isolated_settings(settings, "bench")
     measured, shares = [], []

@@ -35,21 +35,25 @@ WARM_S = 90.0
 def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
     """Measure the bytes and records that one job leaves on the broker in a day; blocks for `minutes` and 90 s, prints.
 
-    Starts a broker, the stream server, the autoscaler and a simulated job's agent, with their state in
-    `var/bench/volume`, and ends them.
+    Starts a broker, MLflow's store, stream server, autoscaler and a simulated job's agent, and ends them. Their state
+    and logs stay in `var/bench`; the job's contract (latency target, bounds of executors) is written to
+    `var/bench/volume/contracts`.
 
     Args:
         settings: without an address of a broker, registry or Airflow.
-        minutes: of wall time that count.
+        minutes: of wall time that count, above 0.
 
     Returns:
-        `kafka_mb_per_day` over all topics (1 MB is 10⁶ bytes); `topics`: by name `bytes` and `records` as measured,
-        `mb_per_day` and `records_per_day`; `seconds` measured; `decisions` that the job received.
+        `kafka_mb_per_day`, the sum over all topics (1 MB is 10⁶ bytes on the broker's disk); `topics`: by name `bytes`
+        and `records` as counted, `mb_per_day` and `records_per_day`, scaled to 86,400 s; `seconds` counted;
+        `decisions`, the number that the job received, the first 90 s included.
 
     Raises:
         SettingsError: such an address is configured.
-        StackError, ProcessError: a process does not start.
-        BrokerError: the broker does not answer.
+        StackError, ProcessError, PortError, JavaError, JarsError: a process does not start.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer or refuses.
+        MessageError: a decision on the broker cannot be decoded.
+        OSError: a file cannot be written.
     """
     settings = isolated_settings(settings, "bench")
     var = settings.var_dir / "volume"
@@ -100,7 +104,12 @@ class _Job:
         self.decided = 0
 
     def report(self, seconds: float) -> None:
-        """Send a second of metrics each second and follow decisions, for so many seconds of wall time; blocks."""
+        """Send a second of metrics each second and follow decisions, for `seconds` of wall time; blocks.
+
+        Raises:
+            BrokerError: decisions cannot be read.
+            MessageError: a decision cannot be decoded, or a number to send is not finite.
+        """
         end, due = time.monotonic() + seconds, time.monotonic()
         while due < end:
             self._second(time.time())

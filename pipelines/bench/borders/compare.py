@@ -35,15 +35,17 @@ STEP_S = 60.0
 def compare_readers(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
     """Give every record of the corpus to every reader of its topic and compare their verdicts: accepted or not.
 
+    The readers are READERS, the code that runs live; stores are made in temporary folders and deleted.
+
     Args:
-        spark: a session, to ask the lake's gate too; None leaves it out.
+        spark: a session, to ask the lake's gate (reader "ingest") too; None leaves it out.
         seed: of the records that are drawn.
 
     Returns:
-        `records`, `verdicts` (how many were given), `readers` (names); `stopped`, [record, reader, error] where a
-        reader raised; `differing`, [record, reader, accepted] where it differs from the reference reader `decode`;
-        `unexpected`, [record, "decode", accepted] where that differs from what the record was made for; `n_stopped`,
-        `n_differing` and `n_unexpected`, their numbers.
+        `records` and `verdicts` (how many), `readers` (names that gave any); lists of [record as "topic: name", reader,
+        ...]: `stopped` with the error's text where a reader raised, `differing` with its verdict where that is not the
+        reference reader `decode`'s, `unexpected` with `decode`'s where that is not what the record was made for (the
+        verdict is None where `decode` raised); `n_stopped`, `n_differing` and `n_unexpected`, their lengths.
 
     Raises:
         Exception: what the lake's gate raises; errors of the other readers are in `stopped`.

@@ -32,21 +32,25 @@ _PEER = Path(__file__).with_name("peer.py")
 def compare_learners(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, Any]:
     """Train our DQN learner and Stable-Baselines3's in the same environment; compare mean rewards and training times.
 
-    Both have the same runs side by side, action mask, share of advised actions among random ones, steps, updates, sizes
-    and rates. Limits torch to one thread.
+    Both have the same 16 runs side by side, action mask, share of advised actions among random ones, steps, updates,
+    sizes and rates. Limits torch to one thread, also afterwards.
 
     Args:
         steps: of training, over all runs.
-        seeds: one training of each learner per seed.
+        seeds: one training of each learner per seed; at least one.
         peer: a Python interpreter with stable-baselines3, numba and scipy; None leaves it out.
 
     Returns:
-        `steps`, `seeds`; `tidecast`, `plain` (ours without double learning) and `peer`, each with medians over seeds:
-        `score` (mean reward per decision on runs that no learner trained on), `seconds` (wall), `cpu_s`, `updates`, and
-        all `scores`; the scores `stay` of never moving and `advised` of doing what the baseline policy does.
+        `steps`, `seeds`; dicts `tidecast`, `plain` (ours without double learning) and, with a peer, `peer`: medians
+        over seeds `score` (mean reward per decision on runs that no learner trained on), `seconds` (wall, of the
+        training alone), `cpu_s` and `updates` (of the weights), and `scores`, one per seed; `peer` also `version`;
+        numbers `stay` and `advised`, the scores of never changing the executors and of doing what the baseline policy
+        does.
 
     Raises:
-        PeerError: the peer's interpreter fails; FileNotFoundError where there is none.
+        PeerError: the peer's interpreter fails; OSError where it cannot be run.
+        ValueError, IndexError: the last line that it prints is no JSON, or it prints nothing.
+        KeyError: without a seed, or its JSON lacks a figure.
     """
     import torch
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
@@ -78,7 +82,7 @@ def mean_reward(act: Choose) -> float:
     """Compute a policy's mean reward per decision over 16 groups of 16 trial runs, the same in every call.
 
     Args:
-        act: from a trial environment to the (runs,) indices of its runs' actions.
+        act: from a trial environment to the (runs,) indices into MOVES of its runs' actions.
     """
     chance, (groups, runs, decisions) = np.random.default_rng(TRIAL_SEED), TRIAL
     environments = (draw_runs(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))

@@ -50,7 +50,11 @@ class Vector(VecEnv):
         self.moves = actions
 
     def step_wait(self):
-        """Step all runs; a run that is cut begins anew, its last observation in its info."""
+        """Step all runs by the actions of `step_async`; a cut run begins anew, its last observation in its info.
+
+        Returns:
+            (runs, 46) observations with masks, (runs,) weighted rewards, (runs,) whether cut, and a dict per run.
+        """
         weight = self.inner.weight
         transition = self.inner.step(self.moves)
         last = append_mask(transition.after, transition.mask)
@@ -116,7 +120,7 @@ def main() -> None:
     """Train Stable-Baselines3's DQN once; input and output are the JSON that the head of this file describes.
 
     Raises:
-        KeyError: the input lacks a key.
+        KeyError, ValueError: the input lacks a key, or is no JSON.
     """
     request = json.load(sys.stdin)
     ours = request["settings"]

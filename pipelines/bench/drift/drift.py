@@ -73,14 +73,14 @@ def measure_detection(
 
     Args:
         cases: from `make_cases`, at least one.
-        report_progress: is called with a line of progress as each series is done.
+        report_progress: called with a line of text after each series and each smallest change of LEASTS.
 
     Returns:
-        `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step
-        of ± 30 %, `found` of them, `delays` (steps until the report) and `by_shape` (share found); `pooled`, whose
-        `all` is their `pool_rows`; `detectors`, the same as rows of a table; `curve`, per smallest change reported
-        (`least`, a |log ratio|) alarms a month and share found, as text, on the series the settings were chosen on, the
-        others and all.
+        `rows`, per series `series` (name), `months` watched (of 30 days), `false_alarms`, `false_at` (epoch seconds),
+        `changes` by a step of ± 30 %, `found` of them within 50 steps, `delays` (steps until the report) and `by_shape`
+        (share found, 0..1); `pooled`, whose `all` is `pool_rows` of them; `detectors`, a table of them with a row
+        "pooled"; `curve`, a row per `least` (smallest change reported, |log ratio|): alarms per month, e.g. "0.41", and
+        share found, e.g. "87%", on the series the settings were chosen on, the others and all.
 
     Raises:
         StatisticsError: there is no case.
@@ -119,15 +119,15 @@ def format_detection(figures: dict[str, Any]) -> str:
 
 
 def detect_daily(series: Series, errors: Series | None, least: float = LEAST) -> list[Drift]:
-    """Detect drifts in a series as daily ingests do: each detection is given all that came so far and the last drift.
+    """Detect drifts (lasting changes) as daily ingests do: each detection gets all data so far and the last drift.
 
     Args:
-        series: the load; missing steps NaN.
-        errors: log(load/forecast) at the same steps, NaN where unknown; None to look at the load alone.
+        series: the load, in any unit; NaN where a step is missing.
+        errors: log(load ÷ forecast) at the same steps, NaN where unknown; None to look at the load alone.
         least: smallest change reported, as |log ratio|.
 
     Returns:
-        All drifts, oldest first; empty where the series is too short.
+        All drifts, oldest first, at least a day apart; empty where the series has less than about three days.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.

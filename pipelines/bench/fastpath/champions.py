@@ -53,9 +53,10 @@ def add_version(folder: Path, version: str, model: ModelSet) -> None:
 
 
 def promote_version(folder: Path, jobs: Iterable[str], version: str) -> None:
-    """Make a version the champion of jobs: `folder/champion/JOB` then holds its name, replaced atomically.
+    """Make a version the champion (the model that serves) of jobs: `folder/champion/JOB` then holds its name.
 
-    The server sees the change when it polls next. Whether the version exists is not checked.
+    Each file is replaced atomically; the server sees it at its next poll (every 0.2 s in `bench_settings`). Whether the
+    version exists is not checked.
 
     Raises:
         OSError: a file cannot be written.

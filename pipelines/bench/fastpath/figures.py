@@ -34,9 +34,12 @@ def summarise_runs(runs: Runs) -> dict[str, Any]:
         runs: nanoseconds of every event, a sequence per run, none of them empty.
 
     Returns:
-        `p50`, `p90`, `p99`, `p99_9` and `max`, each the median over the runs; `count` of all events; `range`, lowest
-        and highest over the runs, by percentile; `pooled`, `percentiles_in_us` over all events at once; `runs`, the
-        same per run; `curve`, see `latency_tail`.
+        `p50`, `p90`, `p99`, `p99_9` and `max`, each the median over the runs; `count` of all events; `range`, by
+        percentile [lowest, highest] over the runs; `pooled`, `percentiles_in_us` over all events at once; `runs`, a
+        list of the same per run; `curve`, see `latency_tail`.
+
+    Raises:
+        ValueError: there is no run.
     """
     each, all_events = [percentiles_in_us(run) for run in runs], np.concatenate(runs)
     return {

@@ -40,8 +40,8 @@ class RoundTrip:
             Nanoseconds from the send until that answer was handed over.
 
         Raises:
-            ProcessError: nothing came for a minute; the message holds the last lines of the process's log.
-            BrokerError: the producer's queue is full.
+            ProcessError: nothing came for 60 s; the message holds the last 15 lines of the process's log.
+            BrokerError, confluent_kafka.KafkaException: the producer's queue is full, or the record too large.
         """
         began = perf_counter_ns()
         self._sender.send(self._into, key, raw, [(VERSION, version)])
@@ -73,12 +73,12 @@ def time_by_kafka(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Time one job's samples on `metrics` until their forecasts are on `forecasts`, in turn with a bare echo.
 
-    The loop is closed: each record is sent when the one before it is answered. Starts and ends the server and the echo;
-    writes the champion to `var/champions`.
+    Each record is sent when the one before it is answered. Starts and ends the processes "server" and "echo"; writes
+    the model to `var/champions`.
 
     Args:
         stack: with a broker, its topics empty, settings as from `load.bench_settings`.
-        model: the champion.
+        model: that serves.
         runs: of fast path and echo each.
         events: per run, one at a time.
         warm: events before the first run, which do not count.
@@ -88,7 +88,8 @@ def time_by_kafka(
 
     Raises:
         ProcessError: a process does not start, or does not answer for a minute.
-        BrokerError: the broker does not answer.
+        BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or its topics are not there.
+        OSError: the model cannot be written.
     """
     kafka, job, feed, folder = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1]), stack.settings.var_dir / "champions"
     add_version(folder, "1", model)
@@ -114,12 +115,13 @@ def time_by_kafka(
 
 
 def produce_samples(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
-    """Send (job, encoded sample) records to `metrics`, then wait up to a minute for the broker to take them.
+    """Send (job, encoded sample) records to `metrics`, then wait up to 60 s until the broker has acknowledged them.
 
-    What it has not taken by then is dropped without an error.
+    What is not acknowledged by then is dropped without an error.
 
     Raises:
-        BrokerError: the producer's queue is full.
+        BrokerError, confluent_kafka.KafkaException: no broker is set, the producer's queue is full, or a record too
+            large.
     """
     sender = Sender(kafka)
     for at, (job, raw) in enumerate(records):

@@ -36,8 +36,11 @@ def fit_champion(kind: str) -> ModelSet:
     """Fit a model for the measurements, once per process and kind; slow for the networks. Limits torch to one thread.
 
     Args:
-        kind: "gru", fitted to all but the newest 2500 steps of a shipped series; "blend", which needs no fitting; any
-            other name is a GRU from another seed.
+        kind: "gru", fitted to all but the newest 2500 steps of the shipped series "elb 5min"; "blend", which needs no
+            fitting; any other name is a GRU from another seed.
+
+    Raises:
+        TraceError, SeriesError: the series' file is gone or damaged.
     """
     import torch
 
@@ -108,12 +111,13 @@ def encode_sample(job: str, window: int, rate: float) -> bytes:
 
 
 def bench_settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
-    """Make settings whose state is all in `folder/bench`, and a contract file per job in `folder/contracts`.
+    """Make settings whose state is all in `folder/bench`, and write `folder/contracts/JOB.yaml` for every job.
 
-    Windows are of 5 minutes, champions are looked for every 0.2 s; all else is the default.
+    Windows are of 5 minutes, the registry is polled every 0.2 s; all else is the default or the environment's.
 
     Raises:
         SettingsError: the configuration is wrong, or names a broker, registry or Airflow of a person's own.
+        OSError: a file cannot be written.
     """
     contracts = folder / "contracts"
     contracts.mkdir(parents=True, exist_ok=True)

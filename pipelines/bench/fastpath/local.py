@@ -41,19 +41,20 @@ class NothingSent:
 def open_core(
     folder: Path, model: ModelSet, jobs: Sequence[str], windows: int = BEGUN
 ) -> Iterator[tuple[Core, SampleFeed]]:
-    """Open a fast path's core whose jobs a model serves; gives (core, feed of the jobs' next samples).
+    """Open the fast path's core (the server without its socket), a model serving its jobs; gives (core, sample feed).
 
-    The store in `folder` is made if absent, and flushed to the disk ten times a second as in the server.
+    The store in `folder` is made if absent, flushed to the disk ten times a second as in the server, and closed with
+    the context; its files stay. The feed gives the jobs' next samples.
 
     Args:
         folder: of the store.
-        model: the model that serves every job.
+        model: that serves every job.
         jobs: their names.
-        windows: windows of history that every job gets first.
+        windows: of 5 minutes of history that every job gets first.
 
     Raises:
-        StoreError: another process writes the store, or it is damaged.
-        ModelSetError: the model cannot serve these windows.
+        StoreError: another process writes the store, or it is damaged, full or not writable.
+        ModelSetError, SeriesError, OnlineError: the model cannot serve these windows.
     """
     with Store.open(folder, keep=retention_rules(HISTORY)) as store, Flusher(store):
         core, feed = Core(store, STEP_S, set(jobs), epoch=1), SampleFeed(jobs)
@@ -70,8 +71,8 @@ def time_in_process(folder: Path, model: ModelSet, runs: int, events: int, warm:
     """Time the fast path without a socket: from a sample's bytes to its forecast's record in the store, for one job.
 
     Args:
-        folder: for the store.
-        model: the champion.
+        folder: for the store, which stays; a new one.
+        model: that serves the job.
         runs: how many times `events` are measured.
         events: per run, one after the other.
         warm: events before the first run, which do not count.
@@ -81,7 +82,7 @@ def time_in_process(folder: Path, model: ModelSet, runs: int, events: int, warm:
 
     Raises:
         AssertionError: a sample made no forecast.
-        StoreError, ModelSetError: see `open_core`.
+        StoreError, ModelSetError, SeriesError, OnlineError: see `open_core`.
     """
     with open_core(folder, model, JOBS[:1]) as (core, feed):
         _time_closed_loop(core, feed, warm)
@@ -104,19 +105,20 @@ def _time_closed_loop(core: Core, feed: SampleFeed, events: int) -> list[int]:
 def time_fleet(folder: Path, model: ModelSet, seconds: int) -> dict[str, Any]:
     """Time how fast one core serves 500 jobs: a sample each, `seconds` times over, one after the other.
 
-    The process is pinned to one core meanwhile.
+    The process is pinned to one core meanwhile (Linux only).
 
     Args:
-        folder: for the store.
-        model: the champion of every job.
-        seconds: rounds of one sample per job.
+        folder: for the store, which stays; a new one.
+        model: that serves every job.
+        seconds: rounds of one sample per job, at least 1.
 
     Returns:
-        `jobs`; `second_ms`, milliseconds that one sample of every job took, by percentile; `times_real_time`, 1 s ÷ its
-        median; `latency_us`, from a sample's arrival to the end of its transaction where all 500 arrive at once.
+        `jobs` (500); `second_ms`, milliseconds that a round took: `p50`, `p90`, `p99`, `p99_9` and `max` over the
+        rounds; `times_real_time`, 1 s ÷ its median; `latency_us`, the same percentiles and `count` of microseconds from
+        the moment when all 500 samples are there to the end of each one's transaction.
 
     Raises:
-        StoreError, ModelSetError: see `open_core`.
+        StoreError, ModelSetError, SeriesError, OnlineError: see `open_core`.
     """
     second_ns: list[int] = []
     latency_ns: list[int] = []
@@ -145,7 +147,7 @@ def time_fleet(folder: Path, model: ModelSet, seconds: int) -> dict[str, Any]:
 
 @contextmanager
 def frozen_heap() -> Iterator[None]:
-    """Freeze what is alive now, so that the garbage collector skips it within the context, as it does in the server."""
+    """Freeze the objects alive now, so that the garbage collector skips them within the context; blocks 0.1 s first."""
     gc.collect()
     gc.freeze()
     time.sleep(0.1)

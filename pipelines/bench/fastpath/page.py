@@ -52,11 +52,11 @@ def list_remarks(figures: Found) -> list[str]:
     """List how many goals are met, which are missed, and what else ran on the machine; sentences without their period.
 
     Args:
-        figures: as from `run.measure_parts`; a part that was not measured is named with the reason.
+        figures: as from `run.measure_parts`; a part in `absent` is named with the reason.
 
     Raises:
-        KeyError: `host` or `absent` is not in it.
-        FigureError: a goal of the command cannot be read.
+        KeyError: `host`, one of its keys or `absent` is not in it.
+        FigureError: a goal of the command is not in its form, or what it judges is text.
     """
     host, judged = figures["host"], [one for one in judge_goals(figures) if one.holds is not None]
     missed = "".join(f"; missed: {one.what}" for one in judged if not one.holds)
@@ -98,7 +98,8 @@ def render_page(figures: Found) -> str:
     It has goals and remarks; charts and percentiles only of the paths that were measured.
 
     Raises:
-        KeyError, FigureError: as `list_remarks`.
+        KeyError, FigureError: as `list_remarks`; KeyError also where a path lacks a percentile or its curve.
+        ValueError: a latency is NaN or infinite.
     """
     parts = [
         f"<h1>{_TITLE}</h1>",

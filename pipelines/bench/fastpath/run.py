@@ -56,19 +56,21 @@ QUICK = Sizes(2, 400, 100, 200, 50, 40, 20, 200, 3, 2_000, 40_000)
 def measure_parts(parts: Collection[str], sizes: Sizes) -> Found:
     """Measure parts of the benchmark one after the other, each in a temporary folder; prints each as it begins.
 
-    An error ends its part, not the others: the message is then in `absent` under the part's name, and so is an unknown
-    part.
+    An error ends its part, not the others: its text is then in `absent` under the part's name; so is an unknown part's
+    name.
 
     Args:
         parts: names in PARTS.
         sizes: FULL, QUICK or one's own.
 
     Returns:
-        `host` (`cores`, `load_before`, `load_after`), `absent` (why a part or Redis was not measured), and what the
-        parts found: a key in `_us` is a path's `summarise_runs` in microseconds, `_added_us` and `_added_ms` a
-        difference to the floor, see `subtract_floor`, `_over_fast` a peer's latency ÷ ours, see `divide_latencies`;
-        `fleet`, `swap`, `memory`, `persistent_put` and `trigger_put` are dicts of their own, see the functions that
-        measure them.
+        `host` (`cores`, `load_before` and `load_after`, the load averages of a minute), `absent` (text: why a part or
+        Redis was not measured), and what the parts found: a key in `_us` is a path's `summarise_runs` in microseconds,
+        `_added_us` and `_added_ms` the difference to the bare echo at `p50` and `p99` (or None, see `subtract_floor`),
+        `_over_fast` a peer's latency ÷ ours at these; `fleet`, `swap`, `persistent_put` and `trigger_put` are as from
+        `time_fleet`, `swap_under_load`, `time_persistent_put` and `time_trigger_put`; `memory` has `history` (versions
+        kept per key), `points` (see `measure_memory`) and `growth_of_second_half`: `uss` and `file`, at the end ÷ at
+        half the puts.
     """
     figures: Found = {"host": {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}, "absent": {}}
     for part in parts:

@@ -45,7 +45,8 @@ def await_ready(process: Process, ready: Callable[[], bool]) -> None:
     """Block until `ready` answers True, asked 20 times a second.
 
     Raises:
-        ProcessError: that takes over two minutes, or the process has ended; the message has its last log lines.
+        ProcessError: that takes over 120 s, or the process has ended; the message has the last 15 lines of its log.
+        Exception: what `ready` raises.
     """
     until = time.monotonic() + _PATIENCE_S
     while not ready():
@@ -98,7 +99,8 @@ def connect(path: Path, process: Process) -> socket.socket:
     """Connect to a Unix socket as soon as the process listens there; calls on the connection time out after 10 s.
 
     Raises:
-        ProcessError: the process has ended, or does not listen within two minutes.
+        ProcessError: the process has ended, or does not listen within 120 s.
+        OSError: the path is too long for a socket.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     await_ready(process, lambda: connection.connect_ex(str(path)) == 0)
@@ -107,15 +109,15 @@ def connect(path: Path, process: Process) -> socket.socket:
 
 
 def check_forecasts(frames: Frames, answers: Sequence[bytes]) -> None:
-    """Check that every answer is exactly one forecast, of its frame's window.
+    """Check that every answer to a put is exactly one forecast, of its frame's window.
 
     Args:
-        frames: (window index, bytes sent).
-        answers: to each of them, without its length.
+        frames: (window index since the epoch, bytes sent).
+        answers: to each of them, without the 4 bytes of its length.
 
     Raises:
         ValueError: an answer is something else, or there are more or fewer answers than frames.
-        WireError: an answer cannot be decoded.
+        WireError, msgspec.DecodeError: an answer cannot be decoded.
     """
     for (window, _), raw in zip(frames, answers, strict=True):
         match read_answer(raw):

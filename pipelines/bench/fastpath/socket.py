@@ -32,9 +32,11 @@ def time_by_socket(
 ) -> dict[str, list[list[int]]]:  # fmt: skip
     """Time puts over the Unix socket until the forecast is back, in turn with a bare echo and with Redis streams.
 
+    Starts and ends server, echo and peers.
+
     Args:
-        folder: for store and sockets.
-        model: the champion.
+        folder: for settings, store and sockets, which stay; a new one with a short path.
+        model: that serves every job.
         runs: of every path.
         events: per run, of one job, each sent when the one before is answered.
         warm: events before the first run, which do not count.
@@ -46,9 +48,12 @@ def time_by_socket(
         `socket_scheduled`, whose lists are empty without scheduled events; the peers by name.
 
     Raises:
-        ProcessError: a process does not start.
-        ValueError: an answer is not the forecast of its sample's window.
-        TimeoutError, ConnectionError: no answer in 10 s, or the connection was closed.
+        SettingsError, StackError, JavaError: settings that are wrong or name a person's own services, or no Java.
+        ProcessError, ClientError, RefusedError: a process does not start, or refuses the history.
+        ValueError, WireError: an answer is not the forecast of its sample's window.
+        TimeoutError, ConnectionError: no answer in 10 s, or the connection was closed; OSError: a file cannot be
+            written.
+        redis.RedisError: a Redis server is gone.
     """
     jobs = JOBS[: scheduled_events or 1]  # at least one, at most one per sample
     took_ns: dict[str, list[list[int]]] = defaultdict(list)
@@ -82,11 +87,12 @@ def time_closed_loop(client: socket.socket, frames: Frames) -> tuple[list[int], 
         frames: (window index, bytes to send), N of them.
 
     Returns:
-        (N,) nanoseconds from sending a frame until its whole answer is there, and the answers without their length.
+        (N,) nanoseconds from sending a frame until its whole answer is there, and the answers without the 4 bytes of
+        length.
 
     Raises:
         TimeoutError: no answer in the socket's timeout.
-        ConnectionError: the other side closed the connection.
+        OSError: the connection broke; ConnectionError where the other side closed it.
     """
     took_ns, answers = [], []
     for _, frame in frames:
@@ -106,15 +112,15 @@ def time_open_loop(client: socket.socket, frames: Frames, per_s: float) -> tuple
     Args:
         client: a connection.
         frames: (window index, bytes to send), N of them.
-        per_s: frames per second.
+        per_s: frames per second, above 0.
 
     Returns:
         (N,) nanoseconds from the moment a frame was due until its answer, so that a stall counts for all that wait; the
         answers without their length; and when each came (`perf_counter_ns`).
 
     Raises:
-        TimeoutError: all is sent and nothing comes for 10 s.
-        ConnectionError: the other side closed the connection.
+        TimeoutError: all is sent and nothing comes for 10 s, or a send takes longer than the socket's timeout.
+        OSError: the connection broke; ConnectionError where the other side closed it.
     """
     period, start = int(1e9 / per_s), perf_counter_ns() + 10_000_000
     answers: list[bytes] = []

@@ -29,12 +29,16 @@ def time_in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
     """Time two calls in turn, `count` rounds after 200 that do not count.
 
     Args:
-        ours: a call of the store; gets the number of the round.
+        ours: a call of the store; gets the number of the round, from 0.
         bare: LMDB's own for the same bytes; likewise.
         count: of rounds, at least 1.
 
     Returns:
-        `store_us` and `lmdb_us`, `percentiles_in_us` of each; `times`, ours ÷ LMDB's at `p50` and `p99`.
+        `store_us` and `lmdb_us`: `p50`, `p90`, `p99`, `p99_9` and `max` in microseconds, and `count`; `times`, ours ÷
+        LMDB's at `p50` and `p99`.
+
+    Raises:
+        Exception: what a call raises.
     """
     took_ns: tuple[list[int], list[int]] = ([], [])
     for number in range(count + WARM):
@@ -74,10 +78,11 @@ def time_trigger_put(folder: Path, count: int) -> dict[str, Any]:
     A trigger stores nothing, which LMDB has no counterpart of. Makes the folders `store` and `bare` in `folder`.
 
     Returns:
-        As `time_in_turn`; `seen`, how often the callback was called, warm-up included.
+        As `time_in_turn`; `seen`, how often the callback was called, the 200 rounds before included.
 
     Raises:
-        OSError: `bare` exists already.
+        StoreError, lmdb.Error: the disk is full, or another process writes the store.
+        OSError: `bare` exists already, or `folder` is not writable.
     """
     seen: list[str] = []
     with Store.open(folder / "store", MAP_BYTES) as store, _bare(folder / "bare") as bare:
@@ -89,20 +94,21 @@ def time_trigger_put(folder: Path, count: int) -> dict[str, Any]:
 
 
 def measure_memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) -> list[dict[str, float]]:
-    """Put values of 600 bytes under `jobs` keys that keep 1000 versions each, and look at memory now and then.
+    """Put values of 600 bytes under `jobs` keys that keep 1000 versions each, and measure memory on the way.
 
     Args:
-        folder: the store is made in `folder/store`.
+        folder: the store is made in `folder/store`, which must be new; it stays.
         puts: how many; at least `points`.
-        points: how often memory is looked at, at equal distances.
+        points: how often memory is measured, at least.
         jobs: keys.
 
     Returns:
-        Per look `puts` so far, `uss` (memory of this process alone, bytes), `file` (size of the store's files, bytes)
-        and `versions` (most that a key keeps).
+        At least `points` dicts, one every `puts // points` puts: `puts` so far, `uss` (memory of this process alone,
+        bytes), `file` (size of the store's files, bytes) and `versions` (most that a key keeps).
 
     Raises:
         StoreError: the store cannot be opened or takes no more.
+        ZeroDivisionError: `points` is 0 or above `puts`.
     """
     process, looks = psutil.Process(), []
     keys = [f"/sample/{job}/all/1s" for job in range(jobs)]

@@ -33,14 +33,15 @@ _NEAR = 1e-6
 
 
 def swap_under_load(folder: Path, models: Sequence[ModelSet], events: int) -> dict[str, Any]:
-    """Send samples of 16 jobs, 500 a second in all, while the champions of all jobs are swapped every two seconds.
+    """Send samples of 16 jobs, 500 a second in all, while the model that serves is swapped for all jobs every 2 s.
 
-    Every stored forecast is compared with what its model, run again on the stored samples, forecasts for that window.
+    Every stored forecast is compared, within 1e-6, with what its model forecasts for that window when run again on the
+    stored samples. Starts and ends a server.
 
     Args:
-        folder: for store and socket.
-        models: champions that take turns; two or more.
-        events: samples sent.
+        folder: for settings, store and socket, which stay; a new one with a short path.
+        models: that take turns; two or more.
+        events: samples sent, at least 2.
 
     Returns:
         `events`; `swaps` that came into force for a window sent, over all jobs; `missed`, forecasts not stored plus
@@ -49,8 +50,10 @@ def swap_under_load(folder: Path, models: Sequence[ModelSet], events: int) -> di
         sample was due.
 
     Raises:
-        ProcessError: the server does not start.
+        SettingsError, StackError, JavaError: settings that are wrong or name a person's own services, or no Java.
+        ProcessError, ClientError, RefusedError: the server does not start, or refuses the history.
         TimeoutError, ConnectionError: no answer in 10 s, or the server closed the connection.
+        StoreError, OSError: the store cannot be read, or a file cannot be written.
     """
     with Stack(bench_settings(folder), ()) as stack:
         server = ServedProcess(stack, models[0])

@@ -71,7 +71,7 @@ class WatchedSeries:
             seed: the same seed draws the same steps.
 
         Returns:
-            Indices into the series, rising, each once.
+            Indices into the series, rising, each once; each has 50 steps or more from it to the end.
 
         Raises:
             ValueError: fewer than `count` steps are allowed.
@@ -97,7 +97,7 @@ def change_mean(series: Series, at: int, shape: str) -> Series:
     """Copy a series with its mean changed from a step on; the copy ends WITHIN (50) steps after the change begins.
 
     Args:
-        series: unchanged itself.
+        series: unchanged itself; missing steps (NaN) stay missing.
         at: index of the first changed step, 50 or more before the end.
         shape: one of SHAPES; any other name makes the ramp, which rises by 30 % over 24 steps.
 

@@ -101,13 +101,13 @@ def map_in_processes(
         work: from a name to its result; picklable where there are several processes.
         names: each once.
         processes: how many; 1 for this one.
-        report_progress: is called with a line of progress as each is done.
+        report_progress: called in this process with "NAME (done of all)" as each is done, in any order.
 
     Returns:
         The results in the order of the names.
 
     Raises:
-        Exception: the first that `work` raises; what was done is then lost.
+        Exception: the first that `work` raises, in several processes once all others have ended; the results are lost.
         BrokenProcessPool: a process died.
     """
     results: dict[str, dict[str, Any]] = {}
@@ -144,13 +144,15 @@ def summarise_evaluation(evaluation: Evaluation, best_published: Published | Non
         best_published: the best published result for the series, if there is one.
 
     Returns:
-        `cell` (the series' name), `step` (e.g. "5min"), `unit`, `test_steps`, `large` (whether at least 300 test
-        steps), `best_naive`, `champion`, `skipped` (why a model was not fitted), `published` (`method` and `rmse`, or
-        None), and `models`: by name, the champion among them, `kind`, one-step `rmse`, `ratio` (÷ the best naive
-        forecast's) with its 95 % interval `between` (both None where that makes no error), mean `pinball` over all
-        steps ahead and `pinball_ratio`, `coverage` (by steps ahead, then by interval, a share), `train_s`,
-        `predict_us`; with a published result also `as_published` (RMSE scored as its authors did) and
-        `published_ratio`.
+        `cell` (the series' name), `step` (e.g. "5min"), `unit`, `test_steps`, `large` (whether at least 300),
+        `best_naive` and `champion` (kinds of model: lowest one-step RMSE; chosen on the training steps), `skipped` (why
+        a model was not fitted, by name), `published` (`method` and `rmse`, or None), and `models`: by name, the
+        champion among them, `kind`, one-step `rmse` in `unit`, `ratio` (RMSE ÷ the best naive forecast's) with its 95 %
+        bootstrap interval `between`, [low, high] (both None where that forecast makes no error), mean `pinball` loss
+        over all steps ahead in `unit` and `pinball_ratio` (÷ the lowest of a naive forecast, None where that is 0),
+        `coverage` (by steps ahead "1", "2"..., then by prediction interval "0.8"..., a share 0..1 or None), `train_s`
+        (seconds), `predict_us` (median µs per step); with a published result also `as_published` (RMSE scored as its
+        authors did) and `published_ratio` (÷ theirs).
 
     Raises:
         SeriesError: only one test step has a known outcome.
@@ -191,14 +193,17 @@ def summarise_model(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
         model: its name.
 
     Returns:
-        `cells` (how many); geometric means `ratio`, `published_ratio` and `pinball_ratio`, None without a series;
-        `worst` and `published_worst` (`cell` and `ratio`) over the series with 300 test steps or more, or None;
-        `worse`, the shorter series on which it is worse than the best naive forecast at 95 %; `coverage` by interval
-        "0.8", "0.9" and "0.95": deviations in percentage points over the long series and all steps ahead, `median`
-        (absolute) and `worst` (signed); `train_s`, the longest; `predict_us`, the median.
+        `cells` (how many); geometric means of `ratio` (one-step RMSE ÷ the best naive forecast's), `published_ratio`
+        and `pinball_ratio`, None without a series; `worst` and `published_worst`, dicts of `cell` (name) and `ratio`,
+        the largest over the series with 300 test steps or more, or None; `worse`, names of the shorter series where the
+        whole 95 % bootstrap interval of the ratio is above 1; `coverage`, by prediction interval "0.8", "0.9" and
+        "0.95" None or deviations from it in percentage points over the long series and all steps ahead, `median`
+        (absolute) and `worst` (signed); `train_s`, the longest in seconds; `predict_us`, the median in µs; both None
+        without a series.
 
     Raises:
         KeyError: a dict is not as from `summarise_evaluation`.
+        TypeError: a `pinball_ratio` is None.
     """
     fitted = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
     judged = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]

@@ -92,11 +92,11 @@ def evaluate(
 
     Args:
         name: of the series, as messages and pages call it.
-        series: the load.
+        series: the load; missing steps NaN.
         horizon: steps ahead, at least 1.
         models: names of the catalogue, or "all".
-        unit: of the load.
-        report_progress: is called with a line of progress as each model is ready.
+        unit: of the load, as pages call it.
+        report_progress: called with a line of text as each model is ready or skipped.
 
     Returns:
         Forecasts and times of every model; one that cannot be fitted to so short a history is in `skipped`.
@@ -135,7 +135,7 @@ def resolve_models(models: Iterable[str]) -> list[str]:
 
 
 def split_for_test(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
-    """Split a series into its oldest four fifths for training and its newest fifth for the test.
+    """Split a series into its oldest four fifths (rounded down) for training and the rest for the test.
 
     Args:
         name: of the series, for the message.
@@ -163,10 +163,12 @@ def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
     """Score the forecasts of an evaluation; JSON values, None where a score is NaN or infinite.
 
     Returns:
-        `series`, `unit`, `step_s`, `horizon`, `levels`, `train_steps`, `test_steps`, `champion`, `best_naive`,
-        `skipped` (reasons by model), and `models`: by name `kind`, `train_s`, `predict_us`, `pinball` (mean over all
-        steps ahead) and `horizons`: by steps ahead, "1" to the horizon, the scores of `Backtest.at_horizon` in the
-        series' own unit, and `skill`, 1 − RMSE ÷ that of the naive forecast that is best so many steps ahead.
+        `series` (name), `unit`, `step_s`, `horizon` (steps), `levels`, `train_steps`, `test_steps`, `champion` and
+        `best_naive` (kinds of model), `skipped` (reasons by model), and `models`: by name `kind`, `train_s` (seconds),
+        `predict_us` (median µs per step), `pinball` (mean loss over all steps ahead, in `unit`) and `horizons`: by
+        steps ahead, "1" to the horizon, `rmse`, `mae` and `pinball` in `unit`, `wape` (a share), `smape`, `smape_half`,
+        `smape_sum` (per cent), `coverage` (by prediction interval, such as "0.8", a share 0..1) and `skill`, 1 − RMSE ÷
+        that of the naive forecast that is best so many steps ahead.
     """
     models: dict[str, Any] = {}
     for name, contender in evaluation.contenders.items():

@@ -25,10 +25,14 @@ def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     Args:
         evaluation: of the model.
         name: of the model.
-        ahead: how many steps before the outcome the forecasts were issued.
+        ahead: how many steps before the outcome the forecasts were issued, 1 to the horizon.
+
+    Returns:
+        A Plotly figure as a dict (`data`, `layout`), as every chart of this file.
 
     Raises:
         KeyError: no such model.
+        IndexError: `ahead` is above the horizon.
         SeriesError: the levels do not hold the intervals' ends.
     """
     backtest = evaluation.contenders[name].backtest
@@ -45,7 +49,7 @@ def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
 
 
 def draw_by_horizon(evaluation: Evaluation, figures: dict[str, Any], measure: str) -> Chart:
-    """Draw a score over the steps ahead, a line per model.
+    """Draw a score over the steps ahead, a line per model, as a Plotly figure; gaps where the score is None.
 
     Args:
         evaluation: of the models.
@@ -72,7 +76,7 @@ def draw_by_horizon(evaluation: Evaluation, figures: dict[str, Any], measure: st
 def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
     """Draw the share of outcomes at or under each quantile over the quantile's level; the diagonal is calibrated.
 
-    A line each for 1 step ahead, half the horizon and the whole.
+    A line each for 1 step ahead, half the horizon and the whole. Returns a Plotly figure.
 
     Raises:
         KeyError: the evaluation has no model of that name.
@@ -91,12 +95,15 @@ def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
 
 
 def draw_coverage(evaluation: Evaluation, figures: dict[str, Any], name: str) -> Chart:
-    """Draw the percentage of outcomes within the 80, 90 and 95 % intervals over the steps ahead.
+    """Draw the percentage of outcomes within the 80, 90 and 95 % prediction intervals over the steps ahead.
 
     Args:
         evaluation: of the model.
         figures: its scores, as from `score_evaluation`.
         name: of the model.
+
+    Returns:
+        A Plotly figure; gaps where no outcome is known.
 
     Raises:
         KeyError: no such model, or its levels do not hold these intervals.

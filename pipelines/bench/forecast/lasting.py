@@ -40,21 +40,22 @@ def evaluate_breaks_of_all(model: str, processes: int, report_progress: Callable
 def evaluate_breaks(label: str, model: str) -> dict[str, Any]:
     """Compare a model's one-step errors with the last value's after the load was changed for good.
 
-    From the break on the load is multiplied by each of FACTORS. The break comes where the newest fifth of the series
-    begins, or 3 days before its end if that is earlier. Models are fitted to what is before it.
+    From the break on the load is multiplied by each of FACTORS (1/30 and 2). The break comes where the newest fifth of
+    the series begins, or 3 days before its end if that is earlier. Models are fitted to what is before it.
 
     Args:
         label: a shipped series, e.g. "iot 5min".
         model: its name in the catalogue.
 
     Returns:
-        `cell`, `before` (steps before the break), `judged` (steps after the first day), `large` (whether those are 300
-        or more), and `breaks`: by factor, RMSE ÷ the last value's over each of SPANS, and `between`, its 95 % interval
-        after the first day.
+        `cell` (the label), `before` (steps before the break), `judged` (steps after the first day), `large` (whether
+        those are 300 or more), and `breaks`: by factor, as in FACTORS, RMSE ÷ the last value's over each of SPANS, and
+        `between`, [low, high], its 95 % bootstrap interval after the first day. Missing steps are left out.
 
     Raises:
         SeriesError: no such series, or it is too short for the model.
         KeyError: no such model.
+        ZeroDivisionError: the last value makes no error.
     """
     series = find_shipped(label).series()
     task = Task(series.step_s, 12, LEVELS)
@@ -79,14 +80,16 @@ def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Summarise `evaluate_breaks` over all series.
 
     Args:
-        cells: as from `evaluate_breaks`.
+        cells: as from `evaluate_breaks`, at least one.
 
     Returns:
-        By factor: by span `mean` (geometric, of the ratios) and `worst` (`cell` and `ratio`); `worse`, the series on
-        which the model is worse than the last value at 95 % after the first day.
+        By factor: by span `mean` (geometric, of RMSE ÷ the last value's) and `worst` (`cell` and `ratio` of the series
+        where it is largest); `worse`, the series where the whole 95 % bootstrap interval of the ratio after the first
+        day is above 1.
 
     Raises:
         ValueError: there is no series.
+        KeyError: a dict is not as from `evaluate_breaks`.
     """
     found: dict[str, Any] = {}
     for name in FACTORS:
@@ -102,7 +105,7 @@ def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def format_breaks(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
-    """Format breaks as text: a line per series and, under them, the summary.
+    """Format breaks as text: a line per series (* for fewer than 300 steps) and, under them, the summary.
 
     Args:
         cells: as from `evaluate_breaks`.

@@ -24,7 +24,7 @@ def main() -> None:
     """Fit neuralforecast's GRU once and predict once; reads and writes the JSON that the head of this file describes.
 
     Raises:
-        KeyError: the input lacks a key.
+        KeyError, ValueError: the input lacks a key, or is no JSON.
     """
     asked = json.load(sys.stdin)
     torch.set_num_threads(1)

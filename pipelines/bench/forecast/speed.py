@@ -30,6 +30,8 @@ _WARM = 4  # batches before those timed
 def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
     """Time a GRU on one thread: fitted to the older four fifths of a series, then stepped through the next 300 steps.
 
+    Limits torch to one thread, also afterwards.
+
     Args:
         series: its missing steps are left out for the peer.
         horizon: steps ahead.
@@ -37,14 +39,15 @@ def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, A
             None.
 
     Returns:
-        `steps` fitted to, `updates` (of the weights), `fit_s` and `predict_s` (from then to the first forecast) on the
-        wall, `cpu_s` of both, `step_p50_ms`;
-        with a peer `peer` (`fit_s`, `predict_s`, `cpu_s`, `version`), `times_faster` and `times_less_cpu` (theirs ÷
+        `steps` fitted to, `updates` (of the weights), wall seconds `fit_s` and `predict_s` (from then to the first
+        forecast), `cpu_s` of both, `step_p50_ms` (a step and its forecast); with a peer `peer` (`fit_s`, `predict_s`,
+        `cpu_s`, `version`), `times_faster` (its `fit_s` + `predict_s` ÷ ours) and `times_less_cpu` (its `cpu_s` ÷
         ours).
 
     Raises:
         SeriesError: the series is too short.
-        PeerError: the peer's interpreter fails; FileNotFoundError where there is none.
+        PeerError: the peer's interpreter fails; OSError where it cannot be run.
+        ValueError, IndexError: the last line that it prints is no JSON, or it prints nothing.
     """
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
@@ -79,22 +82,22 @@ def _time_peer(peer: Path, older: Series, horizon: int, made: int, plan: Trainin
 
 
 def time_blend(history: int, horizon: int, series_count: int = 1000, batches: int = BATCH) -> dict[str, Any]:
-    """Time a step of the blend, and its forecast, on one series and on a batch of many.
+    """Time a step and forecast of the blend (a mix of forecasters that learns online), on one series and on many.
 
     The series are copies of the shipped 5-minute ones, begun at three moments each. All have seen as many steps, so in
     a batch all refit their regressions at the same step of each cycle (of `BATCH` steps from 2048 steps of history on),
-    which is the worst case.
+    which is the worst case. The four steps before those timed do not count.
 
     Args:
         history: steps that each series has seen before.
         horizon: steps ahead.
         series_count: series in a batch.
-        batches: how many steps of the batch are timed.
+        batches: how many steps of the batch are timed, at least 1.
 
     Returns:
-        The arguments as `history`, `horizon`, `series` and `batches`; `different` series among them; `step_p50_ms`
-        of one series; of a batch `batch_p50_s` and `batch_worst_s` on the wall, `batch_cpu_p50_s` and
-        `batch_cpu_worst_s` of the processor.
+        The arguments as `history`, `horizon`, `series` and `batches`; `different` series among them; `step_p50_ms` of
+        one series; of a step of the whole batch, in seconds, `batch_p50_s` and `batch_worst_s` on the wall,
+        `batch_cpu_p50_s` and `batch_cpu_worst_s` of the processor.
 
     Raises:
         SeriesError: no shipped series is long enough.

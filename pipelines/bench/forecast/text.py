@@ -45,6 +45,9 @@ def format_evaluation(figures: dict[str, Any]) -> str:
 
     Args:
         figures: as from `score_evaluation`.
+
+    Raises:
+        TypeError: as `verdict_sentence`.
     """
     last = figures["horizon"]
     lines = [column_titles(last), *(format_model(name, model, last) for name, model in sort_by_rmse(figures))]
@@ -109,7 +112,7 @@ def format_evaluations(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
 
     Args:
         cells: as from `summarise_evaluation`; those marked * have fewer than 300 test steps.
-        sums: `summarise_model` by model; pinball, training time and interval are shown of the last model.
+        sums: `summarise_model` by model, at least one; of the last, pinball loss, training time and interval are shown.
     """
     models = list(sums)
     titles = ["cell", "test rows", "best naive", "RMSE", *(f"{name} ÷" for name in models)]

@@ -50,15 +50,16 @@ def forecast_rolling(order: Order, parameters: dict[str, float], loads: Floats, 
     Args:
         order: of the model, which stays.
         parameters: fitted on `loads[:first]`; they serve until the first refit.
-        loads: (T,) the whole series.
+        loads: (T,) the whole series, in any unit, without NaN.
         first: index of the first load to forecast, below T.
         every: steps after which the parameters are fitted again, on all loads so far.
 
     Returns:
-        (T − first,) forecasts.
+        (T − first,) forecasts, in the unit of the loads.
 
     Raises:
         ValueError: there is nothing to forecast, or `every` is 0.
+        Exception: what statsforecast raises where a refit fails.
     """
     rolled: list[Floats] = []
     for at in range(first, len(loads), every):

@@ -65,10 +65,10 @@ class Cell:
 
 
 def simulate_cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
-    """Simulate the series of the source paper (Armah and Banning, 2025): two sources at each step.
+    """Simulate the series of the source paper (Armah and Banning, 2025): two sources at each step, IoT traffic first.
 
     IoT traffic is refined by the paper's Algorithm 1, see `refine`; taxi trips are counted per step and moved to its
-    mean and deviation by Algorithm 2, see `match_moments`.
+    mean and deviation by Algorithm 2, see `match_moments`. Lazy: errors come at a `next`.
 
     Args:
         steps: seconds, multiples of 60 up to 300.
@@ -76,6 +76,7 @@ def simulate_cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
 
     Raises:
         SeriesError: a step is no such multiple; the counts of a step are constant.
+        TraceError: a shipped file is gone or damaged.
     """
     if wrong := [step_s for step_s in steps if step_s % 60 or not 60 <= step_s <= 300]:
         raise SeriesError(f"steps of {wrong[0]:g} s: trips are counted per minute. Choose a multiple of 60 up to 300.")
@@ -108,7 +109,7 @@ def refine(
     Args:
         coarse: records per step of Δ seconds, at least 4 of them known.
         step_s: the finer step in seconds, at most Δ.
-        generator: draws the noise.
+        generator: draws the noise, and is advanced by it.
         noise: half its width, as a share of the load.
 
     Returns:
@@ -138,15 +139,15 @@ def match_moments(counts: Floats, mean: float, deviation: float) -> tuple[Floats
     SMAPE is not invariant to shifts: it cannot be compared before and after.
 
     Args:
-        counts: (T,) events per step.
-        mean: that the result is to have before clipping.
+        counts: (T,) events per step, without NaN.
+        mean: that the result is to have before clipping, in its unit.
         deviation: likewise.
 
     Returns:
-        (T,) values, and how many were clipped; clipping moves mean and deviation a little.
+        (T,) values, and how many were clipped; clipping raises the mean and lowers the deviation.
 
     Raises:
-        SeriesError: the counts are constant.
+        SeriesError: the counts are constant or hold NaN.
     """
     if not counts.std() > 0:
         raise SeriesError(

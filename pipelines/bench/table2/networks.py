@@ -98,13 +98,16 @@ def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torc
     ended.
 
     Args:
-        model: reads CONTEXT points and forecasts the next.
+        model: reads (B, 24) windows and forecasts the (B,) next points.
         scaled: (T,) training points, T above CONTEXT (24).
         epochs: passes over the points.
-        generator: shuffles the rows.
+        generator: shuffles the rows, and is advanced by it.
 
     Yields:
-        Each epoch's mean loss.
+        Each epoch's mean squared error per window, of scaled points, dropout included.
+
+    Raises:
+        RuntimeError: torch's, where there are fewer than 24 points.
     """
     inputs, targets = cut_windows(scaled)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
@@ -122,10 +125,10 @@ def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torc
 
 
 def forecast_test(model: nn.Module, cell: Cell) -> Floats:
-    """Forecast every test row of a series from the CONTEXT (24) loads before it, with a trained network.
+    """Forecast every test step of a series from the CONTEXT (24) loads before it, with a trained network.
 
     Returns:
-        (N,) records per step, one per test row.
+        (N,) records per step, one per test step; without meaning where the training part is constant.
     """
     inputs, _ = cut_windows(scale_loads(cell)[cell.first - CONTEXT :])
     with torch.no_grad():

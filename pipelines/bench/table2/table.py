@@ -30,23 +30,25 @@ def compute_table(
     resume: bool = False,
     report_progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Fit and score every model on every series of the source paper's table. Limits torch to one thread.
+    """Fit and score every model on every series of the source paper's table. Limits torch to one thread for good.
 
     Args:
         steps: seconds per step, see `simulate_cells`.
         seed: of noise and networks.
         file: the figure is written there after every row, over what it held; None writes nothing.
         resume: take the rows that the file holds from an earlier run of the same seed, and compute only the others.
-        report_progress: is called with a line per row.
+        report_progress: called with a line of text per row.
 
     Returns:
-        `seed`, `noise_floor` (SMAPE of a forecast that knows the load without noise: `smape_sum`, `smape_half`),
-        `cells` (about each series), `rows` (see `score_models`) and `normalised_rmse` (see `normalise_rmse`).
+        `seed`, `noise_floor` (SMAPE in per cent of a forecast that knows the load without noise: `smape_sum`,
+        `smape_half`), `cells` (per series `source`, `step_s`, `training_rows`, `test_rows`; `mean` and `deviation` in
+        records per step; `clipped`, values cut at 0; `independent_rmse`, least RMSE if events are independent, or
+        None), `rows` (see `score_models`) and `normalised_rmse` (see `normalise_rmse`).
 
     Raises:
         SeriesError: the file to resume from has another seed; see also `simulate_cells`.
-        FigureError: it is no file of figures.
-        OSError: the file cannot be written.
+        FigureError, KeyError, TypeError: it is no file of figures, or not of this command.
+        OSError: the file cannot be read or written.
     """
     torch.set_num_threads(1)
     computed = _kept(file, seed) if resume and file is not None else {}
@@ -74,8 +76,11 @@ def score_models(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
     Yields:
         Per model, and for the load without noise where that is known: `source`, `step_s`, `model`; `smape_sum` and
         `smape_half` in per cent; `rmse` and `mae` in records per step; `skill`, 1 − RMSE ÷ that of the last value; wall
-        seconds `train_s` and `infer_s` (ARIMA's refits included); `cpu_s` of both; `remark`. Scores and times are None
-        where a model's library is not installed, and the remark says so.
+        seconds `train_s` and `infer_s` (ARIMA's refits included); `cpu_s` of both, child processes included; `remark`
+        (text). Scores and times are None where a model's library is not installed, and the remark says so.
+
+    Raises:
+        Exception: what a model's library raises.
     """
     for name, fit in fits.items():
         begin, busy = time.perf_counter(), _cpu_s()
@@ -101,8 +106,11 @@ def normalise_rmse(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
         rows: as from `score_models`.
 
     Returns:
-        By model, then by seconds per step as text, longest step first; without steps at which none of the paper's
-        models ran.
+        By model, then by seconds per step as text, e.g. "300", longest step first; without steps at which none of the
+        paper's models ran.
+
+    Raises:
+        ZeroDivisionError: none of the paper's models errs at a step.
     """
     ran = [row for row in rows if row["rmse"] is not None]
     result: dict[str, dict[str, float]] = {}

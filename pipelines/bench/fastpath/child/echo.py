@@ -11,7 +11,7 @@ def serve_echo(path: str) -> None:
     """Listen on a new Unix socket and send back whatever comes, to one client after the other; never returns.
 
     Raises:
-        OSError: the path exists or is too long for a socket, or a client broke off.
+        OSError: the path exists, is too long for a socket or not writable, or a client broke off.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(path)

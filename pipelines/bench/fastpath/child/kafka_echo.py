@@ -20,13 +20,16 @@ from pipelines.stack.state import with_stack_addresses
 def echo_topic(kafka: Kafka, source: str, target: str) -> None:
     """Send every new record of one topic to another, key, value and headers unchanged, until reading fails.
 
+    A failure is noticed within 0.5 s. Sets the process's thread switch interval and freezes its heap (`gc.freeze`).
+
     Args:
         kafka: the broker.
         source: topic that is read, from its end on.
-        target: topic that is written to.
+        target: topic that is written to; a record without a key gets an empty one.
 
     Raises:
-        BrokerError: the broker does not answer at the start.
+        BrokerError, kafka.errors.KafkaTimeoutError: the broker or the source topic is not there at the start.
+        SettingsError: a security option that librdkafka lacks.
         Exception: whatever ended the reading later.
     """
     sender = Sender(kafka)

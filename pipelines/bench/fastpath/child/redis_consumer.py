@@ -38,17 +38,19 @@ def list_streams(answer: Any) -> list[Any]:
 def forecast_stream(path: str, home: Path, durable: bool) -> None:
     """Serve the first job from a Redis stream: read samples, step the model, add each forecast; never returns.
 
-    The model first steps through 2500 windows of history; then the key `ready` is set.
+    The model first steps through 2500 windows of history; then the key `ready` is set. Entries are added to `forecasts`
+    with the fields `w` (window) and `f` (the message); about 20,000 are kept.
 
     Args:
         path: of the server's Unix socket.
-        home: the champion's file, as `add_version` writes it.
+        home: the model's file, as `add_version` writes it.
         durable: read as a member of a consumer group, and add forecast, state and acknowledgement in one transaction.
 
     Raises:
-        OSError, ModelSetError: the champion cannot be read.
-        MessageError: an entry is no sample.
-        redis.RedisError: the server is gone.
+        OSError, ModelSetError, msgspec.DecodeError: the model cannot be read.
+        SeriesError: the shipped series of the history is gone, or the model has other steps.
+        MessageError: an entry is no sample; KeyError where it lacks the field `s`.
+        redis.RedisError: the server is gone, or the consumer group exists already.
     """
     import redis
 

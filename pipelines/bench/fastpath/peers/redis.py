@@ -80,7 +80,7 @@ class RedisPeer:
             Nanoseconds of every event, from adding the sample until its forecast is read.
 
         Raises:
-            ValueError: the forecast is of another window, or there was not exactly one within 10 s.
+            ValueError: no forecast came in 10 s, more than one came, or it is of another window.
             redis.RedisError: the server is gone.
         """
         took_ns, client, last = [], self._client, self._last

@@ -33,21 +33,22 @@ Came = queue.SimpleQueue[tuple[int, list[Record]]]
 def time_streaming_query(stack: Stack, model: ModelSet, events: int, warm: int) -> list[int]:
     """Time samples on `metrics` until their forecasts are on `forecasts`, made by a Structured Streaming query.
 
-    Four samples a second, over 16 jobs in turn, whether or not the one before is answered. Starts and ends the query;
-    its state lies in `var/stream`.
+    Four samples a second, over 16 jobs in turn, whether or not the one before is answered, after 400 windows of history
+    per job. Starts and ends the process "query"; its state stays in `var/stream`.
 
     Args:
-        stack: with a broker, settings as from `load.bench_settings`; the topics get a prefix of their own.
-        model: the champion.
+        stack: with a broker, settings as from `load.bench_settings`; the topics get the prefix "stream.".
+        model: that serves every job.
         events: samples that count.
         warm: samples before them.
 
     Returns:
-        (events,) nanoseconds, in the order sent.
+        (events,) nanoseconds from the send of a sample until its forecast was handed over, in the order sent.
 
     Raises:
-        ProcessError: the query does not start, ends, or leaves forecasts out for five minutes.
-        BrokerError: the broker does not answer.
+        ProcessError: the query does not start or ends, or forecasts are missing after 300 s.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer or refuses.
+        OSError: the model cannot be written.
     """
     kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), SampleFeed()
     folder, sent_ns, came = stack.settings.var_dir / "stream", dict[tuple[str, int], int](), Came()
