@@ -56,9 +56,9 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
 
     Raises:
         TwinError: the load is too short or has gaps, or the stored fit is unfinished.
-        SettingsError: no such policy, the job has no contract (its YAML of latency target and executor bounds), or the
-            settings are wrong.
-        LakeError: nothing was ever ingested; SeriesError: what was ingested makes no series.
+        SettingsError: no such policy, no contract (the job's YAML of latency target and executor bounds), wrong
+            settings.
+        LakeError, SeriesError: nothing was ever ingested, or it makes no series.
         RegistryError, MlflowException: MLflow does not answer, or the run is gone.
         JavaError, JarsError, OSError: no usable Java, no jars of Delta, or a file that cannot be read or written.
     """

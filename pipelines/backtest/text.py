@@ -14,7 +14,7 @@ from pipelines.traces.series_file import format_step
 HEARD_FORECASTS = {
     "no_forecast": "no forecast", "last_value": "the last value", "ours": "ours", "true_future": "the true future",
 }  # fmt: skip
-KEY_LEVEL = "0.01"
+KEY_LEVEL = "0.01"  # share of seconds over the latency target
 COLUMNS = ("policy", "0.1 %", "1 %", "5 %", "× optimum", "p99 s", "worst s", "actions", "knob")
 
 
@@ -67,8 +67,7 @@ def format_hours(cost: float | None) -> str:
 def format_backtest(backtest: dict[str, Any]) -> str:
     """Format a backtest as text for the terminal: a line per policy, cheapest at 1 % first, and sentences under them.
 
-    Latencies, actions and knob (the policy's one tuned parameter) are those of the point with the violation (share of
-    seconds over the latency target) nearest to 1 %.
+    Latencies, actions and knob (the one tuned parameter) are those of the knob value nearest to 1 % over the target.
 
     Args:
         backtest: as from `report.backtest_to_json`.

@@ -38,13 +38,12 @@ def compute_value_map(
 ) -> dict[str, Any]:  # fmt: skip
     """Compute what a forecast is worth per trace, lead time and allowed violation, by replays under all policies.
 
-    Violation is the share of seconds over the latency target. Blocks for minutes to hours; starts `processes` worker
-    processes and ends them.
+    Violation is the share of seconds over the latency target. Blocks for minutes to hours; workers end with it.
 
     Args:
         traces: loads, of different names; at least one.
         setup: of every replay; its lead time is replaced.
-        names: of policies; the best reactive one is sought among them.
+        names: of policies, one of ours among them; the best reactive one is sought among them.
         effort: numbers of values of each policy's tuned parameter and of seeds.
         processes: workers, at least 1.
         report_progress: called with a line of text when the forecasts are made and after each lead time.
@@ -63,10 +62,9 @@ def compute_value_map(
 
     Raises:
         SettingsError: an unknown policy, one asked for by name that cannot be built, or two traces of one name.
-        TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
-        SeriesError: a rate is infinite.
-        ValueError: no lead time, or no process.
-        IndexError: none of our policies took part.
+        TwinError, SeriesError: a trace is too short, has gaps, negative or infinite rates, or cannot be scaled to the
+            job.
+        ValueError, IndexError: no lead time or no process; IndexError at the end, if none of our policies took part.
         BrokenProcessPool: a worker died.
     """
     policies, leads = tuple(names), tuple(leads_s)

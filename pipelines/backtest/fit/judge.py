@@ -17,7 +17,7 @@ from pipelines.html.columns import aligned
 _UNITS = {"overhead_s": "s", "per_record_s": "s", "cold_s": "s", "startup_s": "s"}
 SEEDS = 20
 """Runs of the twin whose mean is its prediction."""
-JUDGED = ("lag", "latency_s", "executors")
+JUDGED = ("lag", "latency_s", "executors")  # records, seconds, executors
 
 
 def fit_runs(runs: Sequence[MeasuredRun]) -> Fitted:

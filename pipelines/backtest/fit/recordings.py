@@ -19,7 +19,7 @@ from models.twin.calibration.outages import (
 from models.twin.calibration.replayed import replay_recording
 from pipelines.report.recorded.lines import RunError
 
-TARGET_S, MOST, SEEDS = 2.0, 24, 10
+TARGET_S, MOST, SEEDS = 2.0, 24, 10  # latency target in seconds, workers, simulations
 _STEP_S = 0.25
 
 

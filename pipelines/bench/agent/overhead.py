@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JOB = "bench"
-RECORDS = 240_000
+RECORDS = 240_000  # of a drain
 PER_BATCH = 20_000
 HASHES = 12
 """Rounds of hashing per record: a batch takes about a second of all cores, as in a job that is worth scaling."""
@@ -58,8 +58,7 @@ def measure_overhead(settings: Settings, pairs: int = 8) -> dict[str, Any]:
         SettingsError: such an address is configured.
         StackError, ProcessError, PortError, JavaError, JarsError, OSError: broker or Spark does not start, or a stack
             runs on the folder already.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer or refuses.
-        StreamingQueryException: a query fails.
+        BrokerError, kafka.errors.KafkaError, StreamingQueryException: the broker does not answer, or a query fails.
         ValueError: `pairs` is 0.
     """
     settings = isolated_settings(settings, "bench")

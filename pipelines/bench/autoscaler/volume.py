@@ -26,18 +26,17 @@ from tidecast.connection.outbox import Outbox
 from tidecast.messages import Decision, MetricSample, decode
 
 JOB = "volume"
-STEP_S, SWING_S, DAY_S = 60.0, 1800.0, 86_400
+STEP_S, SWING_S, DAY_S = 60.0, 1800.0, 86_400  # seconds: of a forecast's step, the load's swing, a day
 TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "heartbeats", "contracts", "control", "rejects")
 WARM_S = 90.0
-"""Until the servers have begun and said what they say once."""
+"""Seconds until the servers have begun and said what they say once."""
 
 
 def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
     """Measure the bytes and records that one job leaves on the broker in a day; blocks for `minutes` and 90 s, prints.
 
-    Starts a broker, MLflow's store, stream server, autoscaler and a simulated job's agent, and ends them. Their state
-    and logs stay in `var/bench`; the job's contract (latency target, bounds of executors) is written to
-    `var/bench/volume/contracts`.
+    Starts a broker, MLflow's store, stream server, autoscaler and a simulated job's agent, and ends them. Their state,
+    logs and the job's contract (YAML of its latency target and executor bounds) stay in `var/bench`.
 
     Args:
         settings: without an address of a broker, registry or Airflow.
@@ -50,10 +49,10 @@ def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
 
     Raises:
         SettingsError: such an address is configured.
-        StackError, ProcessError, PortError, JavaError, JarsError: a process does not start.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer or refuses.
-        MessageError: a decision on the broker cannot be decoded.
-        OSError: a file cannot be written.
+        StackError, ProcessError, PortError, JavaError, JarsError, OSError: a process does not start, a file is not
+            writable.
+        BrokerError, kafka.errors.KafkaError, MessageError: the broker does not answer, refuses or holds a wrong
+            decision.
     """
     settings = isolated_settings(settings, "bench")
     var = settings.var_dir / "volume"
@@ -104,12 +103,7 @@ class _Job:
         self.decided = 0
 
     def report(self, seconds: float) -> None:
-        """Send a second of metrics each second and follow decisions, for `seconds` of wall time; blocks.
-
-        Raises:
-            BrokerError: decisions cannot be read.
-            MessageError: a decision cannot be decoded, or a number to send is not finite.
-        """
+        """Send a second of metrics each second and follow decisions, for so many seconds of wall time; blocks."""
         end, due = time.monotonic() + seconds, time.monotonic()
         while due < end:
             self._second(time.time())

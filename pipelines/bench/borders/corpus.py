@@ -34,10 +34,7 @@ def make_corpus(now: float, seed: int = 7) -> list[OddRecord]:
 
     Args:
         now: epoch seconds that the reader's wall clock shows.
-        seed: the same seed and `now` make the same records.
-
-    Returns:
-        The records topic by topic; `good` is None for the drawn ones.
+        seed: the same seed and `now` make the same records; `good` is None for the drawn ones.
     """
     chance = random.Random(seed)
     records = []

@@ -20,7 +20,7 @@ from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
 from pipelines.bench.peer import run_peer
 
 LEAD_S, PRICE = 60.0, 10.0
-"""Of the jobs of the bench; all else is drawn."""
+"""Seconds until an executor works, and what a second over the latency target costs; all else of a job is drawn."""
 BENCH_SETTINGS = replace(DEFAULT, batch=256, learning_rate=1e-3, copy_every=250, copy_share=1.0, warm=1000)
 """Quicker than what a million steps are learned with; the peer gets the same."""
 GROUPS, RUNS, DECISIONS, TRIAL_SEED = 4, 16, 128, 1_000_003
@@ -48,9 +48,8 @@ def compare_learners(steps: int, seeds: Sequence[int], peer: Path | None) -> dic
         does.
 
     Raises:
-        PeerError: the peer's interpreter fails; OSError where it cannot be run.
-        ValueError, IndexError: the last line that it prints is no JSON, or it prints nothing.
-        KeyError: without a seed, or its JSON lacks a figure.
+        PeerError, OSError: the peer's interpreter fails, or cannot be run.
+        ValueError, IndexError, KeyError: the last line that it prints is no JSON, there is none, or it lacks a figure.
     """
     import torch
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted

@@ -52,8 +52,7 @@ class Vector(VecEnv):
     def step_wait(self):
         """Step all runs by the actions of `step_async`; a cut run begins anew, its last observation in its info.
 
-        Returns:
-            (runs, 46) observations with masks, (runs,) weighted rewards, (runs,) whether cut, and a dict per run.
+        Returns (runs, 46) observations with masks, (runs,) rewards, (runs,) whether cut, and a dict per run.
         """
         weight = self.inner.weight
         transition = self.inner.step(self.moves)

@@ -28,7 +28,7 @@ from pipelines.bench.forecast.breaks import (
 from pipelines.html.columns import of_rows
 
 LEASTS = (0.08, 0.1, 0.12, 0.15, 0.18, 0.21, 0.24)
-"""Smallest changes reported along the operating curve."""
+"""Smallest changes reported, |log ratio|, along the operating curve."""
 _LEVELS = (0.1, 0.5, 0.9)
 _AHEAD = 12
 _SEED = 11

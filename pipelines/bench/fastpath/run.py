@@ -28,12 +28,12 @@ class Sizes:
         events: per run and path.
         warm: events before those that count.
         scheduled: events per run at fixed moments.
-        blend: events per run with the blend as champion.
+        blend: events per run with the blend, a model that learns online.
         streamed, streamed_warm: samples through the Structured Streaming query, and before those that count.
-        puts: timed of the store's own.
-        seconds: samples of each of the 500 jobs.
-        swapped: samples sent while two champions take turns.
-        filled: puts over which memory is looked at.
+        puts: of the store that are timed.
+        seconds: rounds of one sample of each of the 500 jobs.
+        swapped: samples sent while two models take turns.
+        filled: puts over which memory is measured.
     """
 
     runs: int = 5

@@ -21,7 +21,7 @@ from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.net.wire import take_frames
 from pipelines.stack.stack import Stack
 
-PER_S = 1000.0
+PER_S = 1000.0  # frames per second
 _SPIN_S = 0.0002
 """Before a send is due the client stops sleeping, because a sleep ends late."""
 
@@ -31,8 +31,6 @@ def time_by_socket(
     peers: Mapping[str, bool] | None = None,
 ) -> dict[str, list[list[int]]]:  # fmt: skip
     """Time puts over the Unix socket until the forecast is back, in turn with a bare echo and with Redis streams.
-
-    Starts and ends server, echo and peers.
 
     Args:
         folder: for settings, store and sockets, which stay; a new one with a short path.
@@ -48,11 +46,11 @@ def time_by_socket(
         `socket_scheduled`, whose lists are empty without scheduled events; the peers by name.
 
     Raises:
-        SettingsError, StackError, JavaError: settings that are wrong or name a person's own services, or no Java.
-        ProcessError, ClientError, RefusedError: a process does not start, or refuses the history.
+        SettingsError, StackError, ProcessError, JavaError, ClientError, RefusedError: a process does not start or
+            serve.
         ValueError, WireError: an answer is not the forecast of its sample's window.
-        TimeoutError, ConnectionError: no answer in 10 s, or the connection was closed; OSError: a file cannot be
-            written.
+        OSError: a file cannot be written; TimeoutError, ConnectionError: no answer in 10 s, or the connection was
+            closed.
         redis.RedisError: a Redis server is gone.
     """
     jobs = JOBS[: scheduled_events or 1]  # at least one, at most one per sample

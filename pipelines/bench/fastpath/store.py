@@ -18,10 +18,10 @@ from pipelines.store import Keep, Store
 from pipelines.store.writing.flusher import Flusher
 
 SAMPLE, STATE = bytes(100), bytes(600)
-KEEP = 1000
+KEEP = 1000  # versions per key
 RULES = (Keep("/sample", KEEP),)
 MAP_BYTES = 1 << 30
-WARM = 200
+WARM = 200  # rounds
 Call = Callable[[int], object]
 
 
@@ -35,10 +35,7 @@ def time_in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
 
     Returns:
         `store_us` and `lmdb_us`: `p50`, `p90`, `p99`, `p99_9` and `max` in microseconds, and `count`; `times`, ours ÷
-        LMDB's at `p50` and `p99`.
-
-    Raises:
-        Exception: what a call raises.
+        LMDB's at `p50` and `p99`. What a call raises comes through.
     """
     took_ns: tuple[list[int], list[int]] = ([], [])
     for number in range(count + WARM):

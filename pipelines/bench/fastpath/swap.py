@@ -28,7 +28,7 @@ from tidecast.messages import Forecast, decode
 
 PER_S = 500.0
 EVERY_S = 2.0
-"""Between two champions of all jobs."""
+"""Samples per second; seconds between two swaps of the model."""
 _NEAR = 1e-6
 
 
@@ -50,8 +50,8 @@ def swap_under_load(folder: Path, models: Sequence[ModelSet], events: int) -> di
         sample was due.
 
     Raises:
-        SettingsError, StackError, JavaError: settings that are wrong or name a person's own services, or no Java.
-        ProcessError, ClientError, RefusedError: the server does not start, or refuses the history.
+        SettingsError, StackError, ProcessError, JavaError, ClientError, RefusedError: the server does not start or
+            serve.
         TimeoutError, ConnectionError: no answer in 10 s, or the server closed the connection.
         StoreError, OSError: the store cannot be read, or a file cannot be written.
     """

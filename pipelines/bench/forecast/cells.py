@@ -24,7 +24,7 @@ from pipelines.traces.series_file import format_step
 from pipelines.traces.shipped import find_shipped, list_shipped
 
 LARGE = 300
-"""Test rows from which a cell is judged by its ratio; in a smaller one, by whether it is worse at 95 %."""
+"""Test steps from which a series is judged by its ratio; a shorter one, by whether it is worse at 95 %."""
 
 
 class Published(NamedTuple):

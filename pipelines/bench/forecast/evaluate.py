@@ -29,13 +29,13 @@ LEAST = 24
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedModel:
-    """One model's forecasts of the test rows.
+    """One model's forecasts of the test steps.
 
     Attributes:
         kind: its name in the catalogue; the champion's is the name of the model that was chosen.
-        backtest: what it forecast.
-        train_s: seconds to fit and to read the training rows, the choice among kinds included.
-        predict_us: microseconds for a step and its forecast, the median.
+        backtest: actual (origins, horizon), quantiles (origins, horizon, levels), in the series' unit.
+        train_s: seconds to fit and to read the training steps, the choice among kinds included.
+        predict_us: microseconds for a step and its forecast, the median over the test steps.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Evaluation:
         task: step, horizon and quantile levels.
         training: the oldest four fifths of the series.
         test: the newest fifth.
-        contenders: models by name; the naive forecasts and `champion` are always among them.
+        contenders: models by name; always the naive forecasts, and `champion`, the one chosen on the training steps.
         skipped: by name, why a model could not be fitted.
     """
 

@@ -13,7 +13,7 @@ from pipelines.bench.forecast.evaluate import CHAMPION, Evaluation
 from pipelines.html.plot import Chart, line, silent, stacked_rows
 
 SHOWN = 500
-"""Newest test rows in a fan chart; more cannot be told apart."""
+"""Newest test steps in a fan chart; more cannot be told apart."""
 _COLOURS, _DASHES = ("@capacity", "@executors", "@other", "@bad", "@good", "@text"), ("solid", "dash", "dot", "dashdot")
 MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WAPE"}
 """Scores that are drawn by steps ahead, as they are called."""
@@ -22,17 +22,15 @@ MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WA
 def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     """Draw a model's 80 % and 95 % intervals and median against the outcome, over the newest 500 test steps at most.
 
+    Returns a Plotly figure (`data`, `layout`), as all of this file.
+
     Args:
         evaluation: of the model.
         name: of the model.
         ahead: how many steps before the outcome the forecasts were issued, 1 to the horizon.
 
-    Returns:
-        A Plotly figure as a dict (`data`, `layout`), as every chart of this file.
-
     Raises:
-        KeyError: no such model.
-        IndexError: `ahead` is above the horizon.
+        KeyError, IndexError: no such model, or `ahead` is above the horizon.
         SeriesError: the levels do not hold the intervals' ends.
     """
     backtest = evaluation.contenders[name].backtest
@@ -76,7 +74,7 @@ def draw_by_horizon(evaluation: Evaluation, figures: dict[str, Any], measure: st
 def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
     """Draw the share of outcomes at or under each quantile over the quantile's level; the diagonal is calibrated.
 
-    A line each for 1 step ahead, half the horizon and the whole. Returns a Plotly figure.
+    A line each for 1 step ahead, half the horizon and the whole; a Plotly figure.
 
     Raises:
         KeyError: the evaluation has no model of that name.
@@ -95,15 +93,12 @@ def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
 
 
 def draw_coverage(evaluation: Evaluation, figures: dict[str, Any], name: str) -> Chart:
-    """Draw the percentage of outcomes within the 80, 90 and 95 % prediction intervals over the steps ahead.
+    """Draw the percentage of outcomes within the 80, 90 and 95 % intervals by steps ahead, as a Plotly figure.
 
     Args:
         evaluation: of the model.
-        figures: its scores, as from `score_evaluation`.
+        figures: its scores, as from `score_evaluation`; a line has a gap where the share is None.
         name: of the model.
-
-    Returns:
-        A Plotly figure; gaps where no outcome is known.
 
     Raises:
         KeyError: no such model, or its levels do not hold these intervals.

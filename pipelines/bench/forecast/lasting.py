@@ -80,16 +80,15 @@ def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Summarise `evaluate_breaks` over all series.
 
     Args:
-        cells: as from `evaluate_breaks`, at least one.
+        cells: as from `evaluate_breaks`, a series each, at least one.
 
     Returns:
-        By factor: by span `mean` (geometric, of RMSE ÷ the last value's) and `worst` (`cell` and `ratio` of the series
-        where it is largest); `worse`, the series where the whole 95 % bootstrap interval of the ratio after the first
-        day is above 1.
+        By factor: by span `mean` (geometric, of RMSE ÷ the last value's) and `worst` (`cell`, the series, and `ratio`
+        where that is largest); `worse`, the series where its whole 95 % bootstrap interval after the first day is above
+        1.
 
     Raises:
-        ValueError: there is no series.
-        KeyError: a dict is not as from `evaluate_breaks`.
+        ValueError, KeyError: there is no series, or a dict is not as from `evaluate_breaks`.
     """
     found: dict[str, Any] = {}
     for name in FACTORS:

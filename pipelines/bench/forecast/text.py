@@ -44,10 +44,7 @@ def format_evaluation(figures: dict[str, Any]) -> str:
     """Format one evaluation as text: the verdict, a line per model by RMSE, and why models were skipped.
 
     Args:
-        figures: as from `score_evaluation`.
-
-    Raises:
-        TypeError: as `verdict_sentence`.
+        figures: as from `score_evaluation`; TypeError where no test step has a known outcome.
     """
     last = figures["horizon"]
     lines = [column_titles(last), *(format_model(name, model, last) for name, model in sort_by_rmse(figures))]

@@ -30,8 +30,8 @@ STEP_S = 1800.0
 FULL = {"1 job x 1 day": (1, 1), "1 job x 1 year": (1, 365), "500 jobs x 1 day": (500, 1)}
 QUICK = {"1 job x 1 day": (1, 1), "1 job x 7 days": (1, 7), "10 jobs x 1 day": (10, 1)}
 """Jobs and days."""
-LOOK_S = 0.02
-MB = 1e6
+LOOK_S = 0.02  # between two samples of memory
+MB = 1e6  # bytes
 
 
 def measure_reading(quick: bool = False, report_progress: Callable[[str], None] = print) -> dict[str, Any]:

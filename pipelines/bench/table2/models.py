@@ -20,7 +20,7 @@ Fit = Callable[[Cell, int], Predict]
 
 PAPER = ("gru", "cnn", "arima", "prophet")
 """The models of the paper; all others stand beside them."""
-MEAN_OF = 6
+MEAN_OF = 6  # steps
 
 
 class MissingExtra(Exception):

@@ -94,20 +94,19 @@ def scale_loads(cell: Cell) -> Tensor:
 def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generator) -> Iterator[float]:
     """Train a network in place by Adam on the mean squared error; the same generator state gives the same weights.
 
-    Lazy: an epoch is trained when its loss is asked for. The network is in evaluation mode once the iteration has
-    ended.
+    Lazy: an epoch (pass over the points) is trained when its loss is asked for; afterwards the network evaluates.
 
     Args:
         model: reads (B, 24) windows and forecasts the (B,) next points.
         scaled: (T,) training points, T above CONTEXT (24).
-        epochs: passes over the points.
-        generator: shuffles the rows, and is advanced by it.
+        epochs: how many.
+        generator: shuffles the windows, and is advanced by it.
 
     Yields:
         Each epoch's mean squared error per window, of scaled points, dropout included.
 
     Raises:
-        RuntimeError: torch's, where there are fewer than 24 points.
+        RuntimeError, ZeroDivisionError: there are fewer than 24 points, or 24.
     """
     inputs, targets = cut_windows(scaled)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)

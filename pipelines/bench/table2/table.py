@@ -77,10 +77,8 @@ def score_models(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
         Per model, and for the load without noise where that is known: `source`, `step_s`, `model`; `smape_sum` and
         `smape_half` in per cent; `rmse` and `mae` in records per step; `skill`, 1 − RMSE ÷ that of the last value; wall
         seconds `train_s` and `infer_s` (ARIMA's refits included); `cpu_s` of both, child processes included; `remark`
-        (text). Scores and times are None where a model's library is not installed, and the remark says so.
-
-    Raises:
-        Exception: what a model's library raises.
+        (text). Scores and times are None where a model's library is not installed, and the remark says so; what a
+        library raises comes through.
     """
     for name, fit in fits.items():
         begin, busy = time.perf_counter(), _cpu_s()
@@ -108,9 +106,6 @@ def normalise_rmse(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     Returns:
         By model, then by seconds per step as text, e.g. "300", longest step first; without steps at which none of the
         paper's models ran.
-
-    Raises:
-        ZeroDivisionError: none of the paper's models errs at a step.
     """
     ran = [row for row in rows if row["rmse"] is not None]
     result: dict[str, dict[str, float]] = {}

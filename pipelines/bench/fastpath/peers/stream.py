@@ -24,7 +24,7 @@ from tidecast.messages import Forecast, decode
 
 BEGUN = 400
 """Windows of history: more than a GRU looks back, and not long to read."""
-PER_S = 4.0
+PER_S = 4.0  # samples per second
 _PATIENCE_S = 300.0
 Came = queue.SimpleQueue[tuple[int, list[Record]]]
 """When records came (ns), and the records."""
