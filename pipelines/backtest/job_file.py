@@ -49,11 +49,12 @@ def write_fit(fitted: Fitted, job: str, folder: Path) -> Path:
 def read_job(path: Path) -> TwinJob:
     """Read a job from a JSON file: the fields of `models.twin.sim.job.TwinJob`, at the top or under "job".
 
-    A field that is null takes its default; times are in seconds.
+    `overhead_s`, `per_record_s`, `startup_s` (seconds) and `most` (executors) are needed; others, or null, take
+    defaults.
 
     Raises:
-        TwinError: the file is missing or no JSON, a needed field is missing (the fit is unfinished), or a field is
-            unknown or wrong.
+        TwinError: the file cannot be read or is no JSON, a needed field is missing (the fit is unfinished), or a field
+            is unknown or wrong.
     """
     try:
         data: Any = json.loads(path.read_text())

@@ -18,14 +18,11 @@ _MARKS = (
 
 
 def write_map_page(value_map: dict[str, Any], path: Path) -> Path:
-    """Write a value map as an HTML page that opens without a network; folders are made if need be.
+    """Write a value map as an HTML page that opens without a network, and return `path`; folders are made if need be.
 
     Args:
         value_map: as `compute_value_map` returns it.
         path: of the file; an older one is replaced.
-
-    Returns:
-        `path`.
 
     Raises:
         KeyError: a key of the map is missing.

@@ -25,7 +25,8 @@ def best_policy(value_map: Found) -> str | None:
 def gap_sentences(value_map: Found) -> list[str]:
     """Return sentences on what knowing the future would save against the best reactive policy: overall, per lead time.
 
-    A lead time is the seconds until a requested executor works; one without a comparison gets no sentence.
+    Savings are shares of its executor-hours, the median per lead time (seconds until a requested executor works); a
+    lead time without a comparison gets no sentence.
 
     Args:
         value_map: as `compute_value_map` returns it.
@@ -65,14 +66,14 @@ def forecast_value_sentences(value_map: Found) -> list[str]:
 
 
 def policy_lines(name: str, summary: Found) -> list[str]:
-    """Return lines of text on one of our policies, over all table cells: gap captured, worst cell, vendor defaults.
+    """Return 3 or 4 lines on one of our policies, over all traces, lead times and allowed shares of late seconds.
+
+    They say what it captures of the gap (what the true future saves), where it is dearest, its executor-hours ÷ those
+    of vendors' defaults and of the optimum, and how often it never keeps the share.
 
     Args:
         name: of the policy.
-        summary: its entry in the map's `summary`.
-
-    Raises:
-        KeyError: a figure is missing.
+        summary: its entry in the map's `summary`; KeyError where a figure is missing.
     """
     every, flat = summary["all"], summary["nothing_to_gain"]
     worst, dearest = every["worst"], ""
@@ -96,13 +97,10 @@ def policy_lines(name: str, summary: Found) -> list[str]:
 
 
 def format_map(value_map: Found) -> str:
-    """Return a value map as text: a line per trace, lead time and allowed share, the verdict and the sums.
+    """Return a value map as text: a line per trace, lead time and allowed share of late seconds, verdict and sums.
 
     Args:
-        value_map: as `compute_value_map` returns it.
-
-    Raises:
-        KeyError: a key of the map is missing.
+        value_map: as `compute_value_map` returns it; KeyError where a key is missing.
     """
     names = list(value_map["summary"])
     ours = [f"{name} {what}" for what in ("×", "captured") for name in names]

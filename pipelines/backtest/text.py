@@ -34,7 +34,10 @@ def describe_backtest(backtest: dict[str, Any]) -> str:
 
 
 def verdict_sentence(backtest: dict[str, Any]) -> str:
-    """Return sentences on what a forecast saves, in executor-hours where 1 % of the seconds are over the target.
+    """Return sentences on what a forecast saves, in executor-hours where 1 % of seconds are over the latency target.
+
+    They compare the cheapest policies without a forecast and of ours, the true future and the best plan; where no
+    policy without a forecast took part, or none keeps to 1 %, a sentence says so.
 
     Args:
         backtest: as from `report.backtest_to_json`.
@@ -67,13 +70,11 @@ def format_hours(cost: float | None) -> str:
 def format_backtest(backtest: dict[str, Any]) -> str:
     """Format a backtest as text for the terminal: a line per policy, cheapest at 1 % first, and sentences under them.
 
-    Latencies, actions and knob (the one tuned parameter) are those of the knob value nearest to 1 % over the target.
+    Costs are executor-hours at 0.1, 1 and 5 % of the seconds over the latency target. Latencies, actions and knob (the
+    one tuned parameter) are those of the knob value nearest to 1 %.
 
     Args:
-        backtest: as from `report.backtest_to_json`.
-
-    Raises:
-        KeyError: a figure is missing.
+        backtest: as from `report.backtest_to_json`; KeyError where it lacks a figure.
     """
     costs = backtest["cheapest_at_violation"][KEY_LEVEL]
     order = sorted(backtest["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
@@ -98,11 +99,8 @@ def format_policy(name: str, backtest: dict[str, Any]) -> list[str]:
     """Format one policy of a backtest as a row of `format_backtest`, in the order of COLUMNS; a dash for the unknown.
 
     Args:
-        name: of the policy.
+        name: of the policy; KeyError if it did not take part.
         backtest: as from `report.backtest_to_json`.
-
-    Raises:
-        KeyError: the policy did not take part.
     """
     costs_at = backtest["cheapest_at_violation"]
     points = backtest["policies"][name]
@@ -119,11 +117,10 @@ def format_policy(name: str, backtest: dict[str, Any]) -> list[str]:
 def vendor_default_lines(backtest: dict[str, Any]) -> list[str]:
     """Return a line per policy that has a vendor default: what that costs and violates, and ours at that violation.
 
-    Args:
-        backtest: as from `report.backtest_to_json`.
+    Cost is in executor-hours, violation the share of seconds over the latency target; [] without such a policy.
 
-    Raises:
-        KeyError: a figure is missing.
+    Args:
+        backtest: as from `report.backtest_to_json`; KeyError where it lacks a figure.
     """
     lines = []
     for name, default in backtest["as_shipped"].items():
@@ -158,6 +155,8 @@ def ablation_lines(backtest: dict[str, Any]) -> list[str]:
 
 def remark_lines(backtest: dict[str, Any]) -> list[str]:
     """Return lines on why policies were left out, and on how often one's target was NaN or out of the job's bounds.
+
+    Decisions of all simulations are counted; a policy without any gets no line.
 
     Args:
         backtest: as from `report.backtest_to_json`.

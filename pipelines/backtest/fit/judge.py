@@ -82,7 +82,7 @@ def compare_with_twin(fitted: Fitted, run: MeasuredRun) -> dict[str, Any]:
 
 
 def format_fit(fitted: Fitted) -> str:
-    """Format a fit as text: a line per parameter with its 95 % interval, and which the data cannot tell apart."""
+    """Format a fit as text: a line per parameter, times in seconds, with its 95 % interval; those not told apart."""
     lines = [f"fitted to {fitted.batches} warm batches and {fitted.startups} start-ups; 95 % intervals in brackets"]
     for name, (low, high) in fitted.between.items():
         value = getattr(fitted.job, name)
@@ -97,10 +97,10 @@ def format_fit(fitted: Fitted) -> str:
 
 
 def format_comparisons(comparisons: list[dict[str, Any]]) -> str:
-    """Format comparisons as text: a sentence, a head and a line per run, errors in per cent, a dash for None.
+    """Format comparisons as text: a line per run, its errors in per cent of the measured range, a dash for None.
 
     Args:
-        comparisons: each as from `compare_with_twin`.
+        comparisons: each as from `compare_with_twin`; KeyError where one lacks a figure.
     """
     lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
     for comparison in comparisons:

@@ -81,7 +81,7 @@ def mean_reward(act: Choose) -> float:
     """Compute a policy's mean reward per decision over 16 groups of 16 trial runs, the same in every call.
 
     Args:
-        act: from a trial environment to the (runs,) indices into MOVES of its runs' actions.
+        act: from a trial environment to the (runs,) indices into MOVES (changes of executors) of its runs' actions.
     """
     chance, (groups, runs, decisions) = np.random.default_rng(TRIAL_SEED), TRIAL
     environments = (draw_runs(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))

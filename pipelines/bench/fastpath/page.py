@@ -49,10 +49,12 @@ def judge_goals(figures: Found) -> list[Finding]:
 
 
 def list_remarks(figures: Found) -> list[str]:
-    """List how many goals are met, which are missed, and what else ran on the machine; sentences without their period.
+    """List sentences, without their period: how many goals are met, which are missed, how busy the machine was.
+
+    Cores and load averages are given, with a warning above half a load per core, then a sentence per part not measured.
 
     Args:
-        figures: as from `run.measure_parts`; a part in `absent` is named with the reason.
+        figures: as from `run.measure_parts`.
 
     Raises:
         KeyError: `host`, one of its keys or `absent` is not in it.

@@ -104,7 +104,9 @@ def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def format_breaks(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
-    """Format breaks as text: a line per series (* for fewer than 300 steps) and, under them, the summary.
+    """Format breaks as text: a line per series (* for fewer than 300 judged steps) and, under them, the summary.
+
+    Numbers are one-step RMSE ÷ the last value's; "95 %" is the bootstrap interval after the first day.
 
     Args:
         cells: as from `evaluate_breaks`.

@@ -23,13 +23,12 @@ def describe_evaluation(figures: dict[str, Any]) -> str:
 
 
 def verdict_sentence(figures: dict[str, Any]) -> str:
-    """Say in a sentence which model is the champion, its one-step RMSE, and that ÷ the best naive forecast's.
+    """Say in a sentence which model is the champion (chosen on the training steps), and its one-step RMSE.
+
+    The RMSE is also given ÷ that of the naive forecast with the lowest, unless that makes no error.
 
     Args:
-        figures: as from `score_evaluation`.
-
-    Raises:
-        TypeError: no test step has a known outcome, so there is no RMSE.
+        figures: as from `score_evaluation`; TypeError where no test step has a known outcome.
     """
     kind, naive = figures["champion"].replace("_", " "), figures["best_naive"].replace("_", " ")
     champion = figures["models"]["champion"]["horizons"]["1"]
@@ -42,6 +41,8 @@ def verdict_sentence(figures: dict[str, Any]) -> str:
 
 def format_evaluation(figures: dict[str, Any]) -> str:
     """Format one evaluation as text: the verdict, a line per model by RMSE, and why models were skipped.
+
+    Errors are in the series' unit; skill is 1 − RMSE ÷ that of the naive forecast that is best so many steps ahead.
 
     Args:
         figures: as from `score_evaluation`; TypeError where no test step has a known outcome.
@@ -106,6 +107,9 @@ def _four(value: float | None) -> str:
 
 def format_evaluations(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
     """Format evaluations of many series as text: a line per series, and under them each model's summary.
+
+    A column "÷" is a model's one-step RMSE ÷ the best naive forecast's, then ÷ the published one; "95 % interval" is
+    its bootstrap interval.
 
     Args:
         cells: as from `summarise_evaluation`; those marked * have fewer than 300 test steps.

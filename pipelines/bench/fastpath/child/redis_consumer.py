@@ -48,8 +48,8 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
 
     Raises:
         OSError, ModelSetError, msgspec.DecodeError: the model cannot be read.
-        SeriesError: the shipped series of the history is gone, or the model has other steps.
-        MessageError: an entry is no sample; KeyError where it lacks the field `s`.
+        TraceError, SeriesError: the shipped series of the history is gone, or the model has other steps.
+        MessageError, KeyError: an entry is no sample, or lacks the field `s`.
         redis.RedisError: the server is gone, or the consumer group exists already.
     """
     import redis
