@@ -13,10 +13,11 @@ HINT = (
 
 
 def main() -> None:
-    """Run the command `tidecast` with the process's arguments, by the package `pipelines`.
+    """Run the command line of the package `pipelines` with the process's arguments (`sys.argv`).
 
     Raises:
-        SystemExit: the command line exits; or `pipelines` is not installed (status 1, stderr says how to get it).
+        SystemExit: the command ends, with its status; or `pipelines` is not installed (1, stderr says how to get it).
+        ImportError: a package that `pipelines` needs is not installed.
     """
     try:
         installed = importlib.util.find_spec("pipelines.cli.app") is not None

@@ -48,36 +48,37 @@ def attach(
 ) -> Agent:
     """Start Tidecast's agent beside a running streaming query: it reports metrics and, in mode `act`, scales executors.
 
-    Returns at once; four daemon threads work until the query ends. Their errors are logged (logger `tidecast`) and
-    retried, and never reach the query. Executors are not touched before Tidecast's broker and its topic `control` have
-    answered.
+    Returns at once; four daemon threads work until the query ends: Spark is polled every 0.25 s, end offsets every 0.5
+    s. Their errors are logged (logger `tidecast`), retried after 1 s (5 s where a broker cannot be reached), and never
+    reach the query. Executors are not touched before Tidecast's broker and its topic `control` have answered.
 
     Args:
         query: what `.start()` returned.
-        job: its name on Tidecast's topics.
+        job: its name on Tidecast's topics: 1 to 64 letters, digits, dots, dashes or underscores.
         bootstrap: Kafka broker of Tidecast's topics, `host:port`; default: that of the query's own Kafka source, else
             the environment's TIDECAST_KAFKA__BOOTSTRAP.
         mode: "observe" changes nothing in the application, "act" sets the number of its executors, "freeze" takes them
             over and keeps their number. A message on topic `control` may narrow it, never widen it.
         clock: maps wall time to the job's time; None: wait for a replay's clock on topic `control`.
-        security: kafka-python's client options for `bootstrap`, e.g. `{"security_protocol": "SASL_SSL", ...}`;
-            default: those of the query's own source, where its broker is the same.
-        executors: (least, most) that a decision may ask for.
+        security: kafka-python's client options for `bootstrap`, e.g. `{"security_protocol": "SASL_SSL", ...}`; default:
+            those of the query's own source, where its broker is the same. An unknown one is only logged.
+        executors: (least, most) that a decision may ask for, at least 1.
         cores_per_executor: default: `spark.executor.cores`, else 1.
         source_bootstrap: Kafka broker of the topics that the query reads; default: that of its own Kafka source, else
             `bootstrap`.
         source_security: kafka-python's options for it; default: translated from the source's own `kafka.*` options.
-        lost_contact_s: after this many wall seconds without a decision or heartbeat, an acting agent sets the
-            executors to the most of those at takeover, those running and those decided last.
+        lost_contact_s: after this many wall seconds without a decision or heartbeat, an acting agent sets the executors
+            to the most of those at takeover, those running and those decided last.
         prefix: of the names of Tidecast's own topics; default: the environment's TIDECAST_KAFKA__PREFIX, else "".
 
     Returns:
-        The running agent; `agent.stop()` ends it before the query ends.
+        The running agent; `agent.stop()` ends it before the query ends, `agent.mode` is its present mode.
 
     Raises:
         ValueError: an argument is out of range, `job` is no valid name (`MessageError`), `ssl_check_hostname` is
             neither true nor false, or no broker is known.
         tidecast.spark.cluster.ClusterError: the query is not run by this process.
+        py4j.protocol.Py4JError: Spark's JVM does not answer.
     """
     least, most = executors
     job_name(job)

@@ -13,11 +13,10 @@ from tidecast.spark.sensors import OffsetCurve, Offsets, count_arrived, lag_reco
 
 log = logging.getLogger("tidecast")
 
-SAMPLE_S = 0.5
-PUBLISH_S = 1.0
-ANSWER_MS = 5000
-REDISCOVER_S = 10.0
-"""Seconds between two looks for new partitions of the topics."""
+SAMPLE_S = 0.5  # seconds between two samples
+PUBLISH_S = 1.0  # seconds that an interval metric covers, about
+ANSWER_MS = 5000  # timeout of one offset look-up, ms
+REDISCOVER_S = 10.0  # seconds between two searches for new partitions
 PAST_S = tuple(2.0**i for i in range(17, -1, -1))
 """Ages, seconds, at which a topic's past offsets are looked up once, so that waiting records have a latency too."""
 
@@ -35,13 +34,15 @@ class Arrivals:
     def sample(self) -> None:
         """Read the topics' end offsets into `job.curves` and `job.ends`; once a second also queue an interval metric.
 
-        Connects at the first call and looks for new partitions every REDISCOVER_S (10 s). Does nothing while the job's
-        topics are unknown; queues no metric before the job's clock has begun. After an outage one interval spans it.
+        That metric holds arrivals (records per wall second) and lag (records). Connects at the first call (waits up to
+        10 s) and looks for new partitions every REDISCOVER_S (10 s); of a new one the end offsets of 1 s to 36 h ago
+        are read too. Does nothing while the job's topics are unknown; queues no metric before the job's clock has
+        begun. After an outage one interval spans it.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
             LookupError: a topic is not on the broker.
-            kafka.errors.KafkaError: no answer within ANSWER_MS (5 s).
+            kafka.errors.KafkaError: no answer to an offset look-up within ANSWER_MS (5 s), or an error.
             ValueError: a security option is unknown or has no such value.
         """
         if not self._job.topics:

@@ -18,12 +18,11 @@ from tidecast.spark.sensors import lag_records
 
 log = logging.getLogger("tidecast")
 
-WAIT_MS = 500
+WAIT_MS = 500  # longest wait of a poll, ms
 FETCH_MS = 500
 """How long the broker may hold an empty answer; it answers at once when something comes, so this costs no delay."""
 DECISIONS, CONTROL, HEARTBEATS = "decisions", "control", "heartbeats"
-REDISCOVER_S = 10.0
-"""Seconds between two looks for the topic of heartbeats, where an older pipeline has not made it."""
+REDISCOVER_S = 10.0  # seconds between two searches for the topic of heartbeats, where an older pipeline has not made it
 
 
 class Commands:
@@ -46,14 +45,15 @@ class Commands:
     def poll(self) -> None:
         """Wait up to 0.5 s for records and handle each: apply a decision, change mode or clock, note a heartbeat.
 
-        Connects at the first call. Outcomes and rejects are queued in the job's outbox. Every call ends with
-        `tidecast.modes.hand_back_if_silent`.
+        Connects at the first call (waits up to 10 s). Outcomes and rejects are queued in the job's outbox. Every call
+        ends with `hand_back_if_silent`: in mode "act", executors for an autoscaler that has fallen silent.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
             LookupError: the topic `decisions` or `control` is not there, or may not be read.
-            kafka.errors.KafkaError: the broker stopped answering.
+            kafka.errors.KafkaError: the broker stopped answering, also to an offset look-up (KafkaTimeoutError).
             tidecast.spark.actuator.ActuatorError: the cluster refused the executors at handing back.
+            py4j.protocol.Py4JError: Spark's JVM does not answer.
             ValueError: a security option is unknown or has no such value.
         """
         if self._client is None:

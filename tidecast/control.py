@@ -11,7 +11,7 @@ from tidecast.fields import job_name
 from tidecast.messages import Control, encode
 
 TOPIC = "control"
-SEND_S = 10.0
+SEND_S = 10.0  # timeout to connect, and again to send, seconds
 
 
 def mode_key(job: str) -> str:

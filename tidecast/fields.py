@@ -9,15 +9,12 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-MOST = 1e15
-"""Largest quantity accepted; somewhat above it floats no longer hold every whole number."""
+MOST = 1e15  # largest quantity accepted; somewhat above it floats no longer hold every whole number
 COUNT_MOST = (1 << 63) - 1
-LATEST_S = 4_102_444_800.0
-"""The year 2100, epoch seconds: a later time was given in milliseconds."""
+LATEST_S = 4_102_444_800.0  # the year 2100, epoch seconds: a later time was given in milliseconds
 SPAN_MOST_S = 366 * 86_400.0
 SCALE_MOST = 1e6
-SHOWN = 80
-"""Characters of a value that an error repeats."""
+SHOWN = 80  # characters of a value that an error repeats
 
 
 class MessageError(ValueError):

@@ -8,8 +8,7 @@ from typing import Literal
 
 from tidecast.messages import Decision
 
-REMEMBERED = 500
-"""Decision ids kept to recognise duplicates: many times what can be made while a decision stays fresh."""
+REMEMBERED = 500  # decision ids kept to recognise duplicates: many times what can be made while a decision stays fresh
 
 
 @dataclass(frozen=True)

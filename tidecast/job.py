@@ -85,17 +85,18 @@ class Job:
     def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:
         """Queue a `MetricSample` for the topic `metrics`; executors, cores, mode and the job's time are filled in.
 
-        Nothing is queued while the job's clock is unknown. Floats are rounded to 3 digits.
+        `time` is the job time at `since`, `span_s` the span in job seconds. Nothing is queued while the job's clock is
+        unknown. Floats are rounded to 3 digits.
 
         Args:
             kind: "interval" (what the broker shows) or "batch" (what Spark reports).
             since: begin of the measured span, wall epoch seconds.
             until: its end, exclusive.
             measured_at: the sample's `wall_time`, epoch seconds.
-            **measured: further fields of `MetricSample`, e.g. `arrival_rps`.
+            **measured: further fields of `MetricSample`, e.g. `arrival_rps` (records per wall second).
 
         Raises:
-            TypeError: a name in `measured` is no field.
+            TypeError: a name in `measured` is no field, or a value is not one that JSON knows.
         """
         clock, cores = self.clock, [n for i, n in self.executors.items() if i not in self.actuator.asked_to_leave]
         if clock is None:

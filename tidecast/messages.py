@@ -20,8 +20,7 @@ from tidecast.wire import decode as decode
 from tidecast.wire import decode_keyed as decode_keyed
 from tidecast.wire import encode as encode
 
-REPEATED = 2000
-"""Most characters of a record, and of the reason, that a reject holds, so that a broker takes it."""
+REPEATED = 2000  # most characters of a record, and of the reason, that a reject holds, so that a broker takes it
 _MODES = ("observe", "act")
 _WORDS = (*_MODES, "freeze")
 

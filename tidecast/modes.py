@@ -29,6 +29,7 @@ def apply_control_mode(job: Job, requested: str | None) -> None:
 
     Raises:
         ValueError: there is no such mode.
+        py4j.protocol.Py4JError: Spark's JVM does not answer.
     """
     mode = min(job.widest_mode, requested or job.widest_mode, key=NARROWEST_FIRST.index)
     if requested is not None and requested != mode:
@@ -45,6 +46,10 @@ def switch_mode(job: Job, mode: str) -> None:
     That stops Spark's dynamic allocation until the application ends, also if the mode is "observe" again later. One
     agent per process (a driver runs one application) may do it: where another has, or the cluster refuses, the mode
     stays and the log says why.
+
+    Raises:
+        KeyError: there is no such mode.
+        py4j.protocol.Py4JError: Spark's JVM does not answer.
     """
     with job.lock:
         if mode == job.mode or (mode != "observe" and not job.owns_executors and not _take_over(job)):
@@ -86,7 +91,7 @@ def _take_over(job: Job) -> bool:
 def note_contact(job: Job, sent_at: float, now: float) -> None:
     """Note that the autoscaler lives: it sent a decision or heartbeat at `sent_at`. Times are wall epoch seconds.
 
-    Ends the state that `hand_back_if_silent` enters, if the newest contact is at most `lost_contact_s` old.
+    If the newest contact is at most `lost_contact_s` old, `hand_back_if_silent` may hand back once more.
     """
     with job.lock:
         silent_s = now - job.last_contact_at
@@ -101,11 +106,12 @@ def note_contact(job: Job, sent_at: float, now: float) -> None:
 def hand_back_if_silent(job: Job, now: float) -> None:
     """In mode "act", ask once for safely many executors when the autoscaler is silent for over `lost_contact_s`.
 
-    That is the most of those at takeover, those that run and those last decided, because nobody is there to correct a
-    step down. `now` is wall time, epoch seconds.
+    That is the most of those at takeover, those that run and those decided last. Mode and later decisions stay in
+    force. `now` is wall time, epoch seconds.
 
     Raises:
         tidecast.spark.actuator.ActuatorError: the cluster refused; the next call tries again.
+        py4j.protocol.Py4JError: Spark's JVM does not answer; the next call tries again.
     """
     with job.lock:
         silent_s = now - job.last_contact_at

@@ -13,8 +13,8 @@ from tidecast.spark.sensors import Latency, OffsetCurve, batch_latency, guess_fi
 
 log = logging.getLogger("tidecast")
 
-POLL_S = 0.25
-TIDY_S = 1.0
+POLL_S = 0.25  # seconds between two polls
+TIDY_S = 1.0  # seconds between two checks for executors that came too late
 
 
 class Observer:
@@ -29,12 +29,13 @@ class Observer:
     def poll(self) -> None:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
 
-        In mode "act" also asks surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the
-        query has ended, queues its last batches and sets `job.stop`, which ends the agent.
+        A batch metric holds rows, records/s, seconds, latency (s), lag (records) and executors. In mode "act" also asks
+        surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the query has ended, queues
+        its last batches and sets `job.stop`, which ends the agent.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
-            ValueError, KeyError: a progress report of Spark lacks a field or has another form.
+            ValueError, KeyError, TypeError: a progress report of Spark lacks a field or has another form.
         """
         ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
         for batch in self._reader.new_batches():

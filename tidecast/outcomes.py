@@ -20,8 +20,7 @@ LEAST_S, MOST_S = 30.0, 900.0
 """Bounds of `patience_s`, wall seconds; after MOST_S executors are no longer looked for."""
 USE_S = 120.0
 """Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot."""
-STARTS = 50
-"""Number of newest starts that `patience_s` is computed from."""
+STARTS = 50  # number of newest starts that `patience_s` is computed from
 
 
 def patience_s(starts: Sequence[float]) -> float:
@@ -116,9 +115,9 @@ class Tracker:
         """Compare the registered executors with the open decisions and return the outcomes of those that are settled.
 
         `confirmed` is a scale-down when enough executors have left, a scale-up when a batch has used new ones.
-        `ineffective` is a decision whose executors have not come (left) after `patience_s`, and again after MOST_S
-        (900 s), when it is closed; and a scale-up whose executors no batch used within USE_S (120 s) of their coming,
-        or LEAST_S (30 s) once a batch has run without them.
+        `ineffective` is a decision whose executors have not come (left) after `patience_s` (30 to 900 s, by how long
+        the last 50 scale-ups took), and again after MOST_S (900 s), when it is closed; and a scale-up whose executors
+        no batch used within USE_S (120 s) of their coming, or LEAST_S (30 s) once a batch has run without them.
 
         Args:
             live: ids of the registered executors, without those asked to leave.

@@ -13,8 +13,7 @@ SCHEMA = 1
 """Raised when a field changes its meaning; a new field needs no new number, because readers ignore unknown ones."""
 FUTURE_S = 300.0
 """Seconds that a record's `wall_time` may be ahead of its reader; beyond that its sender's clock is wrong."""
-RECORD_MOST = 1 << 20
-"""Most bytes of a record: a broker's default limit."""
+RECORD_MOST = 1 << 20  # most bytes of a record: a broker's default limit
 NESTED_MOST = 32
 M = TypeVar("M")
 
@@ -26,7 +25,7 @@ def encode(message: Any) -> bytes:
 
     Raises:
         MessageError: a number is NaN or infinite.
-        TypeError: a field holds a value that JSON does not know.
+        TypeError: `message` is no dataclass, or a field holds a value that JSON does not know.
     """
     values = {
         spec.name: value

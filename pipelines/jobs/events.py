@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-FUTURE_S = 300.0
-"""Seconds that an event's time may be after its production; beyond that it is refused."""
-MAX_SEQ = 2**40
-"""Highest sequence number: sums of millions of them stay far below 2**63."""
-MAX_KEY = 200
-"""Longest key, in characters."""
+FUTURE_S = 300.0  # seconds that an event's time may be after its production; beyond that it is refused
+MAX_SEQ = 2**40  # highest sequence number: sums of millions of them stay far below 2**63
+MAX_KEY = 200  # longest key, in characters
 _ENDLESS_S = 1e15
 
 
@@ -35,12 +32,12 @@ def decode_event(raw: bytes | None, produced_at: float) -> LoadEvent:
     """Parse and validate one event; unknown fields are ignored.
 
     Args:
-        raw: the record's value.
+        raw: the record's value, UTF-8 JSON; None is refused.
         produced_at: the record's Kafka timestamp, epoch seconds.
 
     Raises:
-        EventError: not a JSON object; `seq` no int of 0 to MAX_SEQ (2**40); `time` no number of 0 to 1e15, or more than
-            FUTURE_S (300 s) after `produced_at`; `key` no valid text of 1 to MAX_KEY (200) characters.
+        EventError: not a JSON object; `seq` no int of 0 to MAX_SEQ (2**40); `time` no number of 0 to 1e15 (epoch s), or
+            over FUTURE_S (300 s) after `produced_at`; `key` no valid text of 1 to MAX_KEY (200) characters.
     """
     try:
         data = json.loads(raw if raw is not None else "")

@@ -33,15 +33,16 @@ def publish_history(settings: Settings) -> int:
 
 
 def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
-    """Publish the first days of a cold-start job's load as back-dated intervals on `metrics`; return how many.
+    """Publish the first days of load of a job with a short history as back-dated `metrics` records; return how many.
 
     The job and its load are those of the settings' section `replay.newcomer`. Steps without a value are left out.
-    Blocks until all are acknowledged.
+    Blocks until all are acknowledged, at most 120 s after the last.
 
     Raises:
-        SettingsError, SeriesError: as `newcomer_load`.
+        SettingsError, TraceError, SeriesError: as `newcomer_load`.
         BrokerError: no broker, or a record was not accepted.
         kafka.errors.KafkaTimeoutError: topic `metrics` is not there, or the broker stopped answering.
+        ValueError: kafka-python has no such security option.
     """
     load = newcomer_load(settings.replay, newcomer)
     known = np.flatnonzero(np.isfinite(load.values))
@@ -50,7 +51,7 @@ def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
 
 
 def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
-    """Return the first `newcomer.days` days of a cold-start job's load, scaled to the peak `replay.peak_rps`.
+    """Return the first `newcomer.days` days of load of a job with a short history, scaled to peak `replay.peak_rps`.
 
     Returns:
         Records per wall second for each step; NaN where the series lacks one.
@@ -58,7 +59,7 @@ def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
     Raises:
         SettingsError: no such series, it is the one that is replayed, it is shorter than these days, or 0 throughout
             them.
-        SeriesError: its file cannot be read.
+        TraceError, SeriesError: its file is gone, cannot be read or is damaged.
     """
     named = f"replay.newcomer.trace={newcomer.trace!r}"
     try:

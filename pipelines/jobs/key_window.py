@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 JOB = "key_window"
-SERVICE_MS = 2
+SERVICE_MS = 2  # service time of each event, wall ms
 WINDOW = "10 seconds"
 WATERMARK_DELAY = "60 seconds"
 """How long a window waits for more: longer than a broker may be away while its producers hold records back."""
@@ -27,7 +27,7 @@ WATERMARK_DELAY = "60 seconds"
 def validate_events(events: DataFrame) -> DataFrame:
     """Decode and validate Kafka records as `pipelines.jobs.events.decode_event` does, as Spark columns.
 
-    One rule differs: a number as key is taken as text.
+    One rule differs: a number as key is taken as text. Nothing runs before the query does.
 
     Args:
         events: columns of Spark's Kafka source (topic, partition, offset, value, timestamp).
@@ -73,15 +73,15 @@ def _reason() -> Column:
 def count_per_window(events: DataFrame) -> DataFrame:
     """Count events per key and window of 10 s; return the counts, and the refused events, as records for Kafka.
 
-    Each event also sleeps SERVICE_MS in the JVM, and the totals `seen` and `rejected` are observed under "events". A
-    refused event is a group of its own: it is sent with the batch that read it and forgotten with its window.
+    Each event also sleeps SERVICE_MS (2 ms) in the JVM, and its Spark metrics "events" hold the numbers `seen` and
+    `rejected`. A window is kept until the newest production is 60 s past its end. A refused event is sent once.
 
     Args:
         events: columns of Spark's Kafka source.
 
     Returns:
         Columns topic ("windows" or "rejects"), key (`<key>@<begin, epoch seconds>`, or "events") and value (JSON of
-        key, begin and n, or of a `Reject`).
+        key, begin and n, the number of events so far; or of a `Reject`).
     """
     from pyspark.sql import functions as F
 
@@ -106,7 +106,11 @@ def count_per_window(events: DataFrame) -> DataFrame:
 
 
 def start_query(launch: Launch) -> StreamingQuery:
-    """Start the job's query: from `events` through `count_per_window` to Kafka."""
+    """Start the job's query: from `events` through `count_per_window` to Kafka; returns while it runs.
+
+    Raises:
+        BrokerError, SettingsError, KeyError: as `Launch.events`.
+    """
     return launch.to_kafka(count_per_window(launch.events()))
 
 

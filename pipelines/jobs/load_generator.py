@@ -38,8 +38,7 @@ from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
 
-HEAD_START_S = 1.0
-"""The clock is announced so long before the first record, so that every agent knows it by then."""
+HEAD_START_S = 1.0  # the clock is announced so long before the first record, so that every agent knows it by then
 _TICK_S = 0.01
 _OUTAGE_MS = 300_000
 _ACKNOWLEDGE_S = 120.0
@@ -53,27 +52,28 @@ Sent = list[tuple[LoadEvent, Any]]
 def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str, Any]:
     """Send the live part of the trace to `events` in wall time, then write and return what was sent (the run's truth).
 
-    Blocks for the whole replay.
-
-    Announces the replay's clock on `control` to every job with a contract. Records that fall behind are sent at once;
-    `stop` ends it early, with the truth of what was sent. Waits up to 120 s for acknowledgements.
+    Blocks for the whole replay, and up to 120 s for acknowledgements. Announces the replay's clock on `control` to
+    every job with a contract 1 s before the first record. Records that fall behind are sent at once; `stop` ends it
+    early, with the truth of what was sent.
 
     Args:
-        settings: trace, broker and contracts.
-        run_dir: folder for `truth.json`, `produced.csv` and `produced.npz`; `warmup.json` in it is counted too.
+        settings: trace, broker and contracts (YAML of each job's latency target and executor bounds).
+        run_dir: existing folder; gets `truth.json`, `produced.csv` and `produced.npz`; its `warmup.json` is counted
+            too.
         stop: set from elsewhere.
 
     Returns:
-        The content of `truth.json`: `produced` (acknowledged records, warm-up included), `warm_up`, `late`, `planned`,
-        `unacknowledged` (numbers of records), `wall_start`, `wall_end` (epoch seconds), and `per_key`: {key: {"n",
-        "seq_sum"}}.
+        The content of `truth.json`, numbers of records: `produced` (acknowledged, warm-up included), `warm_up`, `late`
+        (acknowledged, produced after they happened), `planned`, `unacknowledged`; `wall_start`, `wall_end` (epoch
+        seconds); `per_key`: {key: {"n": acknowledged records, "seq_sum": sum of their sequence numbers}}.
 
     Raises:
         TraceError: the trace cannot be used, or its live part ends in the future.
         BrokerError: no broker, no topic `events`, or the clock was not accepted.
-        kafka.errors.KafkaTimeoutError: the clock was not acknowledged within 120 s, or a record not queued within 5
-            minutes.
-        OSError: the truth cannot be written.
+        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s, the clock was not acknowledged within
+            120 s, or a record not queued within 5 minutes.
+        ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
+        OSError: `warmup.json` cannot be read or the truth not written.
     """
     trace = load_trace(settings.replay)
     if trace.live_end > time.time():
@@ -99,16 +99,17 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
 
 
 def warm_up(settings: Settings, run_dir: Path) -> int:
-    """Send a few records to every partition of `events`, in three rounds 1.5 s apart; return how many arrived.
+    """Send 6 records to each partition of `events`, in 3 rounds 1.5 s apart; return how many were acknowledged.
 
-    They are appended to `warmup.json` in `run_dir`; their sequence numbers begin at a billion. Waits up to 120 s for
-    acknowledgements; records without one are not counted.
+    They are appended to `warmup.json` in `run_dir` (must exist); their sequence numbers begin at a billion. Waits up to
+    120 s for acknowledgements; records without one are not counted.
 
     Raises:
-        TraceError: the trace, from which they take their time, cannot be used.
+        TraceError: the trace, whose live start is the records' time, cannot be used.
         BrokerError: no broker, or no topic `events`.
-        kafka.errors.KafkaTimeoutError: a record could not be queued within 5 minutes.
-        OSError: `warmup.json` cannot be written.
+        kafka.errors.KafkaTimeoutError: no offsets within 30 s, or a record could not be queued within 5 minutes.
+        ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
+        OSError: `warmup.json` cannot be read or written.
     """
     earlier = read_warm_up(run_dir)
     time_of_all = load_trace(settings.replay).live_start
@@ -181,14 +182,15 @@ def _acknowledged(sent: Sent) -> NDArray[np.bool_]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line until the replay ends, or SIGTERM or ctrl-C ends it early.
+    """Run the command line until the replay ends, or SIGTERM or ctrl-C ends it early; makes the run folder if missing.
 
     Returns:
-        0 if every record that was sent was acknowledged; else 1, as for settings, trace or broker that are wrong.
+        0 if every record that was sent was acknowledged, and after `--warm-up`; else 1, as for settings, trace or
+        broker that are wrong, which stderr says.
 
     Raises:
         SystemExit: wrong arguments (status 2) or `--help`.
-        kafka.errors.KafkaTimeoutError: as `replay`.
+        kafka.errors.KafkaTimeoutError, ValueError, OSError: as `replay` and `warm_up`.
     """
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.jobs.load_generator", description="Replay a trace into Kafka."

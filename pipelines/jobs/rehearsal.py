@@ -27,18 +27,20 @@ _BATCHES_S, _DUMP_S, _SETTLED_S = 60.0, 60.0, 2.0
 def rehearse(settings: Settings) -> Path | None:
     """Run the job `word_count` briefly, so that its executor writes the class archive (AppCDS) that later ones use.
 
-    Takes about 25 s, at most some minutes; sends warm-up records to `events`. An existing archive is replaced only when
-    the new one is complete.
+    Takes about 25 s; waits up to 120 s for acknowledgements, 60 s for batches and 60 s for the archive. Sends 6 warm-up
+    records to each partition of `events`. An existing archive is replaced only when the new one is complete.
 
     Returns:
         Path of the archive; None if it was not complete within 60 s (executors then start more slowly).
 
     Raises:
-        SettingsError: no contract for `word_count`, or no Spark master.
+        SettingsError: no contract (latency target and executor bounds) for `word_count`, or no Spark master.
         BrokerError: no broker, or a topic is not there.
+        kafka.errors.KafkaTimeoutError: the broker stopped answering.
         JavaError, JarsError: Spark cannot start.
         TraceError: the trace of the settings cannot be used.
         tidecast.spark.actuator.ActuatorError: the cluster refused.
+        OSError: a file of the archive or of the run cannot be written.
     """
     archive = class_archive.archive_path()
     archive.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +90,9 @@ def main() -> int:
     Returns:
         0, also when no archive was written, because nothing depends on it; 1 if settings, trace, broker, Java, jars or
         cluster are wrong, which stderr says.
+
+    Raises:
+        kafka.errors.KafkaTimeoutError, OSError: as `rehearse`.
     """
     try:
         if class_archive.archive_path().is_file():

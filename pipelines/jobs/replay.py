@@ -14,8 +14,7 @@ from pipelines.traces.trace import Trace
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-BURST = 1.5
-"""Load of a burst's second, relative to the plan without bursts."""
+BURST = 1.5  # load of a burst's second, relative to the plan without bursts
 _GRID_S = 0.05
 
 
@@ -54,8 +53,11 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
 
     Args:
         trace: the load; rates in records per wall second, times in epoch seconds.
-        replay: `speed` (trace seconds per wall second), `keys` and `zipf`, `burst_share` (of the seconds, at BURST
-            times the load), `late_share` (of the records, produced up to `late_s` wall seconds later), `seed`.
+        replay: `speed` (trace seconds per wall second), `keys` and `zipf`, `burst_share` (of the seconds, at BURST,
+            1.5, times the load), `late_share` (of the records, produced up to `late_s` wall seconds later), `seed`.
+
+    Returns:
+        The records by rising time of production; their number is the cumulated rate, rounded down.
     """
     # One generator per concern: a changed share of late records leaves keys and bursts as they are.
     arrivals, bursts, keys, lateness = (np.random.default_rng(s) for s in np.random.SeedSequence(replay.seed).spawn(4))

@@ -90,7 +90,7 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     `<job>.json` (totals so far), `eventlog/`, and `<job>.checkpoint`, from which the same command goes on.
 
     Args:
-        job: name of the job and of its contract.
+        job: name of the job and of its contract (YAML of latency target and executor bounds).
         start_query: builds and starts its query.
         argv: arguments; default: those of the process.
 
@@ -99,7 +99,10 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
 
     Raises:
         SystemExit: wrong arguments (status 2) or `--help`.
-        ValueError: the agent cannot be attached (`tidecast.agent.attach`); what `start_query` raises comes through too.
+        ValueError, tidecast.spark.cluster.ClusterError: the agent cannot be attached (`tidecast.agent.attach`).
+        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
+        OSError: the run folder cannot be written.
+        Exception: whatever `start_query` raises.
     """
     parser = argparse.ArgumentParser(prog=f"python -m pipelines.jobs.{job}", description="Run a managed job.")
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
@@ -146,7 +149,8 @@ def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     """Read the run's first offset per topic and partition from `<job>.start.json`.
 
     Raises:
-        OSError: the run folder has no such file.
+        OSError: the run folder has no such file, or it cannot be read.
+        ValueError: it is no JSON.
     """
     written = json.loads(_start(run_dir, job).read_text())
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
@@ -155,12 +159,14 @@ def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
 def fix_first_offsets(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     """Return this run's first offsets of `events` and `results`, {topic: {partition: offset}}.
 
-    At the run's first call these are the topics' present ends, which are written to `<job>.start.json` in `run_dir`;
-    later calls return what the file holds.
+    At the run's first call these are the topics' present ends, which are written to `<job>.start.json` in `run_dir`
+    (must exist); later calls return what the file holds.
 
     Raises:
         BrokerError: no broker, or a topic is not there.
+        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         OSError: the file cannot be written or read.
+        ValueError: the file is no JSON, or kafka-python has no such security option.
     """
     if not _start(run_dir, job).is_file():
         known = {topic: topic_offsets(settings.kafka, topic) for topic in ("events", "results")}
@@ -192,11 +198,11 @@ class ProgressLog:
         """Append one StreamingQueryProgress to `<job>.progress.jsonl`, add it to `totals`, and rewrite `<job>.json`.
 
         Args:
-            progress_json: as Spark reports it.
+            progress_json: as Spark reports it, a JSON object.
 
         Raises:
             ValueError: it is no JSON.
-            OSError: a file cannot be written.
+            OSError: a file cannot be written; `totals` has counted it already.
         """
         progress = json.loads(progress_json)
         seen = progress.get("observedMetrics", {}).get("events", {})

@@ -38,11 +38,12 @@ def service_stage(service_s: float, kafka: dict[str, Any], by: str) -> Stage:
         by: name of the job, for `rejects`.
 
     Returns:
-        The function; in the task it raises BrokerError or kafka.errors.KafkaError if rejects cannot be sent.
+        The function; in the task it raises BrokerError or kafka.errors.KafkaError (KafkaTimeoutError: no such topic
+        within 60 s) if rejects cannot be sent.
     """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Serve the Arrow batches of one task."""
+        """Yield the served rows (columns OUTPUT, one batch for each) of one task's Arrow batches (columns SOURCE)."""
         newest: dict[int, float] = {}
         for batch in batches:
             good, bad = _decoded(batch, newest)

@@ -33,7 +33,7 @@ def read_warm_up(run_dir: Path) -> list[LoadEvent]:
     """Read the run's warm-up events from `warmup.json`; empty if there is no such file.
 
     Raises:
-        ValueError: the file is no JSON.
+        OSError, ValueError: the file cannot be read, or is no JSON.
     """
     path = run_dir / "warmup.json"
     return [LoadEvent(*entry) for entry in json.loads(path.read_text())] if path.is_file() else []
@@ -54,11 +54,11 @@ def write_truth(
 ) -> None:  # fmt: skip
     """Write `truth.json`, `produced.csv` (records per second) and `produced.npz` (one entry per record).
 
-    `truth.json` is written last, so that its presence shows that all three are complete.
+    `truth.json` is written last, so that its presence shows that all three are complete. Files there are replaced.
 
     Args:
-        run_dir: folder of the run.
-        truth: content of `truth.json`; `wall_start` (epoch seconds) is second 0 of `produced.csv`.
+        run_dir: folder of the run, must exist.
+        truth: JSON values, content of `truth.json`; `wall_start` (epoch seconds) is second 0 of `produced.csv`.
         places: (N,) objects with the `partition` and `offset` of every acknowledged record of the replay.
         produced_at: (N,) epoch seconds at which it was produced.
         late: (N,) whether that was later than it happened.
@@ -67,6 +67,7 @@ def write_truth(
         OSError: a file cannot be written.
         ValueError: a record was produced 1 s or more before `wall_start`.
         KeyError: `truth` lacks `wall_start`.
+        TypeError: `truth` holds a value that JSON does not know.
     """
     np.savez_compressed(
         run_dir / "produced.npz",
@@ -93,8 +94,9 @@ def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[st
         {key: {"n": events, "seq_sum": sum of their sequence numbers}}.
 
     Raises:
-        BrokerError: no broker answers, or the topic is not there.
-        ValueError: a record is no JSON.
+        BrokerError: no broker answers, the topic is not there, or nothing more came for 30 s.
+        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
+        ValueError: a record is no JSON, or kafka-python has no such security option.
         KeyError: a record lacks `key`, `n` or `seq_sum`.
     """
     first, records = start or {}, read_records(kafka, "results")
@@ -112,10 +114,11 @@ def compare_counts(truth: Mapping[str, Any], found: Counts) -> dict[str, int]:
         found: counts by key, from `read_counts`.
 
     Returns:
-        Numbers of records: `produced`, `counted`, `lost` and `duplicated`, the last two summed over the keys.
+        Numbers of records: `produced` and `counted` (in all), `lost` (fewer counted than produced) and `duplicated`
+        (more counted), the last two summed over the keys.
 
     Raises:
-        KeyError: `truth` lacks `produced` or `per_key`.
+        KeyError: `truth` lacks `produced` or `per_key`, or a key of either lacks `n` or `seq_sum`.
     """
     expected: Counts = truth["per_key"]
     lost = duplicated = 0

@@ -23,13 +23,13 @@ JOB = "word_count"
 def running_totals(served: DataFrame) -> DataFrame:
     """Count events per key as running totals, as records for the topic `results`; rejected events are left out.
 
-    The numbers of seen, late and rejected (null key) events are observed under "events".
+    The query's Spark metrics "events" hold the numbers `seen`, `late` and `rejected` (null key) of each batch.
 
     Args:
         served: columns of `service.TYPED`: key, seq, late.
 
     Returns:
-        Columns topic ("results"), key and value (JSON of key, n and seq_sum).
+        Columns topic ("results"), key and value (JSON of key, n (its events) and seq_sum (of their sequence numbers)).
     """
     from pyspark.sql import functions as F
 
@@ -50,7 +50,11 @@ def running_totals(served: DataFrame) -> DataFrame:
 
 
 def start_query(launch: Launch) -> StreamingQuery:
-    """Start the job's query: from `events` through the service stage and the totals to `results`."""
+    """Start the job's query, from `events` through service stage and totals to `results`; returns while it runs.
+
+    Raises:
+        BrokerError, SettingsError, KeyError: as `Launch.events`.
+    """
     settings = launch.settings
     stage = service_stage(settings.job.service_ms / 1000, settings.kafka.model_dump(), JOB)
     served = launch.events().selectExpr(*SOURCE).mapInArrow(stage, OUTPUT).selectExpr(*TYPED)

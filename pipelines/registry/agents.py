@@ -27,13 +27,13 @@ class AgentRegistry(ModelStore):
 
         Args:
             job: name of the job.
-            version: of the agent, its number as text; None for the champion.
+            version: of the agent, its number as text, e.g. "3"; None for the champion (the version that serves).
 
         Raises:
-            RegistryError: no such job or version, no champion, MLflow does not answer, or an agent whose features or
-                moves are not this code's.
-            MessageError: no job can have the name.
-            OSError: the downloaded file cannot be read.
+            RegistryError: no such job or version, no champion, MLflow does not answer, or an agent whose features,
+                moves or shapes are not this code's.
+            ValueError: no job can have the name (MessageError), or the agent holds text in place of numbers.
+            OSError: a file cannot be downloaded or read.
         """
         folder, what = self.download(job, version)
         try:
@@ -44,7 +44,7 @@ class AgentRegistry(ModelStore):
     def register(
         self, run: TrackedRun, job: str, agent: DqnModel, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
-        """Log an agent to a running run and register it with its model card; returns the new version.
+        """Log an agent to a running run and register it with its model card; returns the new version, e.g. "3".
 
         Args:
             run: must be the active run.
@@ -57,6 +57,7 @@ class AgentRegistry(ModelStore):
         Raises:
             MlflowException: MLflow refuses or does not answer.
             MessageError: no job can have the name.
+            OSError: a temporary file cannot be written.
         """
         seen, worth = {None: (-1, len(FEATURES))}, {None: (-1, len(MOVES), PARTS)}  # of every action, in parts
         model_id = log_json_model(
@@ -70,6 +71,7 @@ def read_agent(folder: Path) -> DqnModel:
 
     Raises:
         AgentError: there is none, it is no JSON, or its features, moves or shapes are not this code's.
+        ValueError: text in place of numbers, or lists of unequal length.
         OSError: the file cannot be read.
     """
     files = sorted(folder.rglob(AGENT_FILE))

@@ -17,14 +17,9 @@ CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
 
 
 class AliasStore:
-    """Versions, tags and aliases of registered models; a subclass says which kind of models.
+    """Versions, tags and aliases of registered models; a subclass says which kind of models."""
 
-    Methods for a job raise `MessageError` where no job can have its name. An error of MLflow comes as `RegistryError`
-    from what reads, where its `Raises` says so, and as MlflowException from what writes.
-    """
-
-    what = "model"
-    """Ends the name of the registered model."""
+    what = "model"  # ends the name of the registered model
 
     def __init__(self, settings: Settings) -> None:
         """Open the store; an embedded one is created on first use.
@@ -44,15 +39,16 @@ class AliasStore:
         return f"{job_name(job)}-{cls.what}"
 
     def champion_version(self, job: str) -> str | None:
-        """Return the version that the job's alias `champion` points to; None where there is none. A few milliseconds.
+        """Return the version that the job's alias `champion` points to (the one that serves), e.g. "3", or None.
 
         Raises:
             RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
         """
         return self.alias_version(job, CHAMPION)
 
     def champion_versions(self) -> dict[str, str]:
-        """Return {job: version of its champion} for all jobs that have one; one request per thousand models.
+        """Return {job: version of its champion (that serves), e.g. "3"}; one request per 1000 registered models.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -66,10 +62,11 @@ class AliasStore:
                 return found
 
     def alias_version(self, job: str, alias: str) -> str | None:
-        """Return the version that an alias of the job points to; None where there is no such job or alias.
+        """Return the version that an alias of the job points to, e.g. "3"; None where there is no such job or alias.
 
         Raises:
             RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
         """
         from mlflow.exceptions import MlflowException
 
@@ -82,12 +79,13 @@ class AliasStore:
         return None
 
     def aliases(self, job: str) -> dict[str, list[str]]:
-        """Return {version: its aliases among `champion`, `challenger` and `previous`} of a job; three requests.
+        """Return {version, e.g. "3": its aliases among `champion`, `challenger`, `previous`} of a job; three requests.
 
         Versions without one of them are left out.
 
         Raises:
             RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
         """
         found: dict[str, list[str]] = {}
         for alias in (CHAMPION, CHALLENGER, PREVIOUS):
@@ -96,13 +94,15 @@ class AliasStore:
         return found
 
     def set_champion(self, job: str, version: str) -> None:
-        """Point the job's alias `champion` at a version, and `previous` at the one that was champion until now.
+        """Point the job's alias `champion` at the version that is to serve, and `previous` at the champion until now.
 
         Does nothing where the version is the champion already.
 
         Raises:
             RegistryError: MLflow does not answer.
-            MlflowException: no such version; nothing has changed.
+            MlflowException: no such version, and nothing has changed; or MLflow stops answering, maybe after `previous`
+                is set.
+            MessageError: no job can have the name.
         """
         before = self.champion_version(job)
         if before == version:
@@ -113,16 +113,17 @@ class AliasStore:
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
 
     def roll_back(self, job: str) -> tuple[str, str]:
-        """Make the version of the alias `previous` champion again, and the champion until now `previous`.
+        """Make the version of the alias `previous` champion (it serves) again, and the champion until now `previous`.
 
-        The latter also gets the tag `rolled_back`. A second call undoes the first.
+        The latter also gets the tag `rolled_back` = "true". A second call swaps them again; the tag stays.
 
         Returns:
-            The champion's version before and after.
+            The champion's version before and after, e.g. ("3", "2").
 
         Raises:
             RegistryError: there is no champion or no other version before it, or MLflow does not answer.
             MlflowException: MLflow refuses to change an alias or tag.
+            MessageError: no job can have the name.
         """
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
         if present is None or previous is None or present == previous:
@@ -133,10 +134,11 @@ class AliasStore:
         return present, previous
 
     def set_version_tags(self, job: str, version: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a version, with a request for each.
+        """Set tags of a version, with a request for each; others stay.
 
         Raises:
             MlflowException: no such version, or MLflow does not answer.
+            MessageError: no job can have the name.
         """
         for key, value in tags.items():
             self._client.set_model_version_tag(self.model_name(job), version, key, value)
@@ -146,6 +148,7 @@ class AliasStore:
 
         Raises:
             RegistryError: no such job or version, or MLflow does not answer.
+            MessageError: no job can have the name.
         """
         return dict(self._version(job, version).tags)
 

@@ -38,7 +38,7 @@ class JsonFlavor:
             signature: as `make_signature` makes it.
 
         Raises:
-            FileExistsError: the folder exists.
+            OSError: the folder exists (FileExistsError), or a file cannot be read or written.
         """
         folder = Path(path)
         folder.mkdir(parents=True)
@@ -60,6 +60,7 @@ def log_json_model(described: Mapping[str, Any], file: str, signature: Any, **co
     Raises:
         TypeError: a value cannot be written as JSON.
         MlflowException: MLflow refuses or does not answer.
+        OSError: a temporary file cannot be written.
     """
     from mlflow.models import Model
 
@@ -81,6 +82,7 @@ def log_forecaster(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
 
     Raises:
         MlflowException: MLflow refuses or does not answer.
+        OSError: a temporary file cannot be written.
     """
     import numpy as np
 
@@ -137,16 +139,18 @@ def make_signature(
 
 
 def read_forecaster(folder: Path, what: str) -> Forecaster:
-    """Read a forecaster from the folder of a downloaded model, with its network if it has one.
+    """Read a forecaster from a downloaded model's folder, with its network if it has one; runs no code in the files.
 
     Args:
         folder: where the files of the model lie, also in subfolders.
         what: what errors call the model, e.g. "orders-forecaster version 3".
 
     Raises:
-        RegistryError: `forecaster.json` is missing, cannot be read, or its kind or parameters are not this code's; or
-            the network's archive or signature does not fit it.
+        RegistryError: `forecaster.json` is missing, is no JSON, or its kind or parameters are not this code's; or the
+            network's archive or signature does not fit it.
         MlflowException: the folder has no MLmodel file.
+        OSError: a file cannot be read.
+        TypeError, ValueError: a parameter in `forecaster.json` has a value of another type.
     """
     from mlflow.models import Model
 

@@ -23,24 +23,25 @@ class Registry(ModelStore):
     made_by = "retrain_forecaster"
 
     def load(self, job: str, version: str | None = None) -> Forecaster:
-        """Load the forecaster of a version; without one, of the champion.
+        """Load the forecaster of a version, e.g. "3"; without one, of the champion (the version that serves).
 
         Raises:
-            RegistryError: no such job or version, no champion, or an artifact that is no forecaster of this code.
-            MessageError: no job can have the name.
+            RegistryError, MlflowException, OSError, TypeError, ValueError: as `fetch`.
         """
         return self.fetch(job, version)[0]
 
     def fetch(self, job: str, version: str | None = None) -> tuple[Forecaster, bytes | None]:
-        """Load the forecaster of a version (without one, of the champion), and its network's archive.
+        """Load the forecaster of a version (without one, of the champion, which serves), and its network's archive.
 
         Returns:
             The forecaster, and the bytes of the `pt2` archive, None for a kind without one. The files that were
             downloaded are deleted again.
 
         Raises:
-            RegistryError: no such job or version, no champion, or an artifact that is no forecaster of this code.
-            MessageError: no job can have the name.
+            RegistryError: no such job or version, no champion, MLflow does not answer, or no forecaster of this code.
+            MlflowException: the version's files lack the MLmodel file.
+            OSError: a file cannot be downloaded or read.
+            TypeError, ValueError: a parameter has a value of another type, or no job can have the name (MessageError).
         """
         with TemporaryDirectory() as scratch:
             folder, what = self.download(job, version, Path(scratch))
@@ -50,7 +51,7 @@ class Registry(ModelStore):
         self, run: TrackedRun, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str],
         alias: str | None = None,
     ) -> str:  # fmt: skip
-        """Log a forecaster to a running run and register it with its model card; returns the new version.
+        """Log a forecaster to a running run and register it with its model card; returns the new version, e.g. "3".
 
         Args:
             run: must be the active run.
@@ -63,6 +64,7 @@ class Registry(ModelStore):
         Raises:
             MlflowException: MLflow refuses or does not answer.
             MessageError: no job can have the name.
+            OSError: a temporary file cannot be written.
         """
         return self.register_version(
             run, job, log_forecaster(forecaster, tags), card, {**tags, "kind": forecaster.kind}, alias
@@ -86,7 +88,7 @@ class Registry(ModelStore):
         self.set_version_tags(job, version, {PEAKS: run.id})
 
     def champion_peaks(self, job: str) -> str | None:
-        """Name the champion's stored peak calibrator as `<version>@<run>`; None without champion or calibrator.
+        """Name the peak calibrator of the champion (the version that serves) as `<version>@<run>`; None without either.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -104,8 +106,9 @@ class Registry(ModelStore):
             into: created where it is missing.
 
         Raises:
-            RegistryError: the run has no such artifact.
+            RegistryError: the run has no such artifact, MLflow does not answer, or the file cannot be written.
             ValueError: the name is not of this form.
+            OSError: `into` cannot be made.
         """
         into.mkdir(parents=True, exist_ok=True)
         version, run_id = name.split(AT)
@@ -117,6 +120,7 @@ def read_peaks(folder: Path) -> PeakCalibrator:
 
     Raises:
         PeakCalibratorError: there is none, it is no JSON, or it is none of this code's.
+        ValueError: text in place of a number, or the file is not UTF-8.
         OSError: the file cannot be read.
     """
     files = sorted(folder.rglob(PEAKS_FILE))

@@ -15,8 +15,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
-MOST = 1 << 28
-"""Bytes of an unpacked archive, at most."""
+MOST = 1 << 28  # bytes of an unpacked archive, at most
 _DROPPED = re.compile(r"data/sample_inputs/model\.pt")  # pickled, and of no use here
 _TENSORS = re.compile(r"data/weights/weight_\d+|data/constants/tensor_\d+")
 _MARKS = re.compile(r"archive_format|archive_version|\.data/version|byteorder|\.data/serialization_id")
@@ -48,8 +47,8 @@ def load_network(archive: bytes) -> Callable[..., Any]:
         torch.export's module: called with the network's input tensors, it returns the output tensors.
 
     Raises:
-        ArchiveError: the bytes are no such archive, unpack to more than `MOST` bytes, or hold a member, operator,
-            expression or name that no network of Tidecast has.
+        ArchiveError: the bytes are no such archive, unpack to more than `MOST` (2**28) bytes, or hold a member,
+            operator, expression or name that no network of Tidecast has.
     """
     import torch
 

@@ -20,21 +20,16 @@ _VERDICT = "verdict"
 
 
 class ModelStore(AliasStore):
-    """Runs, files and verdicts of registered models, beside their versions and aliases.
+    """Runs, files and verdicts of registered models, beside their versions and aliases."""
 
-    An error of MLflow comes as `RegistryError` from what reads, where its `Raises` says so, and as MlflowException from
-    what writes.
-    """
-
-    made_by = ""
-    """The DAG that registers them."""
+    made_by = ""  # the DAG that registers them
 
     def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
         """Download the files of a registered version.
 
         Args:
             job: whose version.
-            version: its number as text; None for the champion.
+            version: its number as text; None for the champion (the version that serves).
             into: folder to copy them to, created where it is missing; by default MLflow chooses one, for an embedded
                 store that of the artifacts themselves.
 
@@ -43,7 +38,8 @@ class ModelStore(AliasStore):
 
         Raises:
             RegistryError: no such job or version, no champion, its files are gone, or MLflow does not answer.
-            OSError: `into` cannot be made.
+            MessageError: no job can have the name.
+            OSError: `into` cannot be made, or a file not be copied.
         """
         from mlflow.artifacts import download_artifacts
 
@@ -62,7 +58,7 @@ class ModelStore(AliasStore):
         return Path(files), what
 
     def download_run_artifact(self, run_id: str, path: str, into: Path) -> None:
-        """Download an artifact of a run to `<into>/<path>`.
+        """Download an artifact of a run to `<into>/<path>`, in place of a file there.
 
         Args:
             run_id: MLflow's id of the run.
@@ -70,7 +66,7 @@ class ModelStore(AliasStore):
             into: folder; created where it is missing.
 
         Raises:
-            RegistryError: no such run or artifact, or it cannot be written.
+            RegistryError: no such run or artifact, MLflow does not answer, or it cannot be written.
         """
         from mlflow.artifacts import download_artifacts
         from mlflow.exceptions import MlflowException
@@ -99,7 +95,7 @@ class ModelStore(AliasStore):
     def register_version(
         self, run: TrackedRun, job: str, model_id: str, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
-        """Register a model that a run has logged as a new version of the job's model; returns the version.
+        """Register a model that a run has logged as a new version of the job's model; returns the version, e.g. "3".
 
         Args:
             run: that logged it.
@@ -110,7 +106,8 @@ class ModelStore(AliasStore):
             alias: to point to the new version.
 
         Raises:
-            MlflowException: no such logged model, or MLflow does not answer.
+            MlflowException: no such logged model, or MLflow does not answer, maybe after the version is made.
+            MessageError: no job can have the name.
         """
         from mlflow.exceptions import MlflowException
 
@@ -138,9 +135,9 @@ class ModelStore(AliasStore):
         return dict(data.metrics), dict(data.params), dict(data.tags)
 
     def write_verdict(self, job: str, run_id: str, verdict: Mapping[str, Any]) -> None:
-        """Store the result of a challenger's comparison with the champion, as tags `verdict`.
+        """Store the result of comparing a challenger with the champion (the version that serves), as tags `verdict`.
 
-        The run and the registered model get it as JSON; the version gets its reason.
+        The run and the registered model get it as JSON; the version gets its reason. Earlier ones are replaced.
 
         Args:
             job: whose model; must be registered.
@@ -149,7 +146,9 @@ class ModelStore(AliasStore):
 
         Raises:
             MlflowException: no such run, model or version, or MLflow does not answer.
-            KeyError: a version but no `reason`.
+            KeyError: a version but no `reason`; the run and the model have been tagged.
+            TypeError: a value cannot be written as JSON.
+            MessageError: no job can have the name.
         """
         text = json.dumps(verdict)
         self._client.set_tag(run_id, _VERDICT, text)
@@ -162,6 +161,7 @@ class ModelStore(AliasStore):
 
         Raises:
             RegistryError: MLflow does not answer.
+            ValueError: no job can have the name (MessageError), or the stored text is no JSON.
         """
         from mlflow.exceptions import MlflowException
 
@@ -179,6 +179,7 @@ class ModelStore(AliasStore):
 
         Raises:
             MlflowException: MLflow does not answer.
+            MessageError: no job can have the name.
         """
         found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))

@@ -31,15 +31,16 @@ def as_registry_error(what: str) -> Iterator[None]:
 def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     """Connect to the MLflow store of the settings; creates the experiment, and an embedded store, where missing.
 
-    Sets MLflow's address, logging levels and environment variables for the whole process. Waits while another process
-    does the same.
+    Sets MLflow's address, logging levels and environment variables for the whole process. Makes `var/mlflow`, and
+    waits, without a limit, while another process creates its experiment.
 
     Returns:
         The client, the store's tracking URI, and the id of the experiment that all runs belong to.
 
     Raises:
         RegistryError: the folder of an embedded store does not exist, or MLflow does not answer at the address.
-        OSError: `var/mlflow` cannot be written.
+        MlflowException: MLflow knows no such kind of address, or cannot open the database.
+        OSError: `var/mlflow` cannot be made, or `schema.lock` in it not written.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ["MLFLOW_ALLOW_PICKLE_DESERIALIZATION"] = "false"  # of ours nothing is pickled

@@ -57,9 +57,10 @@ class ArtifactSync:
     def sync(self, monotonic_s: float | None = None) -> list[str]:
         """Bring every job's present artifact version to the workers; does nothing within `every_s` s of the last time.
 
-        A new version is downloaded (which blocks), read as a test, and named in the pointer file that workers follow.
-        All but it and the one before are deleted from disk. If anything fails, workers keep the version they have; a
-        download is tried again with the next call, a version that cannot be read is not.
+        A new version is downloaded (which blocks), read as a test, and named in the pointer file `<folder>/<job>.json`
+        that workers follow. All but it and the one before are deleted from disk. If downloading or reading fails,
+        workers keep the version they have; a download is tried again with the next call, a version that cannot be read
+        never.
 
         Args:
             monotonic_s: a clock that never falls, seconds; default: `time.monotonic()`.
@@ -68,8 +69,8 @@ class ArtifactSync:
             One line per change or new problem, each said once; empty if there is none or it is not time yet.
 
         Raises:
-            OSError: the pointer file cannot be written.
-            ValueError: an earlier pointer file is no JSON.
+            OSError: the pointer file cannot be read or written, or the folder of versions cannot be listed.
+            ValueError, KeyError: an earlier pointer file is no JSON, or names no files.
         """
         monotonic_s = time.monotonic() if monotonic_s is None else monotonic_s
         if monotonic_s - self._synced_at < self._every_s:
@@ -135,11 +136,12 @@ class SyncedArtifacts(NamedTuple):
     def newest(self, contract: Contract) -> tuple[str, Any] | None:
         """Return (version, what `read` makes of its files) of the artifact that was synced last; None before any.
 
-        Cached: a worker process reads each version once per contract.
+        Cached: a worker process reads each version once per contract (the job's latency target and executor bounds).
 
         Raises:
-            ValueError: the files cannot be parsed or do not fit the contract.
-            OSError: the files are gone.
+            ValueError: the files cannot be parsed or do not fit the contract, or the pointer file is no JSON.
+            KeyError: the pointer file lacks `version` or `files`.
+            OSError: a file is gone or cannot be read.
         """
         pointer = _pointer(self.folder, contract.job)
         if not pointer.exists():

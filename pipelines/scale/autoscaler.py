@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_S = 1.0
-"""Seconds between two looks at the contracts' folder."""
+LOOK_S = 1.0  # seconds between two reads of the contracts' folder
 
 
 def start_query(
@@ -43,17 +42,20 @@ def start_query(
     """Start the streaming query that reads `metrics` and forecasts and writes `decisions`; returns while it runs.
 
     It resumes from the checkpoint; without one it begins at the newest record of each partition. Forecasts come from
-    the topic, or from the fast path's store where `serving.path` is "fast".
+    the topic, or from the fast path's LMDB store where `serving.path` is "fast".
 
     Args:
         spark: a session with the Kafka connector.
         settings: policy, mode, trigger, broker and store.
-        checkpoint: folder of the query's state; the accepted contracts are read beside it.
+        checkpoint: folder of the query's state; `<checkpoint>.contracts.json` beside it holds the accepted contracts
+            (each job's latency target and executor bounds).
         learned: synced agents and calibrators.
 
     Raises:
         BrokerError: no broker, or a topic is not there.
-        SettingsError: a security option has no counterpart in Kafka's Java client.
+        kafka.errors.KafkaTimeoutError: the broker stopped answering when the offsets were looked up.
+        SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks.
+        pyspark.errors.PySparkException: Spark refuses trigger or checkpoint.
     """
     scaling, store = settings.autoscaler, None
     if settings.serving.path == "fast":
@@ -102,7 +104,8 @@ def _newest(settings: Settings) -> str:
 def make_contract_watch(settings: Settings, accepted: AcceptedContracts) -> ContractWatch:
     """Build the watcher of the contracts' folder; it publishes each accepted contract's text on the topic `contracts`.
 
-    It connects to the broker when it first has one to send, and waits up to 5 s for each acknowledgement.
+    A contract is a job's YAML file of latency target and executor bounds. The watcher connects to the broker when it
+    first has one to send (waits up to 10 s), and waits up to 5 s for each acknowledgement.
     """
     opened = lru_cache(maxsize=1)(lambda: Publisher(settings.kafka, max_block_ms=5000))
 
@@ -118,18 +121,24 @@ def make_contract_watch(settings: Settings, accepted: AcceptedContracts) -> Cont
 def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     """Run the autoscaler until SIGTERM or ctrl-C; only in the main thread, because it sets signal handlers.
 
-    Creates missing topics, accepts contracts, brings learned agents and calibrators to the workers, and prints one line
-    per event: `autoscaler: ready` after the first micro-batch.
+    Creates missing topics, accepts contracts (each job's latency target and executor bounds; the folder is read every
+    LOOK_S, 1 s), brings learned agents and calibrators to the workers (every `autoscaler.alias_poll_s` s), and prints
+    one line per event: `autoscaler: ready` after the first micro-batch.
 
     Args:
         settings: policy, broker, contracts and registry.
-        checkpoint: folder of the query's state; contracts and learned artifacts are kept beside it.
+        checkpoint: folder of the query's state; contracts and learned artifacts are kept beside it, under its name with
+            the endings `.contracts.json`, `.agents` and `.peaks`.
 
     Raises:
         SystemExit: the query failed; the message holds its error.
         BrokerError: no broker, or topics cannot be created.
+        kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
+            (KafkaTimeoutError).
         JavaError, JarsError: Spark cannot start.
-        SettingsError: a security option that Spark's client cannot follow.
+        SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks.
+        OSError: the file of accepted contracts cannot be written.
+        pyspark.errors.PySparkException: Spark refuses trigger or checkpoint.
     """
     policy = settings.autoscaler.policy
     sources = {

@@ -29,7 +29,7 @@ class AcceptedContracts:
     file: Path
 
     def all(self) -> dict[str, Contract]:
-        """Return the contracts by job; empty before the driver wrote any, or if the file is another release's."""
+        """Return the contracts by job; empty before the driver wrote any, or if the file cannot be read or parsed."""
         try:
             stat = self.file.stat()
         except OSError:
@@ -65,13 +65,15 @@ class ContractWatch:
     def update(self) -> list[str]:
         """Read the contracts' folder, announce new contracts, and rewrite the accepted file if anything changed.
 
-        A contract that cannot be announced is accepted all the same, and announced at a later call.
+        A contract (a job's YAML file of latency target and executor bounds) whose announcement raised RuntimeError is
+        accepted all the same, and announced at a later call.
 
         Returns:
             One line per change or problem, each said once, such as `<job>: contract <hash>`.
 
         Raises:
-            OSError: the accepted file cannot be written.
+            OSError: the folder cannot be listed, or the accepted file not written.
+            Exception: whatever else `announce` raises, as KafkaTimeoutError; nothing is accepted in this call then.
         """
         if not self._folder.is_dir():
             return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")
@@ -113,8 +115,8 @@ def write_json(file: Path, data: Any) -> None:
     """Write JSON to a file atomically: readers see the old or the new content. Creates the folder if need be.
 
     Raises:
-        OSError: it cannot be written.
-        TypeError: `data` is not JSON.
+        OSError: the folder or the file (first `.<name>` beside it) cannot be written.
+        TypeError: `data` holds a value that JSON does not know; the file is as before.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}")

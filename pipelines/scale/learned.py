@@ -22,8 +22,7 @@ from pipelines.registry.agents import read_agent
 from pipelines.registry.forecasters import AT, read_peaks
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
-FALLBACK_POLICY = "forecast"
-"""Name of the policy that decides while another lacks its agent or its timetable."""
+FALLBACK_POLICY = "forecast"  # name of the policy that decides while another lacks its agent or its timetable
 
 
 def agent_source(settings: Settings) -> ArtifactSource:
@@ -47,18 +46,22 @@ def read_policy(files: Path, contract: Contract) -> Policy:
     """Load the `dqn` policy from the files of an agent's version, with the contract's times and error budget.
 
     Raises:
-        AgentError: there is no agent, or its spaces do not fit this code's.
+        AgentError: there is no agent, its features, moves or shapes are not this code's, or it was never tried.
+        ValueError: text in place of numbers, or lists of unequal length.
         OSError: a file cannot be read.
     """
     return Dqn.of("dqn", contract, read_agent(files))
 
 
 def read_calibrator(files: Path, contract: Contract) -> PeakCalibrator:
-    """Load the peak calibrator from a version's files, and check that it fits the contract.
+    """Load the peak calibrator from a version's files; check that it fits the contract's lead and hold (wall s).
+
+    A calibrator gives quantiles of the peak load (records/s); a contract is a job's latency target and executor bounds.
 
     Raises:
         PeakCalibratorError: there is none, it is not of this release, or it was learned for another lead or hold time
             than the contract's.
+        ValueError: text in place of a number.
         OSError: a file cannot be read.
     """
     found, planning = read_peaks(files), contract.planning
@@ -95,16 +98,16 @@ class Learned(NamedTuple):
     def decider(self, name: str, contract: Contract, clock: Instant) -> Decider:
         """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
 
-        If its agent, or the timetable in the contract that it needs, is missing or unreadable, that is the policy
-        "forecast", and `stand_in` says why.
+        The policy "forecast" takes its place, and `stand_in` says why, if its agent or the timetable in the contract
+        that it needs is missing or unreadable, or no policy has this name.
 
         Args:
             name: of the policy, as in the settings.
-            contract: of the job.
+            contract: of the job: its latency target, executor bounds and planning times.
             clock: the present moment.
 
         Raises:
-            SettingsError: no policy has this name.
+            KeyError: the agent's pointer file lacks `version` or `files`.
         """
         try:
             if name not in LEARNED:
@@ -119,9 +122,10 @@ class Learned(NamedTuple):
         return Decider(policy, version)
 
     def calibrator(self, contract: Contract, version: str | None) -> PeakCalibrator | None:
-        """Return the job's peak calibrator if it was fitted to the forecaster version `version`, else None.
+        """Return the job's peak calibrator if it was fitted to the forecaster version `version`, e.g. "3", else None.
 
-        None too if `version` is None, or if the calibrator is not synced or cannot be read.
+        None too if `version` is None, or if the calibrator (quantiles of the peak load ahead, records/s) is not synced
+        or cannot be read. KeyError if its pointer file lacks `version` or `files`.
         """
         if self.peaks is None or version is None:
             return None

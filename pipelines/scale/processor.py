@@ -16,10 +16,8 @@ from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageErr
 
 Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
-BEAT_S = 7.0
-"""Seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s."""
-UNKNOWN_S = 600.0
-"""Seconds between two rejects of a job without a contract, and until its memory is dropped."""
+BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
+UNKNOWN_S = 600.0  # seconds between two rejects of a job without a contract, and until its memory is dropped
 
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat}
 
@@ -44,8 +42,10 @@ class Scaler:
     ) -> tuple[Memory | None, Sent]:
         """Process one micro-batch of a job's records: update its memory, decide on its executors, list what to send.
 
-        Decides if an interval of metrics is among the records, or to hold if metrics have been missing too long. A
-        decision that repeats the standing one is not sent; a heartbeat is, every BEAT_S (7 s).
+        Decides if an interval of metrics is among the records, or to hold if metrics have been missing longer than the
+        contract's `planning.metrics_age_s`. A decision that repeats the standing one is not sent; a heartbeat is, every
+        BEAT_S (7 s). A job without a contract (YAML of latency target and executor bounds) gets one reject in UNKNOWN_S
+        (600 s).
 
         Args:
             memory: what is known of the job; None before its first record.
@@ -58,8 +58,7 @@ class Scaler:
             this order.
 
         Raises:
-            KeyError: a row of another topic than metrics, forecasts and heartbeats.
-            msgspec.DecodeError: as `StoreForecasts.read`.
+            KeyError: a row of another topic than metrics, forecasts and heartbeats, or one that lacks a column.
         """
         if self.unknown:
             return self._left(memory, rows, now)
@@ -84,10 +83,10 @@ class Scaler:
 
         Returns:
             The memory; whether an interval with executors was among the records; and the rejects, also of forecasts
-            that begin later than the job can have come.
+            that begin over 60 wall seconds after the job's own time.
 
         Raises:
-            KeyError: a row of another topic.
+            KeyError: a row of another topic, or one that lacks a column.
         """
         messages, rejects, has_interval = [], [], False
         for row in rows:
@@ -111,13 +110,10 @@ class Scaler:
         return memory, has_interval, rejects
 
     def read_store(self, memory: Memory, batch_s: float) -> Memory:
-        """Return the memory with the forecast that the store held at `batch_s` (wall epoch seconds).
+        """Return the memory with the forecast that the store (fast path's LMDB files) held at `batch_s` (epoch s).
 
         Unchanged without a store, and if it cannot be read. If the store has no usable forecast, the memory has none
         either.
-
-        Raises:
-            msgspec.DecodeError: as `StoreForecasts.read`.
         """
         if self.store is None:
             return memory
@@ -132,8 +128,12 @@ class Scaler:
         """Ask the policy once how many executors the job needs; `now` is wall time, epoch seconds.
 
         Returns:
-            The memory; and the decision, None before the job has shown its executors or if its metrics are too old. Its
-            id follows from the newest metric, so a micro-batch that is tried again gives the same id.
+            The memory; and the decision, None before the job has shown its executors or if its newest metrics are older
+            than the contract's `planning.metrics_age_s` (wall seconds). Its id, `<job>-<ms of the newest metric's wall
+            time>`, is the same when a micro-batch is tried again.
+
+        Raises:
+            KeyError: the held forecast, or the pointer file of an agent or calibrator, lacks a field.
         """
         contract = self.contract
         decider = self.learned.decider(self.policy, contract, Instant(now, memory.job_s(now), memory.time_scale))
@@ -158,8 +158,9 @@ class Scaler:
     def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:
         """Return a decision to keep the executors if metrics have been missing for too long, else None.
 
-        Too long is more than the contract's `planning.metrics_age_s` wall seconds. None too for a job that never sent
-        metrics or for which nothing was decided yet. `now` is wall time, epoch seconds.
+        Too long is more than `planning.metrics_age_s` wall seconds of the contract (the job's latency target, executor
+        bounds and planning). None too for a job that never sent metrics or for which nothing was decided yet. `now` is
+        wall time, epoch seconds. The decision has the codes "hold" and "no_metrics".
         """
         if memory.metric_at is None or memory.target is None:
             return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OUTPUT = "topic string, key string, value string"
-WATCHDOG_MS = 2000
+WATCHDOG_MS = 2000  # ms without records after which a job with a contract is called
 
 
 def make_stateful_processor(
@@ -25,8 +25,10 @@ def make_stateful_processor(
 ) -> Any:
     """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
 
-    The memory is kept as JSON in a value state. Without new records a processing-time timer calls it after WATCHDOG_MS,
-    or after UNKNOWN_S where the job has no contract.
+    These are topic (without prefix), key and value (JSON). Its state is the memory as JSON. Without new records a
+    processing-time timer calls it after WATCHDOG_MS (2 s), or after UNKNOWN_S (600 s) where the job has no contract
+    (latency target and executor bounds). In a task, a state of another release raises KeyError, TypeError or ValueError
+    and fails the query.
 
     Args:
         accepted: where contracts are read, at every micro-batch.

@@ -16,8 +16,7 @@ from tidecast.messages import Message, MessageError, encode
 log = logging.getLogger("tidecast")
 
 TOPICS = ("metrics", "outcomes", "rejects")
-KEPT = 20_000
-"""Messages kept while the broker is away, hours of them; beyond that the oldest are dropped."""
+KEPT = 20_000  # messages kept while the broker is away; beyond that the oldest are dropped
 
 
 class Outbox:
@@ -62,10 +61,10 @@ class Outbox:
             Whether there was a message.
 
         Raises:
-            UnreachableError: the broker has never answered; the queue is kept.
-            kafka.errors.KafkaTimeoutError: the topic is unknown after 5 s. While no connection to the broker can be
-                opened, the message is kept for the next call; else it is lost.
-            kafka.errors.KafkaError: the message is too large, or not allowed on the topic; it is lost.
+            UnreachableError: the broker has not answered the first connection within 10 s; the queue is kept.
+            kafka.errors.KafkaTimeoutError: the topic (at the first connection any of TOPICS) is unknown after 5 s.
+                While no connection to the broker can be opened, the message is kept for the next call; else it is lost.
+            kafka.errors.KafkaError: the message is over 1 MiB, or not allowed on the topic; it is lost.
             ValueError: a security option is unknown or has no such value.
         """
         if self._producer is None:

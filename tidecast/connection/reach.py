@@ -7,8 +7,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-STEP_TIMEOUT_S = 3.0
-"""Timeout of each step, seconds."""
+STEP_TIMEOUT_S = 3.0  # timeout of each step, seconds
 
 
 class UnreachableError(ConnectionError):
@@ -18,7 +17,8 @@ class UnreachableError(ConnectionError):
 def diagnose(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
     """Find out why a Kafka client could not connect, and return (not raise) an error that says why, with the remedy.
 
-    Tries the port, then TLS, each for up to 3 s per address; what works so far leaves the login.
+    Tries a TCP connection to each address until one opens (3 s each), then a TLS handshake with the first (3 s); where
+    both go as `security` says, the login or the kind of listener is named.
 
     Args:
         bootstrap: `host:port`, several separated by commas.
@@ -42,7 +42,7 @@ def diagnose(bootstrap: str, security: Mapping[str, Any], error: BaseException) 
 
 
 def connection_fault(bootstrap: str) -> str:
-    """Return "" if a TCP connection to one of the addresses can be opened, else why not; up to 3 s per address."""
+    """Return "" if a TCP connection to one of the comma-separated `host:port` opens, else why none does; 3 s each."""
     refusals = []
     for place in bootstrap.split(","):
         try:

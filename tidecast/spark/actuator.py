@@ -29,10 +29,11 @@ class ExecutorActuator:
         self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
 
     def take_over(self, least: int) -> None:
-        """Stop Spark's dynamic allocation for good; request as many executors as there are, and at least `least`.
+        """End Spark's dynamic allocation for this application; request the executors there are, and at least `least`.
 
         Raises:
-            ActuatorError: local mode, or the cluster manager refused.
+            ActuatorError: local mode, or the cluster manager refused (dynamic allocation is stopped all the same).
+            py4j.protocol.Py4JError: the JVM does not answer.
         """
         if self._cluster.jsc.isLocal():
             raise ActuatorError(f"master {self._cluster.jsc.master()!r} has no executors to add; use a cluster to act")
@@ -49,12 +50,13 @@ class ExecutorActuator:
         """Request this many executors, and ask the newest of any surplus to leave; returns before that has happened.
 
         With `spark.decommission.enabled` they are decommissioned; otherwise they are killed and their tasks run again.
-        The newest leave because the oldest are warm. The total is always requested outright: lowering it cancels what
-        is pending and removes nobody, and an executor that dies on its own is replaced by the cluster manager.
+        The total is always requested outright: lowering it cancels what is pending and removes nobody, and an executor
+        that dies on its own is replaced by the cluster manager.
 
         Raises:
             ActuatorError: the cluster manager refused the total, or (`target` is changed then) a live executor could
                 not be asked to leave.
+            py4j.protocol.Py4JError: the JVM does not answer.
         """
         self._request(executors)
         self._dismiss(self.live()[executors:])
@@ -67,6 +69,7 @@ class ExecutorActuator:
 
         Raises:
             ActuatorError: a live executor could not be asked to leave.
+            py4j.protocol.Py4JError: the JVM does not answer.
         """
         surplus = [] if self.target is None else self.live()[self.target :]
         self._dismiss(surplus)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_STAGES_PER_LOOK = 200
-"""Most stages read per batch, the newest of them."""
+_STAGES_PER_LOOK = 200  # most stages read per batch, the newest of them
 _LABEL = re.compile(r"^runId = (\S+)\nbatch = (\d+)$", re.MULTILINE)
 """How Spark ends the description of the jobs of a streaming query."""
 
@@ -72,11 +71,15 @@ class Cluster:
         """Return the complete stages of one finished batch, by rising stage id; ask for each batch once, in order.
 
         Stages older than the last call's are not read again, and at most the newest 200 are read. Left out are skipped
-        and failed stages, and those that Spark's status store has dropped.
+        and failed stages, and those that Spark's status store has dropped. Empty if none is left.
 
         Args:
             run_id: the query's, as in its progress.
             batch_id: of the batch.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer.
+            KeyError: Spark describes a stage otherwise than this code expects.
         """
         from py4j.protocol import Py4JJavaError
 
@@ -101,7 +104,7 @@ class Cluster:
         """Return the ids of the executors on which a task of these stages succeeded.
 
         Raises:
-            py4j.protocol.Py4JJavaError: the status store has forgotten a stage.
+            py4j.protocol.Py4JError: the status store has dropped a stage (Py4JJavaError), or the JVM does not answer.
         """
         ids: set[str] = set()
         for stage in stages:

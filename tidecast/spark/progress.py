@@ -47,6 +47,7 @@ def parse_progress(text: str) -> Batch | None:
     Raises:
         ValueError: no JSON, or a time that is not ISO 8601.
         KeyError: `timestamp`, `batchId` or `runId` is missing.
+        TypeError, AttributeError: no JSON object, or a duration that is no number of ms.
     """
     report = json.loads(text)
     durations = report.get("durationMs") or {}
@@ -105,7 +106,7 @@ class ProgressReader:
         The first call also returns the newest batch that had finished before this reader was made.
 
         Raises:
-            ValueError, KeyError: a progress report of Spark lacks a field or has another form.
+            ValueError, KeyError, TypeError: a progress report of Spark lacks a field or has another form.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
         last = self._jquery.lastProgress()

@@ -14,8 +14,7 @@ Offsets = Mapping[Partition, int]
 
 KNOTS = 4096
 """Points kept per partition; beyond it the older half is thinned, which bounds the memory of a long backlog."""
-PROBES = 64
-"""Most records per partition and batch whose arrival is interpolated; quantiles need no more."""
+PROBES = 64  # most records per partition and batch whose arrival is interpolated; quantiles need no more
 
 
 class OffsetCurve:
@@ -26,10 +25,11 @@ class OffsetCurve:
         self.ends: list[int] = []
 
     def add(self, wall: float, end: int) -> None:
-        """Add an observed end offset; keeps offsets rising with time and at most some KNOTS (4096) points.
+        """Add an observed end offset; offsets stay rising with time.
 
         An observation that is not the newest is dropped if a neighbour contradicts it. The newest one, if it is lower
-        than the one before, drops all earlier ones: the topic was deleted and created again.
+        than the one before, drops all earlier ones: the topic was deleted and created again. Of more than KNOTS (4096)
+        points every second one of the older half is dropped.
 
         Args:
             wall: time of the observation, wall epoch seconds.
@@ -160,15 +160,11 @@ class BottleneckStage:
     narrow stage lowers the ceiling only on clear evidence, because a ceiling that is too low forbids a needed scale-up.
     """
 
-    COLD = 3
-    """Number of first batches left out, because JVMs are cold."""
-    SPREAD = 0.2
-    """Least standard deviation of the rows, as a share of their mean, for a slope to mean anything."""
-    CLEAR = 1.5
-    """Factor by which a narrower stage's slope must exceed the widest one's."""
+    COLD = 3  # number of first batches left out, because JVMs are cold
+    SPREAD = 0.2  # least standard deviation of the rows, as a share of their mean, for a slope to mean anything
+    CLEAR = 1.5  # factor by which a narrower stage's slope must exceed the widest one's
 
-    FADE = 0.95
-    """Factor on the weight of past batches with each new one."""
+    FADE = 0.95  # factor on the weight of past batches with each new one
 
     def __init__(self) -> None:
         self._batches = 0
@@ -194,10 +190,10 @@ class BottleneckStage:
             self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
 
     def tasks(self) -> int | None:
-        """Return the number of tasks of the bottleneck stage; None before the first batch in the fit.
+        """Return the number of tasks of the stage that limits the job's rate; None before the first batch in the fit.
 
-        It is the stage with the most tasks, unless another's run time grows over CLEAR (1.5) times as fast with the
-        rows.
+        It is the stage with the most tasks, unless the run time (s) of another grows over CLEAR (1.5) times as much
+        with each record; both growths must be known: six batches whose rows deviate by SPREAD (0.2) of their mean.
         """
         if not self._sums:
             return None
