@@ -28,8 +28,7 @@ from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subs
 log = logging.getLogger("tidecast")
 
 ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
-RETRY_S = 5.0
-"""Pause before a broker that has not answered is asked again, so that a wrong password does not lock an account."""
+RETRY_S = 5.0  # seconds before a broker that has not answered is asked again, so that no wrong login locks an account
 
 
 def attach(

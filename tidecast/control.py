@@ -27,8 +27,8 @@ def clock_key(job: str) -> str:
 def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "") -> None:
     """Publish the mode that a job's agent is to be in; agents that attach later follow it too.
 
-    It cannot widen the mode that an agent was attached with. Blocks until the broker has the message: at most some 10 s
-    to connect and 10 s to send.
+    It cannot widen the mode that an agent was attached with. Blocks until the broker has the message: at most 10 s to
+    connect, 10 s to find the topic and 10 s for the acknowledgement.
 
     Args:
         bootstrap: Kafka broker of Tidecast's topics, `host:port`.
@@ -40,7 +40,7 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
     Raises:
         ValueError: no such mode, no valid job name (`MessageError`), or a security option that is unknown or has no
             such value.
-        ConnectionError: the broker cannot be reached (`UnreachableError`), or did not take the message in time.
+        ConnectionError: the broker cannot be reached (`UnreachableError`), or has not taken the message in time.
     """
     from kafka.errors import KafkaError
 

@@ -13,7 +13,7 @@ REMEMBERED = 500  # decision ids kept to recognise duplicates: many times what c
 
 @dataclass(frozen=True)
 class Limits:
-    """What is accepted: `least` to `most` executors, up to the useful ceiling, decided at most `fresh_s` s ago."""
+    """What is accepted: `least` to `most` executors of `cores_per_executor` (from 1) cores, up to `fresh_s` s old."""
 
     least: int
     most: int
@@ -53,8 +53,8 @@ def check_decision(
 ) -> GuardVerdict:  # fmt: skip
     """Return whether an agent applies a decision from the topic, and why (not). Changes nothing.
 
-    Checked in this order: job, whether decision and agent act at all, duplicate id, age, order, bounds, useful ceiling.
-    The verdict's reason names the first objection.
+    Checked in this order: job, whether decision and agent act at all, duplicate id, age (at most `limits.fresh_s` s
+    before or after `now`), order, bounds, useful ceiling. The verdict's reason names the first objection.
 
     Args:
         decision: how many executors the autoscaler wants.
@@ -62,7 +62,7 @@ def check_decision(
         mode: the agent's mode; decisions are applied in `act` alone.
         current_executors: number last asked for, or running before the first decision.
         limits: bounds of executors, cores of each, and seconds that a decision stays fresh.
-        ceiling_tasks: parallel tasks of the bottleneck stage, beyond which more cores are of no use; None: unknown.
+        ceiling_tasks: parallel tasks of the stage that limits the rate (more cores are of no use); None: unknown.
         seen: earlier decisions.
         now: the agent's wall time, epoch seconds.
 

@@ -31,7 +31,7 @@ class MetricSample:
 
     An interval carries arrivals and lag, measured at the broker; a batch carries what Spark reports; both carry the
     executors. The sample covers job time `[time, time + span_s)` and was measured at `wall_time`. A back-dated history
-    record is an interval with a long span.
+    record is an interval with a long span. `_rps`: records per wall second; `_s`: wall seconds (`span_s`: job's).
     """
 
     job: JobName
@@ -182,7 +182,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life of who forecasts (`by="serving"`) or decides (`by="autoscaler"`) for a job, at most 10 s apart.
+    """Says at most 10 s apart that who forecasts (`by="serving"`) or decides (`by="autoscaler"`) for a job is running.
 
     A decision or forecast that stays the same is not sent again: the heartbeat confirms it, and its age counts from
     `wall_time` here. `standing` is the id of the decision, or the forecast's `epoch` as text; None while there is none.
@@ -204,7 +204,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class ContractText:
-    """A contract as JSON in `text`, accepted at wall time `time`; a decision names it by `hash`, its record's key."""
+    """A job's contract (latency target and executor bounds) as JSON `text`, accepted at `time`; `hash` is its key."""
 
     job: JobName
     time: Time

@@ -43,13 +43,13 @@ def decode(kind: type[M], raw: bytes | bytearray | str | None, now: float | None
 
     Args:
         kind: message dataclass of `tidecast.messages`.
-        raw: UTF-8 JSON; None or blank is refused.
+        raw: UTF-8 JSON of at most 2**20 bytes; None or blank is refused.
         now: wall time, epoch seconds; with it, a record from more than FUTURE_S (300 s) ahead is refused too.
 
     Raises:
-        MessageError: not one valid JSON object (see `parse_json_object`), another `schema`, a field that is missing,
-            mistyped or out of range, fields that contradict each other (the class's `check`), or a time in the future
-            (see `check_times`).
+        MessageError: not one valid JSON object (see `parse_json_object`), another `schema` than 1, a field that is
+            missing, mistyped or out of range, fields that contradict each other (the class's `check`), or a time in the
+            future (see `check_times`).
     """
     data = parse_json_object(raw)
     if data.get("schema") != SCHEMA:
@@ -95,8 +95,8 @@ def check_times(message: Any, now: float | None) -> None:
     """Refuse a message with a time in the future, because the clock of its sender is wrong.
 
     Args:
-        message: anything with `wall_time` (epoch seconds), and perhaps `epoch` (ms since 1970), `time` (job time, epoch
-            seconds) and `time_scale` (job seconds per wall second).
+        message: anything with `wall_time` (epoch seconds), and perhaps `epoch` (number of a server, the ms since 1970
+            at which it began), `time` (job time, epoch seconds) and `time_scale` (job seconds per wall second).
         now: the reader's wall time, epoch seconds; None for an old record, of which `time` alone is checked.
 
     Raises:

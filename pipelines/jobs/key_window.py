@@ -1,4 +1,4 @@
-"""The second managed job: events per key in windows of some seconds, JVM only.
+"""The second managed job: events per key in windows of 10 s, JVM only.
 
 `python -m pipelines.jobs.key_window --run-dir DIR [--no-agent]`. The windows tumble over the moment of production;
 every change of a count goes to `windows` under the key `<key>@<begin of the window, epoch seconds>`: the last record of

@@ -3,13 +3,12 @@
 `python -m pipelines.jobs.load_generator --run-dir DIR` announces the replay's clock on `control`, produces, waits until
 everything is acknowledged and leaves in DIR:
 
-- `truth.json`: produced (warm-up included), warm_up, late, planned, unacknowledged, wall_start, wall_end, and per_key
-  ({key: {n, seq_sum}});
+- `truth.json`: see `replay`, which returns its content;
 - `produced.csv`: wall second since `wall_start`, records produced in it;
 - `produced.npz`: partition, offset, produced_at (epoch seconds) and late of every acknowledged record of the replay.
 
-`--warm-up` instead sends a few records to every partition, so that the first real batch does not meet a cold job; they
-are kept in `warmup.json` and counted in the truth. SIGTERM ends a replay early; the truth is written all the same.
+`--warm-up` instead sends 6 records to every partition, so that the first real batch does not meet a cold job; they are
+kept in `warmup.json` and counted in the truth. SIGTERM ends a replay early; the truth is written all the same.
 """
 
 from __future__ import annotations
@@ -58,8 +57,7 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
 
     Args:
         settings: trace, broker and contracts (YAML of each job's latency target and executor bounds).
-        run_dir: existing folder; gets `truth.json`, `produced.csv` and `produced.npz`; its `warmup.json` is counted
-            too.
+        run_dir: existing folder; gets `truth.json`, `produced.csv`, `produced.npz`; its `warmup.json` is counted too.
         stop: set from elsewhere.
 
     Returns:

@@ -74,6 +74,7 @@ class Launch:
 
         Raises:
             BrokerError, SettingsError: as `events`.
+            pyspark.errors.PySparkException: Spark refuses the trigger or the checkpoint.
         """
         return (
             frame.selectExpr(topic_out(self.settings.kafka), "key", "value")
@@ -182,8 +183,8 @@ def _start(run_dir: Path, job: str) -> Path:
 class ProgressLog:
     """Writes every progress of a query to `<job>.progress.jsonl`, and the totals since the start to `<job>.json`.
 
-    `totals` counts batches, rows, and late and rejected events; `application`, `ui` and `started` (epoch seconds) name
-    the Spark application.
+    `totals` holds numbers of `batches`, `rows`, and `late` and `rejected` events; `application` (id), `ui` (URL or
+    None) and `started` (epoch seconds) of the Spark application.
     """
 
     def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:

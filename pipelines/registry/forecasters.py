@@ -78,11 +78,12 @@ class Registry(ModelStore):
         Args:
             run: a running run.
             job: whose version.
-            version: of the forecaster whose quantiles the calibrator reads.
+            version: of the forecaster whose quantiles the calibrator reads, e.g. "3".
             calibrator: to store.
 
         Raises:
-            MlflowException: no such version, or MLflow does not answer.
+            MlflowException: no such version, or MLflow does not answer; the artifact may have been stored.
+            MessageError: no job can have the name.
         """
         run.text(json.dumps(describe(calibrator)), _peaks(version))
         self.set_version_tags(job, version, {PEAKS: run.id})

@@ -1,9 +1,4 @@
-"""Learned artifacts (agents, calibrators) for the autoscaler query: fetched by the driver, read from files by workers.
-
-A worker keeps no object from batch to batch, and opening the registry there would cost seconds. So the driver fetches
-each new version once, reads it as a test, and only then points a small JSON file to it, which a worker reads at every
-decision.
-"""
+"""Learned artifacts (agents, calibrators) for the autoscaler query: fetched by the driver, read by workers."""
 
 from __future__ import annotations
 
@@ -44,7 +39,7 @@ class ArtifactSource(NamedTuple):
 class ArtifactSync:
     """The driver's part: downloads new versions to `<folder>/<job>/<version>`, named in the file `<folder>/<job>.json`.
 
-    A registry that does not answer may hold it up for minutes, so it runs in a thread of its own.
+    A registry that does not answer may hold `sync` up for minutes, so it runs in a thread of its own.
     """
 
     def __init__(
@@ -59,8 +54,7 @@ class ArtifactSync:
 
         A new version is downloaded (which blocks), read as a test, and named in the pointer file `<folder>/<job>.json`
         that workers follow. All but it and the one before are deleted from disk. If downloading or reading fails,
-        workers keep the version they have; a download is tried again with the next call, a version that cannot be read
-        never.
+        workers keep the version they have; only a failed download is tried again with the next call.
 
         Args:
             monotonic_s: a clock that never falls, seconds; default: `time.monotonic()`.

@@ -44,8 +44,7 @@ class StoreForecasts:
         """Read the forecast that was a job's newest at a micro-batch's time; the same if the batch is tried again.
 
         If the newest commit of the store (the fast path's LMDB files) is older than that time, the forecast is the
-        newest at that commit. Its `wall_time` is raised to the moment that was read, because a store is always up to
-        date.
+        newest at that commit. Its `wall_time` is raised to the moment that was read.
 
         Args:
             job: name of the job.

@@ -1,8 +1,4 @@
-"""The jobs' contracts while the query runs: accepted in the driver, read by the workers from one small file.
-
-A worker of the query is another process and keeps nothing from batch to batch, so the driver looks after the folder
-and puts what it accepts into a file beside the checkpoint, which a worker looks at with every micro-batch.
-"""
+"""The jobs' contracts (latency target, executor bounds): accepted by the driver, read by workers from one file."""
 
 from __future__ import annotations
 

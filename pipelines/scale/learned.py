@@ -26,7 +26,7 @@ FALLBACK_POLICY = "forecast"  # name of the policy that decides while another la
 
 
 def agent_source(settings: Settings) -> ArtifactSource:
-    """Source of the agents of the policy `dqn`: every job's champion in the registry, opened at the first look-up."""
+    """Return the source of `dqn` agents: every job's champion (the version that serves), opened at first look-up."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
         "agent", lambda job: opened().champion_version(job), lambda *which: opened().download(*which), read_policy
@@ -34,7 +34,7 @@ def agent_source(settings: Settings) -> ArtifactSource:
 
 
 def calibrator_source(settings: Settings) -> ArtifactSource:
-    """Source of the calibrators of peaks kept with every job's champion forecaster; opened at the first look-up."""
+    """Return the source of peak calibrators, kept with a job's champion (forecaster that serves); opened when asked."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
         "model of peaks", lambda job: opened().champion_peaks(job),

@@ -25,10 +25,9 @@ def make_stateful_processor(
 ) -> Any:
     """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
 
-    These are topic (without prefix), key and value (JSON). Its state is the memory as JSON. Without new records a
-    processing-time timer calls it after WATCHDOG_MS (2 s), or after UNKNOWN_S (600 s) where the job has no contract
-    (latency target and executor bounds). In a task, a state of another release raises KeyError, TypeError or ValueError
-    and fails the query.
+    These are topic (without prefix), key and value (JSON). Its state is the memory as JSON. Without new records a timer
+    calls it after WATCHDOG_MS (2 s), or after UNKNOWN_S (600 s) where the job has no contract (latency target and
+    executor bounds). In a task, a state of another release raises KeyError, TypeError or ValueError.
 
     Args:
         accepted: where contracts are read, at every micro-batch.

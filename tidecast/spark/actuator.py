@@ -1,7 +1,6 @@
 """Changing the number of executors of a running application, through Spark's private allocation client.
 
-Public in bytecode on standalone, YARN and Kubernetes alike (all three share `ExecutorAllocationClient`);
-tests/integration holds it to what is said here.
+It is public in bytecode on standalone, YARN and Kubernetes alike; tests/integration holds it to what is said here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What Spark says of its executors and stages, read through Py4J; nothing here changes anything.
-
-The status store is private API: it has been public in bytecode since Spark 2.3, and tests/integration holds it to that.
-"""
+"""What Spark says of its executors and stages, read through Py4J (private API); nothing here changes anything."""
 
 from __future__ import annotations
 

@@ -83,11 +83,11 @@ def batch_latency(
 ) -> Latency | None:
     """Estimate the latency quantiles of a batch: its records are those with `starts[p] <= offset < ends[p]`.
 
-    Arrival times are interpolated between samples of the end offsets (accurate to half a sampling step) at up to PROBES
-    offsets per partition, weighted by records. Records whose arrival is unknown are left out.
+    Arrival times are interpolated between samples of the end offsets (accurate to half a sampling step, 0.25 s) at up
+    to PROBES (64) offsets per partition, weighted by records. Records whose arrival is unknown are left out.
 
     Args:
-        curves: sampled end offsets by partition.
+        curves: sampled end offsets by partition (topic, number).
         starts: the batch's start offsets; a partition without one counts nothing.
         ends: its end offsets.
         finished: when it committed, wall epoch seconds.
@@ -155,9 +155,8 @@ def lag_records(ends: Offsets, committed: Offsets | None) -> int | None:
 class BottleneckStage:
     """Finds the stage that limits the job's rate; its number of tasks is the ceiling of useful task slots.
 
-    Of each stage a line `run_s = a + b * rows` is fitted (least squares, old batches fading). What grows with the load
-    is `b`; the fixed cost `a`, such as a state store's commit, is all there is in an idle batch and says nothing. A
-    narrow stage lowers the ceiling only on clear evidence, because a ceiling that is too low forbids a needed scale-up.
+    Of each stage a line `run_s = a + b * rows` is fitted (least squares, old batches fading by FADE); its load is `b`,
+    not the fixed cost `a`. A narrow stage lowers the ceiling only on clear evidence (CLEAR).
     """
 
     COLD = 3  # number of first batches left out, because JVMs are cold
