@@ -93,7 +93,7 @@ class Tracker:
 
         Returns:
             An outcome `ineffective` for each open decision that can no longer come true: a scale-up if fewer executors
-            are asked for now, a scale-down if more are. Other open decisions stay open.
+            are asked for now, a scale-down if more are. Others stay open; the list may be empty.
         """
         action = AppliedDecision(decision, frozenset(before), now, {"lag_records_before": lag})
         if self._last is not None:

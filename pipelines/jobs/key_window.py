@@ -25,9 +25,10 @@ WATERMARK_DELAY = "60 seconds"
 
 
 def validate_events(events: DataFrame) -> DataFrame:
-    """Decode and validate Kafka records as `pipelines.jobs.events.decode_event` does, as Spark columns.
+    """Decode and validate Kafka records of events as Spark columns; nothing runs before the query does.
 
-    One rule differs: a number as key is taken as text. Nothing runs before the query does.
+    Accepted is UTF-8 JSON with `seq` (whole, 0 to 2**40), `time` (epoch seconds, at most 300 s after the record's
+    timestamp) and `key` (text of 1 to 200 characters; a number is taken as text).
 
     Args:
         events: columns of Spark's Kafka source (topic, partition, offset, value, timestamp).

@@ -47,7 +47,7 @@ def load_network(archive: bytes) -> Callable[..., Any]:
         torch.export's module: called with the network's input tensors, it returns the output tensors.
 
     Raises:
-        ArchiveError: the bytes are no such archive, unpack to more than `MOST` (2**28) bytes, or hold a member,
+        ArchiveError: the bytes are no such archive, unpack to over `MOST` (2**28) bytes, or hold a member,
             operator, expression or name that no network of Tidecast has.
     """
     import torch

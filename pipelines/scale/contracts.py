@@ -25,7 +25,7 @@ class AcceptedContracts:
     file: Path
 
     def all(self) -> dict[str, Contract]:
-        """Return the contracts by job; empty before the driver wrote any, or if the file cannot be read or parsed."""
+        """Return the accepted contracts by job; empty before there are any, or if the file cannot be read or parsed."""
         try:
             stat = self.file.stat()
         except OSError:

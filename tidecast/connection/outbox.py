@@ -20,7 +20,7 @@ KEPT = 20_000  # messages kept while the broker is away; beyond that the oldest 
 
 
 class Outbox:
-    """A queue of up to KEPT messages in front of a Kafka producer; `enqueue` never blocks and never raises."""
+    """A queue of up to KEPT messages in front of a Kafka producer; `enqueue` never blocks."""
 
     def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str, prefix: str = "") -> None:
         self._address, self._security, self._client_id, self._prefix = bootstrap, security, client_id, prefix
@@ -34,8 +34,8 @@ class Outbox:
         Args:
             topic: name without the prefix.
             key: of the record.
-            message: dropped and logged if it holds NaN or an infinite number; the oldest message of a full queue is
-                dropped for it.
+            message: dropped and logged if it holds NaN or an infinite number; the oldest message of a full queue (KEPT,
+                20,000) is dropped for it.
 
         Raises:
             TypeError: a field holds a value that JSON does not know.
@@ -55,7 +55,8 @@ class Outbox:
     def send_next(self, wait_s: float = 0.2) -> bool:
         """Hand the oldest queued message to the Kafka producer; waits up to `wait_s` seconds for one.
 
-        Connects at the first call. A message that the broker does not acknowledge within two minutes is logged as lost.
+        The first call connects: up to 10 s, then 5 s for each of 3 topics. A message that is not acknowledged by the
+        broker within 120 s is logged as lost.
 
         Returns:
             Whether there was a message.
