@@ -26,7 +26,7 @@ class TransferSource:
 
 
 def pretrain_source(values: Floats, horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
-    """Train a network on a source's load; blocks for `plan.pretraining` batches (150 by default), saves nothing.
+    """Train a network on a source's load and return it with its rows; blocks for `plan.pretraining` batches (150).
 
     Args:
         values: (T,) records/s without gaps, T at least 24 + `horizon`; infinite ones are not noticed.
@@ -50,10 +50,10 @@ def fit_own_candidates(target: TargetLoad, plan: TransferPlan, seed: int) -> dic
     """Fit the candidates that need nothing but the target's own history; blocks while a network is trained twice.
 
     Returns:
-        Errors of `ridge`, `gru` and `last_value`.
+        Errors, (T, p) records/s, of `ridge`, `gru` and `last_value`, by these names.
 
     Raises:
-        SeriesError: the history is too short to be divided, or constant.
+        SeriesError: the history is too short to be divided (`adapt_to_target`, `linear.choose_ridge`), or constant.
     """
     last_value = target.last_value_errors
     naive = CandidateErrors(last_value, target.gate_rows(last_value), out_of_sample=True)
@@ -61,7 +61,7 @@ def fit_own_candidates(target: TargetLoad, plan: TransferPlan, seed: int) -> dic
 
 
 def score_source_only(target: TargetLoad, source: TransferSource) -> CandidateErrors:
-    """Return the errors of the source's network as it is, applied in the target's scale.
+    """Return the errors, (T, p) records/s, of the source's network as it is, applied in the target's scale.
 
     Raises:
         SeriesError: the target's history is constant or contains NaN.
@@ -105,11 +105,11 @@ def best_own_candidate(target: TargetLoad, candidates: Mapping[str, CandidateErr
     """Return the name of the candidate with the least mean squared error, in squares of `TargetLoad.unit`.
 
     Those with out-of-sample errors are first compared over the whole history; the best of them and all others are then
-    compared on the gate's part, its newest 20 %.
+    compared on the gate's part, its newest 20 %. The unit is the RMSE of the last value, per step ahead.
 
     Args:
         target: whose history it is.
-        candidates: by name, as `fit_own_candidates` returns them.
+        candidates: by name, as `fit_own_candidates` returns them: (T, p) errors in records/s.
 
     Raises:
         ValueError: no candidate has out-of-sample errors.

@@ -79,8 +79,8 @@ def detect_drifts(
         least: the smallest change reported, as |log ratio| of medians after and before: 0.15 is + 16 % or − 14 %.
 
     Returns:
-        Oldest first, each found at least a day after the one before; empty where the series has less than about three
-        days.
+        Oldest first, each found at least a day after the one before; none within the first three days of the series.
+        Times are epoch seconds.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.
@@ -133,7 +133,7 @@ class _Signal:
         self._noise_every = max(means.day // 8, 1)
 
     def restart(self, last: Drift | None) -> None:
-        """Reset the detectors.
+        """Reset both detectors (Page-Hinkley and ADWIN), the noise and what they suspected.
 
         Args:
             last: the newest drift, None where there was none; if it was of this signal, its level counts as usual
@@ -154,7 +154,8 @@ class _Signal:
         """Feed the block mean at an index to the detectors, and report the drift that it confirms.
 
         Returns:
-            The drift, where a detector alarmed within the last six means and the medians differ enough; else None.
+            The drift, where a detector alarmed at this or one of the last six means, and the median of the newest six
+            differs from that of the day before by `least` and by twice the noise; else None, as for a mean that is NaN.
         """
         if self._begun is None:
             self._begun = at

@@ -39,6 +39,9 @@ def decide_transfer(adapted: float, source_only: float, target_only: float, last
         target_only: RMSE of the best model of the target's own rows.
         last_value: RMSE of repeating the last value.
 
+    Returns:
+        The name that serves, whether it is "adapted", (adapted − target_only) ÷ target_only, and the errors by name.
+
     Raises:
         SeriesError: none of the three models without transfer has a finite error.
     """

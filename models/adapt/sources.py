@@ -75,6 +75,9 @@ def transfer_from_sources(
         plan: sizes of networks and training.
         seed: the same gives the same networks.
 
+    Returns:
+        By source: adapted forecasters (accepted or not), verdicts, reasons of refusal, and distances of shape.
+
     Raises:
         SeriesError: once a source is long enough: the history has other steps than it, is too short, constant, or
             begins with a gap; or no model without transfer has a finite error on the gate's rows.

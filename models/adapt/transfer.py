@@ -94,8 +94,8 @@ def search_transfer(
         pretrained: the source's network; not changed.
         source: the source's rows, in its scale.
         target: the target's rows to adapt on, in its scale.
-        select: held-back rows of the target, in the same scale.
-        plan: grid, steps and batch size.
+        select: held-back rows of the target, in the same scale, in which the RMSE is returned.
+        plan: grid of λ (weights of MMD² and CMMD²), steps and batch size.
         seed: the same gives the same network.
 
     Raises:

@@ -103,7 +103,7 @@ class Experts:
         return np.concatenate([naive, [season != "none" for season, *_ in _SPECS]])
 
     def index_tables(self) -> IndexTables:
-        """Build the index tables of the compiled step: which columns of lagged loads each expert reads."""
+        """Build the arrays by which the compiled step finds each expert's columns in a row of lagged loads."""
         lags, ridges, horizon = self.lags, self.ridges, self.task.horizon
         day, week = lags.seasons
         most_repeats, widths = max(day.repeats, week.repeats), np.array([len(ridge.columns[3]) for ridge in ridges])

@@ -153,15 +153,15 @@ def without_rows(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
 def learn_rows(
     ridge: Ridge, equations: NormalEquations, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
 ) -> NormalEquations:
-    """Return a regression's normal equations with N rows (one per moment) added and its coefficients solved again.
+    """Return the sums for a ridge regression with N rows (one per moment) added, and its coefficients solved again.
 
-    A row with a missing outcome or regressor counts in `rows` only. Coefficients stay as they were (NaN at first) for
+    A row with a missing outcome or regressor only counts as offered. Coefficients stay as they were (NaN at first) for
     steps ahead with fewer than 8 complete rows; a weekly regression needs as many as a day has steps.
 
     Args:
-        ridge: the regression.
+        ridge: the regression; its `half_life` fades the sums of `equations`.
         equations: before; not changed.
-        gathered: (N, columns) records/s; shapes that do not fit: numpy's ValueError.
+        gathered: (N, columns) records/s, in the order of `Lags`; shapes that do not fit: numpy's ValueError.
         levels: (N,) records/s, above 0; rows weigh in proportion to it, but equally on the log scale.
         outcomes: (N, H) records/s; NaN where missing.
         ahead: which H steps ahead (less one) the equations and outcomes are of.

@@ -159,8 +159,8 @@ def begin_state(task: Task, history: Series, context: int = 0) -> State:
         context: steps before the newest one that the forecaster reads beside a day's lags, kept as well.
 
     Returns:
-        The state; `values` has `task.kept_steps(context)` records/s (a week and at least a day more), NaN where none
-        was.
+        The state at the history's end: `task.kept_steps(context)` records/s (a week and at least a day more), NaN where
+        none was, and how many steps were seen since the first known one.
 
     Raises:
         SeriesError: the history has another step than the task, or negative or infinite values.

@@ -15,7 +15,7 @@ from models.forecast.core.series import Floats
 
 
 def rmse(actual: Floats, predicted: Floats) -> float:
-    """Return the root mean squared error, in the unit of the values; NaN without a pair."""
+    """Return the root mean squared error, in the unit of the values; NaN without a pair or where a forecast is NaN."""
     return math.sqrt(_mean((predicted - actual)[np.isfinite(actual)] ** 2))
 
 

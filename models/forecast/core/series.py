@@ -165,7 +165,7 @@ class Accumulator:
 
         Args:
             state: after the record before; `Partial()` for the first one. It is not changed.
-            time: epoch seconds.
+            time: epoch seconds, not before the end of the record before (not checked).
             value: records/s.
             span_s: seconds, above 0.
 

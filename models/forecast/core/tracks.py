@@ -147,7 +147,7 @@ class PlainTrack:
         """Append one step and replace `kept` (the state) and `quantiles` (the (horizon, levels) forecast, records/s).
 
         Args:
-            value: records/s; NaN: missing. While the series has not begun, a NaN moves the time only.
+            value: records/s; NaN: missing, see `Ring.push`. While the series has not begun, a NaN moves the time only.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.

@@ -99,14 +99,17 @@ def season_of(task: Task, steps: int) -> int:
 def input_rows(view: PastWindow, newest: Floats) -> NewestRows:
     """Make the input rows of B series at each of their M newest moments t.
 
-    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move (lag, k), then the `STATES` channels; u is the mean of
-    √y over the newest day. A load ten times as high gives the same row. The factor g is 1 but for last week's steps
-    after a lasting break: where u and the same mean a week ago differ by more than the factor 1.25, g is their ratio,
-    cut to 1/10 .. 10.
+    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move (lag, k), then level, log volatility and its log
+    change; u is the mean of √y over the newest day. A load ten times as high gives the same row. The factor g is 1 but
+    for last week's steps where u and the same mean a week ago differ by more than the factor 1.25: there it is their
+    ratio, cut to 1/10 .. 10.
 
     Args:
         view: what is read.
         newest: (B, needs + M − 1) records/s, at least 0, newest last, no gaps; not checked.
+
+    Returns:
+        Rows (B, M, width), and (B, M) each √y(t) and u, in roots of records/s.
     """
     root = np.sqrt(newest)
     moments = np.arange(view.needs - 1, newest.shape[1])

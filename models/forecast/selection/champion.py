@@ -100,6 +100,9 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
         candidates: functions that fit each candidate, by name, simplest first.
         default: name of the candidate that stays in doubt.
 
+    Returns:
+        Name, forecaster fitted to the whole history, scores by name, and by name why a candidate was skipped.
+
     Raises:
         SeriesError: a load is negative or infinite, or neither winner nor default can be fitted to the whole history.
         KeyError: `default` is not among the candidates, and no other wins.

@@ -57,13 +57,14 @@ class Rival:
 
 
 def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:
-    """Decide whether a challenger may serve: every rival's `at_most` must be within what it allows. Raises nothing.
+    """Decide whether a challenger may serve, and say why: every rival's `at_most` must be within what it allows.
 
     A rival without a finite cost is passed over; without any other rival the challenger is promoted.
 
     Args:
         cost: the challenger's mean cost on held-out rows, for the reason; not finite: rejected.
-        rivals: by name; one whose `at_most` is NaN rejects the challenger.
+        rivals: by name; one whose `at_most` (bound of the challenger's cost ÷ the rival's) is NaN rejects the
+            challenger.
         where: prefix of the cost in the reason, such as the name of the data with a space at the end.
     """
     if not math.isfinite(cost):
