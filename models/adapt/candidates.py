@@ -26,7 +26,7 @@ class TransferSource:
 
 
 def pretrain_source(values: Floats, horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
-    """Train a network on a source's load and return it with its rows; blocks for `plan.pretraining` batches (150).
+    """Train a network on a source's load and return it with its rows; blocks for `plan.pretraining` batches.
 
     Args:
         values: (T,) records/s without gaps, T at least 24 + `horizon`; infinite ones are not noticed.

@@ -56,7 +56,7 @@ class Network(Carrying):
         return self.view.task
 
     def state_after(self, history: Series) -> State:
-        """Build the state at the end of a history (may be empty); the network runs over its newest 20,000 rows.
+        """Build the state at the end of a history (may be empty); the network runs over its newest 20,001 rows at most.
 
         An exported module is run row by row, which is slower. Nothing is carried while the history is shorter than
         `view.needs` steps.
