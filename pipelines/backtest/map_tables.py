@@ -41,7 +41,7 @@ def by_default(summary: dict[str, dict[str, Any]], names: list[str]) -> list[dic
         names: of policies.
 
     Raises:
-        KeyError: a policy is not in the summary.
+        KeyError, IndexError: a policy is not in the summary, or there is none.
     """
     defaults = summary[names[0]]["by_default"]
     return [

@@ -38,6 +38,9 @@ def fit_champion(kind: str) -> ModelSet:
     Args:
         kind: "gru", fitted to all but the newest 2500 steps of the shipped series "elb 5min"; "blend", which needs no
             fitting; any other name is a GRU from another seed.
+
+    Raises:
+        TraceError, SeriesError: the series' file is gone or damaged.
     """
     import torch
 

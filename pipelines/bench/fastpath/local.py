@@ -82,7 +82,8 @@ def time_in_process(folder: Path, model: ModelSet, runs: int, events: int, warm:
 
     Raises:
         AssertionError: a sample made no forecast.
-        StoreError, ModelSetError, SeriesError, OnlineError: see `open_core`.
+        StoreError: another process writes the store, or it is damaged, full or not writable.
+        ModelSetError, SeriesError, OnlineError: the model cannot serve the history.
     """
     with open_core(folder, model, JOBS[:1]) as (core, feed):
         _time_closed_loop(core, feed, warm)
@@ -118,7 +119,8 @@ def time_fleet(folder: Path, model: ModelSet, seconds: int) -> dict[str, Any]:
         the moment when all 500 samples are there to the end of each one's transaction.
 
     Raises:
-        StoreError, ModelSetError, SeriesError, OnlineError: see `open_core`.
+        StoreError: another process writes the store, or it is damaged, full or not writable.
+        ModelSetError, SeriesError, OnlineError: the model cannot serve the history.
     """
     second_ns: list[int] = []
     latency_ns: list[int] = []

@@ -100,7 +100,8 @@ def render_page(figures: Found) -> str:
     It has goals and remarks; charts and percentiles only of the paths that were measured.
 
     Raises:
-        KeyError, FigureError: as `list_remarks`; KeyError also where a path lacks a percentile or its curve.
+        KeyError: `host` or `absent` is missing, or a path lacks a percentile or its curve.
+        FigureError: a goal of the command is not in its form, or what it judges is text.
         ValueError: a latency is NaN or infinite.
     """
     parts = [

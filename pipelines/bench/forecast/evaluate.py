@@ -102,7 +102,8 @@ def evaluate(
         Forecasts and times of every model; one that cannot be fitted to so short a history is in `skipped`.
 
     Raises:
-        SeriesError: the series is too short, see `split_for_test`, or holds negative or infinite values.
+        SeriesError: four fifths of the series are under 24 steps and the horizon, or the rest is not longer than the
+            horizon; or it holds negative or infinite values.
         SettingsError: an unknown model.
     """
     names = [name for name in CATALOGUE if name in {*NAIVE, *resolve_models(models)}]

@@ -14,16 +14,18 @@ def series_rows(cells: list[dict[str, Any]], models: list[str]) -> list[dict[str
     """Return one flat row per series, those with most test steps first.
 
     Args:
-        cells: as from `summarise_evaluation`.
-        models: names whose ratio is shown, each in a column of its own; a blank where it was not fitted.
+        cells: a series each, as from `summarise_evaluation`.
+        models: names whose ratio is shown, each in a column of its own; None where it was not fitted.
 
     Returns:
-        Rows with the columns "series" (file or cell name), "test rows" (* under 300), "best naive", per model its
-        one-step RMSE ÷ the best naive forecast's, and of the champion "pinball ÷" (over all steps ahead, likewise)
-        and "coverage off": of the 80, 90 and 95 % interval the farthest of all steps ahead, in percentage points.
+        Rows with the columns "series" (file or series name), "test rows" (* under 300), "best naive", per model its
+        one-step RMSE ÷ the best naive forecast's, and of the champion (chosen on the training steps) "pinball ÷" (over
+        all steps ahead, likewise) and "coverage off": of the 80, 90 and 95 % prediction interval the farthest of all
+        steps ahead, in percentage points.
 
     Raises:
-        KeyError: a cell is not as from `summarise_evaluation`.
+        KeyError: a dict is not as from `summarise_evaluation`.
+        TypeError: a share covered is None.
     """
     ordered = sorted(cells, key=lambda cell: -cell["test_steps"])
     return [

@@ -52,7 +52,7 @@ def measure_reading(quick: bool = False, report_progress: Callable[[str], None] 
     Raises:
         subprocess.CalledProcessError: the reading process failed.
         SettingsError, JavaError, JarsError: Spark does not start: a wrong setting, no Java, no jars of Delta.
-        OSError: the disk is full.
+        OSError, Py4JJavaError: a temporary folder cannot be made or filled, e.g. the disk is full.
     """
     figures: dict[str, Any] = {"reads": {}}
     for name, (jobs, days) in (QUICK if quick else FULL).items():

@@ -28,7 +28,7 @@ class MissingExtra(Exception):
 
 
 def list_models() -> dict[str, Fit]:
-    """Map the table's models, in its order, to functions that fit a cell with a seed and return one that forecasts.
+    """Map the table's models, in its order, to functions that fit a series with a seed and return one that forecasts.
 
     Fitting raises MissingExtra where a library is not installed.
     """

@@ -46,7 +46,7 @@ def compute_table(
         None), `rows` (see `score_models`) and `normalised_rmse` (see `normalise_rmse`).
 
     Raises:
-        SeriesError: the file to resume from has another seed; see also `simulate_cells`.
+        SeriesError: the file to resume from has another seed; a step is no multiple of 60 from 60 to 300.
         FigureError, KeyError, TypeError: it is no file of figures, or not of this command.
         OSError: the file cannot be read or written.
     """
