@@ -103,7 +103,7 @@ class Peaks:
     foretold: bool = False
 
     def quantiles_rps(self, moments: Moments) -> Floats:
-        """Return (N, 10) records/s that the peak stays under, at least 0, for the levels 0.5 to 0.9995 of `LEVELS`."""
+        """Return (N, 10) records/s, at least 0, that the peaks after N moments stay under, at levels 0.5 to 0.9995."""
         now, unit = moments.rate_now[:, None], self.unit_rps(moments)
         if self.centre is None or self.scale is None:
             return np.maximum(now + unit * self.scores, 0.0)

@@ -52,11 +52,10 @@ class Ds2(Rule):
     knob: ClassVar[str] = "over"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Choose the executors that the true processing rate (records per busy second) asks for, by `instances_needed`.
+        """Choose `ceil((1 + over) * executors * arrival_rps * busy / processed_rps)` executors (busy: share, 0 to 1).
 
         The target stays for 20 s after a change, where at most one executor fewer is needed, and while the job is idle.
-        Reads `arrival_rps`, `processed_rps`, `busy` and `executors` of the view, (runs,) each; unknown ones (NaN) give
-        NaN.
+        Unknown rates (NaN) give NaN.
 
         Returns:
             The memory as it was (empty), and the choice: (runs,) executors within the view's bounds, and reasons

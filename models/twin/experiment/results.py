@@ -118,7 +118,10 @@ class TraceResult:
 
 
 def to_json_values(value: Any) -> Any:
-    """Convert nested dicts, lists and numpy scalars to JSON values: keys to strings, NaN and infinities to None."""
+    """Convert nested dicts, lists, tuples and numpy scalars to JSON values: keys to text, NaN and infinities to None.
+
+    Other values, numpy arrays among them, stay as they are.
+    """
     if isinstance(value, dict):
         return {str(key): to_json_values(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -27,7 +27,7 @@ def simulate_plans(
     """Simulate plans and return what they cost, as `simulate` would find it.
 
     Args:
-        plans: (D, runs) executors asked for at the looks (decisions).
+        plans: (D, runs) executors asked for at the looks (decisions), at least one run.
         jobs: of the runs.
         load: of the runs, which all count from the same second on, a multiple of `every_s`, to their common end.
         every_s: seconds between looks.

@@ -63,9 +63,9 @@ def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
 
     The sums since the last look (decision) begin anew in every run. Where the target changes, executors are requested
     (each arrives after a drawn start-up delay) or dismissed: requests on their way are cancelled first, the newest
-    before the others, then running executors leave after the batch in flight. An engine that restarts loses its batch
-    in flight, processes nothing for a drawn time, and then has the new number; a change during a restart does not
-    prolong it.
+    before the others, then running executors leave after the batch in flight. An engine that restarts has (and pays)
+    the new number at once, loses its batch in flight and processes nothing for a drawn time; a change meanwhile does
+    not prolong it.
 
     Args:
         state: of the runs.
