@@ -24,7 +24,7 @@ _COLUMNS = {
 
 
 def format_table2(figures: dict[str, Any]) -> str:
-    """Format the figures of `table.run` as text: a block per series, the models' orders, and the normalised errors."""
+    """Format the figures of `compute_table` as text: a block per series, models' orders, normalised errors."""
     floor = figures["noise_floor"]
     parts = [
         "SMAPE in per cent: 'half' divides by the mean of load and forecast and is what the paper's table holds, 'sum' "
