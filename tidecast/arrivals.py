@@ -42,7 +42,7 @@ class Arrivals:
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
             LookupError: a topic is not on the broker.
-            kafka.errors.KafkaError: no answer to an offset look-up within ANSWER_MS (5 s), or an error.
+            kafka.errors.KafkaError: an offset look-up failed or took over ANSWER_MS (5 s).
             ValueError: a security option is unknown or has no such value.
         """
         if not self._job.topics:

@@ -45,8 +45,8 @@ class Commands:
     def poll(self) -> None:
         """Wait up to 0.5 s for records and handle each: apply a decision, change mode or clock, note a heartbeat.
 
-        Connects at the first call (waits up to 10 s). Outcomes and rejects are queued in the job's outbox. Every call
-        ends with `hand_back_if_silent`: in mode "act", executors for an autoscaler that has fallen silent.
+        Connects at the first call (waits up to 10 s). Outcomes and rejects are queued in the job's outbox. In mode
+        "act" every call ends with a request for safely many executors if the autoscaler is silent (`lost_contact_s`).
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.

@@ -104,10 +104,10 @@ def note_contact(job: Job, sent_at: float, now: float) -> None:
 
 
 def hand_back_if_silent(job: Job, now: float) -> None:
-    """In mode "act", ask once for safely many executors when the autoscaler is silent for over `lost_contact_s`.
+    """In mode "act", ask once for safely many executors when the autoscaler is silent for over `lost_contact_s` s.
 
-    That is the most of those at takeover, those that run and those decided last. Mode and later decisions stay in
-    force. `now` is wall time, epoch seconds.
+    Silent: no decision or heartbeat. Safely many: the most of those at takeover, those that run and those decided last.
+    Mode and later decisions stay in force. `now` is wall time, epoch seconds.
 
     Raises:
         tidecast.spark.actuator.ActuatorError: the cluster refused; the next call tries again.

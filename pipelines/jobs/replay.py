@@ -53,11 +53,12 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
 
     Args:
         trace: the load; rates in records per wall second, times in epoch seconds.
-        replay: `speed` (trace seconds per wall second), `keys` and `zipf`, `burst_share` (of the seconds, at BURST,
-            1.5, times the load), `late_share` (of the records, produced up to `late_s` wall seconds later), `seed`.
+        replay: `speed` (trace seconds per wall second), `keys` (number) and `zipf` (exponent), `burst_share` (of the
+            seconds, at BURST, 1.5, times the load), `late_share` (of the records, produced up to `late_s` wall seconds
+            later), `seed`.
 
     Returns:
-        The records by rising time of production; their number is the cumulated rate, rounded down.
+        The N records by rising `send_at`, as arrays (N,); N is the cumulated rate, rounded down.
     """
     # One generator per concern: a changed share of late records leaves keys and bursts as they are.
     arrivals, bursts, keys, lateness = (np.random.default_rng(s) for s in np.random.SeedSequence(replay.seed).spawn(4))

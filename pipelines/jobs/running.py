@@ -199,7 +199,7 @@ class ProgressLog:
         """Append one StreamingQueryProgress to `<job>.progress.jsonl`, add it to `totals`, and rewrite `<job>.json`.
 
         Args:
-            progress_json: as Spark reports it, a JSON object.
+            progress_json: as Spark reports it, a JSON object; `late` and `rejected` come from its metrics "events".
 
         Raises:
             ValueError: it is no JSON.

@@ -52,7 +52,7 @@ def write_truth(
     run_dir: Path, truth: dict[str, Any], places: Sequence[Any], produced_at: NDArray[np.float64],
     late: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Write `truth.json`, `produced.csv` (records per second) and `produced.npz` (one entry per record).
+    """Write `truth.json`, `produced.csv` (second, records) and `produced.npz` (place, time and `late` per record).
 
     `truth.json` is written last, so that its presence shows that all three are complete. Files there are replaced.
 

@@ -26,7 +26,7 @@ def running_totals(served: DataFrame) -> DataFrame:
     The query's Spark metrics "events" hold the numbers `seen`, `late` and `rejected` (null key) of each batch.
 
     Args:
-        served: columns of `service.TYPED`: key, seq, late.
+        served: columns of `service.TYPED`: key (null: rejected), seq (integer), late (boolean).
 
     Returns:
         Columns topic ("results"), key and value (JSON of key, n (its events) and seq_sum (of their sequence numbers)).

@@ -81,7 +81,7 @@ class AliasStore:
     def aliases(self, job: str) -> dict[str, list[str]]:
         """Return {version, e.g. "3": its aliases among `champion`, `challenger`, `previous`} of a job; three requests.
 
-        Versions without one of them are left out.
+        A challenger is a candidate, the champion serves, previous did before it. Versions without one are left out.
 
         Raises:
             RegistryError: MLflow does not answer.

@@ -34,7 +34,7 @@ class ModelStore(AliasStore):
                 store that of the artifacts themselves.
 
         Returns:
-            The folder, and the version's name for messages, as "orders-forecaster version 3".
+            The folder, and the version's name for messages, e.g. "orders-forecaster version 3".
 
         Raises:
             RegistryError: no such job or version, no champion, its files are gone, or MLflow does not answer.

@@ -31,8 +31,8 @@ def as_registry_error(what: str) -> Iterator[None]:
 def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     """Connect to the MLflow store of the settings; creates the experiment, and an embedded store, where missing.
 
-    Sets MLflow's address, logging levels and environment variables for the whole process. Makes `var/mlflow`, and
-    waits, without a limit, while another process creates its experiment.
+    Sets MLflow's address, logging levels and environment variables for the whole process. Makes `var/mlflow`, where
+    the embedded store is the SQLite file `mlflow.db`; waits, without a limit, while another process does the same.
 
     Returns:
         The client, the store's tracking URI, and the id of the experiment that all runs belong to.
