@@ -15,7 +15,8 @@ def serve(settings: Settings) -> None:
         settings: of the whole pipeline.
 
     Raises:
-        WriterPresent, SocketError, StoreError, SettingsError, OSError: fast path only, see `serve_fast`.
+        WriterPresent, SocketError, StoreError, SettingsError, OSError: fast path only: another process serves on the
+            folder, or socket, store, Kafka's client or a file cannot be opened.
         BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim (the
             record by which an older server leaves).
         ValueError: not called from the main thread, or an unknown security option of Kafka.

@@ -48,7 +48,9 @@ class Values(nn.Module):
             layer.weight.register_hook(kept.float().mul)  # type: ignore[no-untyped-call]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate observations (B, F): action values (B, A, K), discounted sums of each of the reward's K parts.
+        """Evaluate B observations of F features (B, F): values (B, A, K) of A actions, per part of the reward.
+
+        A value is the discounted sum of one of the reward's K parts from that action on.
 
         Raises:
             RuntimeError: another number of features than the network has.
@@ -198,11 +200,15 @@ class Learner:
         return best_moves((values * weight[:, None, :]).sum(axis=2), mask)
 
     def update(self, batch: Transitions) -> float:
-        """Make one gradient step on a batch of transitions (any number B of rows), and return the loss before it.
+        """Make one gradient step on a batch, move the target network when due, and return the loss before the step.
 
         The loss is the mean Huber error of the values' parts, times their weights to the power `settings.price_power`.
         After each `settings.copy_every` updates the target network moves `settings.copy_share` of the way to the
         learning one.
+
+        Args:
+            batch: B transitions: seen and after (B, F), moved (B,), reward and weight (B, K), mask (B, A); B at least
+                1.
         """
         seen, moved, reward, after, mask, weight = (torch.from_numpy(array) for array in batch)
         how = self.settings

@@ -68,8 +68,8 @@ def combine_steps(path: list[Decision], gamma: float) -> Transitions:
         gamma: discount per decision, 0 to 1.
 
     Returns:
-        Transitions from the first state to the last, weights of the first; runs that a time limit cut before the last
-        decision are left out.
+        Transitions, a row per run, from the first observation to the last, with the first's weights; runs that a time
+        limit cut before the last decision are left out.
 
     Raises:
         IndexError: an empty path.
@@ -99,7 +99,7 @@ class ReplayBuffer:
         return self._held
 
     def add(self, batch: Transitions) -> None:
-        """Copy transitions into the buffer, over the oldest ones once it is full; of more than it holds, the last.
+        """Copy transitions (a row each) into the buffer, over the oldest once it is full; of too many, the last rows.
 
         Raises:
             ValueError: other numbers of features, actions or parts than the buffer's.

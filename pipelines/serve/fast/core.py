@@ -120,7 +120,8 @@ class Core:
             now: wall time, epoch seconds; None for the clock's.
 
         Returns:
-            `PutResult` with verdict and forecasts, or `Refused` with "message", "unknown_job", "gap" or "conflict".
+            `PutResult`, or `Refused` with "message" (no valid sample), "unknown_job" (no contract), "gap" (by socket,
+            not next to what was taken) or "conflict" (its window was closed with other numbers).
 
         Raises:
             StoreError, msgspec.DecodeError, MessageError: nothing was kept; the same samples may be given again.

@@ -61,9 +61,10 @@ class LogFeed:
         self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._take_in)
 
     def peek(self, most: int) -> list[IncomingSample]:
-        """Return up to `most` waiting records, oldest first, each with the cursor (MessagePack) that holds after it.
+        """Return up to `most` waiting records, oldest first, each with the cursor that holds after it.
 
-        Nothing is removed: the same records come again until `remove`. Does not wait; empty where none waits.
+        The cursor is MessagePack of the topic's id and the next offset by partition. Nothing is removed: the same
+        records come again until `remove`. Does not wait; empty where none waits.
         """
         samples, offsets_after = [], dict(self.cursor.next)
         for record in list(islice(self._waiting, most)):

@@ -100,7 +100,11 @@ class Loop:
         """Process up to 32 records of the log and send their forecasts, if the loop sleeps; else only wake the loop.
 
         For the thread that has read them; it waits for no lock. A store or sender's queue that refuses is printed, not
-        raised; the other errors are those of `run_once`.
+        raised.
+
+        Raises:
+            msgspec.DecodeError, MessageError: a stored value cannot be decoded, or a forecast not encoded.
+            confluent_kafka.KafkaException: the client refuses a record, e.g. as too large.
         """
         if self._wanted or not self._turn.acquire(blocking=False):
             self.wake()

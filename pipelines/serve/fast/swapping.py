@@ -54,7 +54,8 @@ def finish_swaps(core: Core) -> None:
     one.
 
     Raises:
-        StoreError, msgspec.DecodeError, MessageError: see `swap_model`; swaps finished before stay so.
+        StoreError, msgspec.DecodeError, MessageError: the store cannot be read or written, a stored value not decoded,
+            or a forecast not encoded; swaps finished before stay so.
     """
     for job in sorted(core.known):
         for deployment in core.job(job).deployments:

@@ -53,7 +53,8 @@ def pack_model(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet
         archive: its network as a torch.export archive (`pt2`); None to export it here, which takes seconds.
 
     Returns:
-        The members, and the forecaster loaded from them (not the one given).
+        The members (weights: the archive for a network, else JSON or empty; the others JSON), and the forecaster loaded
+        from them, not the one given.
 
     Raises:
         ModelSetError: the members cannot be loaded again.

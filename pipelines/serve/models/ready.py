@@ -42,7 +42,7 @@ class ReadyModel(NamedTuple):
 
 
 def prepare_model(windows: Windows, job: str, model_name: str, version: str, model_set: ModelSet) -> ReadyModel:
-    """Check a model, and warm it on a job's newest 2,880 windows (`KEPT_STEPS`) less the newest; may take a second.
+    """Check a model, and start it on a job's newest 2,880 windows (`KEPT_STEPS`) less the newest; may take a second.
 
     What is compiled at first use is compiled here. Nothing in service changes.
 

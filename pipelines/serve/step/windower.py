@@ -85,9 +85,9 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     """Count one metrics record of a job into its windows of `step_s` seconds of job time; changes nothing in place.
 
     A record of a batch only adds its seconds to `busy_s`. One that begins before what was already taken is left out
-    (`late`). One more than 7 days (`MAX_GAP_S`) and the wall time that passed, in job seconds, ahead is refused
-    (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing windows the
-    sums begin anew.
+    (`late`). One that begins over 7 days (`MAX_GAP_S`), plus the wall time that passed in job seconds, after it is
+    refused (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing
+    windows the sums begin anew.
 
     Returns:
         The window in progress after the record, and the windows it closed, without those of which less than half was

@@ -102,7 +102,8 @@ def _processor(step_s: float, folder: Path, known: frozenset[str], epoch: int) -
                 One frame of string columns topic, key and value (JSON), to be sent to Kafka; it may be empty.
 
             Raises:
-                msgspec.DecodeError, ModelSetError, SeriesError, OSError: see `FleetStep.process`; Spark ends the query.
+                msgspec.DecodeError, ModelSetError, SeriesError, OnlineError, OSError: state or model cannot be read,
+                    or the model not started on the job's windows; Spark ends the query.
             """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 

@@ -161,7 +161,7 @@ def prepare_flush(memory: WriterMemory) -> int:
     If nothing was committed since the last flush, an empty commit moves the frontier of the idle store to now.
 
     Raises:
-        StoreFull, Fenced, Closed, StoreError, OSError: see `commit_events`.
+        StoreFull, Fenced, Closed, StoreError, OSError: no space, a later writer, a closed store, or the disk refuses.
     """
     idle = memory.ts <= memory.flushed
     while idle or memory.hot.sent:  # of which a commit deletes some
@@ -220,7 +220,8 @@ def forbid_reads_before(memory: WriterMemory, t: int) -> int:
         The bound in ns: `t`, or the time of the newest commit where that is lower.
 
     Raises:
-        StoreFull, Fenced, Closed, StoreError, OSError: see `commit_events`; one environment may have the bound already.
+        StoreFull, Fenced, Closed, StoreError, OSError: no space, a later writer, a closed store, or the disk refuses;
+            one environment may have the bound already.
     """
     bound = min(t, memory.ts)
     for persistent in (False, True):  # an empty commit writes the head, and the bound with it

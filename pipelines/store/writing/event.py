@@ -63,7 +63,10 @@ class EventBatch:
         self._busy = True
 
     def end_event(self, event: Event, good: bool) -> None:
-        """Mark the batch's open event as ended; keep what it staged for the batch's commit if `good`, else drop it."""
+        """Mark the batch's open event as ended, when its `with` block ends.
+
+        What it staged is kept for the batch's commit if `good`, else dropped; nothing is written yet.
+        """
         self._busy = False
         if good:
             self._events.append(event)
