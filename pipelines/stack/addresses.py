@@ -40,9 +40,9 @@ def with_addresses(settings: Settings, environment: Mapping[str, str]) -> Settin
     """Copy the settings with addresses from a stack's environment, where they name none of their own.
 
     Args:
-        settings: as read.
-        environment: of the stack's children, with the variables of `environment_variable`; a part whose variable is
-            missing or empty stays without an address.
+        settings: as read; stay as they are.
+        environment: of the stack's children, with the variables of `environment_variable`, e.g. TIDECAST_SPARK__MASTER;
+            a part whose variable is missing or empty stays without an address.
     """
     changed = {}
     for part in SETTINGS.keys() - configured_addresses(settings).keys():
@@ -53,14 +53,14 @@ def with_addresses(settings: Settings, environment: Mapping[str, str]) -> Settin
 
 
 def check_reachable(settings: Settings, parts: Collection[str]) -> None:
-    """Check that every service of these parts that the settings name accepts a TCP connection.
+    """Check that every service of these parts that the settings name accepts a TCP connection; embedded ones are skipped.
 
     Of several hosts separated by commas one is enough; what has no host (yarn, k8s://, sqlite) is not tried. Blocks for
-    up to 5 s per host.
+    at most 5 s per host.
 
     Raises:
-        StackError: none accepts one.
-        ValueError: the address's port is not a number up to 65535.
+        StackError: a service accepts none; the message names its environment variable.
+        ValueError: an address is malformed, e.g. its port is no number up to 65535.
     """
     for part, address in configured_addresses(settings).items():
         places = [place for one in address.split(",") if (place := _place(one))]

@@ -21,11 +21,14 @@ _PATIENCE_S = 300.0
 
 
 def migrated_database(context: StackContext) -> Path:
-    """Return the path of a migrated, unused Airflow database (SQLite); made once per Airflow version.
+    """Return the path of a migrated, unused Airflow database (SQLite), `var/templates/airflow-VERSION.db`.
+
+    Where it is missing, runs `airflow db migrate` once (180 s at most; log `var/log/airflow-migrate.log`).
 
     Raises:
         StackError: the migration failed or took more than 180 s.
-        AbandonedError, ProcessError: as in `StackContext.run`.
+        AbandonedError, ProcessError, OSError: as in `StackContext.run`; or a folder or file cannot be written.
+        PackageNotFoundError: Airflow is not installed.
     """
     folder = context.folder("templates")
     database = folder / f"airflow-{version('apache-airflow-core')}.db"
@@ -39,11 +42,15 @@ def migrated_database(context: StackContext) -> Path:
 
 
 def start(context: StackContext) -> None:
-    """Start Airflow's api-server, scheduler and dag-processor, and wait until its health page finds all healthy.
+    """Start Airflow (api-server, scheduler, dag-processor) on 127.0.0.1, wait until its health page finds all healthy.
+
+    The page is read every 0.1 s; database, logs and the like are left in `var/airflow`.
 
     Raises:
         StackError: a process ended or was not ready within 300 s, or the database could not be made.
         AbandonedError, ProcessError: as in `StackContext.spawn`.
+        OSError: `var` cannot be written.
+        PackageNotFoundError: Airflow is not installed.
     """
     home = context.folder("airflow", part="airflow")
     database = home / "airflow.db"

@@ -63,14 +63,14 @@ class StackContext:
     _recipes: dict[str, tuple[list[str], dict[str, str], Probe | None]] = field(default_factory=dict)
 
     def folder(self, name: str, part: str | None = None) -> Path:
-        """Create the folder `var/NAME` and return its path.
+        """Create the folder `var/NAME` with those above it, if need be, and return its path.
 
         Args:
             name: its path below `var`.
             part: the part it belongs to; where that part is to start fresh, the folder is deleted first, at every call.
 
         Raises:
-            OSError: it cannot be created.
+            OSError: it cannot be created. What cannot be deleted stays, without an error.
         """
         path = self.settings.var_dir / name
         if part in self.fresh:
@@ -102,7 +102,8 @@ class StackContext:
 
         Raises:
             AbandonedError: the start of the stack was given up.
-            ProcessError: the program cannot be executed, or the keeper is gone; nothing runs then.
+            ProcessError: the program cannot be executed, or the keeper (ends the stack if this process dies) is gone;
+                nothing runs then.
             OSError: the log cannot be written.
         """
         if self.abandoned.is_set():
@@ -132,13 +133,14 @@ class StackContext:
         return self.spawn(name, argv, env, probe)
 
     def run(self, name: str, argv: list[str], env: Mapping[str, str] | None = None, timeout_s: float = 180) -> None:
-        """Run a command and wait for its end.
+        """Run a command and wait for its end, checked every 0.1 s; its log is `var/log/NAME.log`.
 
         Raises:
             StackError: it ended with another status than 0, or not within `timeout_s` (then it goes on until the stack
-                ends); the message shows its last log lines.
+                ends); the message shows its last 15 log lines.
             AbandonedError: the start of the stack was given up.
-            ProcessError: the program cannot be executed, or the keeper is gone.
+            ProcessError: the program cannot be executed, or the keeper (ends the stack if this process dies) is gone.
+            OSError: the log cannot be written or read.
         """
         process = self.spawn(name, argv, env)
         self._until(lambda: not process.running(), process, timeout_s, "did not end")
@@ -148,12 +150,13 @@ class StackContext:
             raise StackError(f"{name} failed with exit status {code}.\n{process.last_lines()}")
 
     def await_ready(self, name: str, timeout_s: float = 120) -> None:
-        """Wait until a process's probe holds; returns at once if it was started without one.
+        """Wait until a process's probe, asked every 0.1 s, returns True; returns at once if it was started without one.
 
         Raises:
-            StackError: it ended, or the probe did not hold within `timeout_s`; the message shows its last log lines.
+            StackError: it ended, or was not ready within `timeout_s`; the message shows its last 15 log lines.
             AbandonedError: the start of the stack was given up.
             KeyError: there is no process of the name.
+            Exception: whatever the probe raises.
         """
         process, (_, _, probe) = self.processes[name], self._recipes[name]
         if probe is not None:
@@ -173,7 +176,7 @@ class StackContext:
 
 
 def port_probe(port: int) -> Probe:
-    """Make a probe that is true once 127.0.0.1 accepts TCP connections at the port; it takes 1 s at most."""
+    """Make a function that returns whether 127.0.0.1 accepts TCP connections at the port; a call takes 1 s at most."""
 
     def probe() -> bool:
         try:
@@ -186,11 +189,12 @@ def port_probe(port: int) -> Probe:
 
 
 def page_probe(url: str, holds: Callable[[str], bool] = bool) -> Probe:
-    """Make a probe that is true once a web page can be fetched and its text is as wanted.
+    """Make a function that returns whether a web page can be fetched and its text is as wanted.
 
     Args:
-        url: fetched with GET and a timeout of 3 s; an HTTP error counts as not ready.
-        holds: judges the text; a ValueError from it (as from JSON cut off) counts as not ready. By default: not empty.
+        url: fetched with GET and a timeout of 3 s; an HTTP error, like no answer, counts as not ready.
+        holds: judges the text; a ValueError from it (as from JSON cut off) counts as not ready, other errors of it are
+            passed on. By default: not empty.
     """
 
     def probe() -> bool:

@@ -8,13 +8,11 @@ from pipelines.stack.addresses import configured_addresses, environment_variable
 
 
 def isolated_settings(settings: Settings, name: str) -> Settings:
-    """Copy the settings with all state below `var/NAME` and no topic prefix.
-
-    A command can then empty what it works on without touching a person's own. A Spark master in the settings stays in
-    use, because nothing stays on it.
+    """Copy the settings with all state below `var/NAME`, no topic prefix, and every service but Spark embedded.
 
     Raises:
-        SettingsError: the address of a broker, Airflow or MLflow is set; what is there must not be emptied.
+        SettingsError: the address of a broker, Airflow or MLflow is set: what is there must not be emptied. That of a
+            Spark master may be, and stays in use.
     """
     for part, address in configured_addresses(settings).items():
         variable = environment_variable(part)

@@ -15,12 +15,14 @@ _JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 
 
 def start(context: StackContext) -> None:
-    """Format the broker's log folder if it is new, start the broker, and wait until it listens.
+    """Start a Kafka broker on 127.0.0.1 and wait until it accepts connections; formats `var/kafka/data` first if new.
 
     Raises:
-        StackError: it ended, was not ready within 120 s, or the folder could not be formatted.
+        StackError: it ended or was not ready within 120 s, or formatting failed or took more than 180 s.
         JarsError: the broker's jars are not there.
+        RuntimeError: PySpark, whose Scala library it uses, is not installed.
         AbandonedError, ProcessError: as in `StackContext.spawn`.
+        OSError: `var` cannot be written.
     """
     home = context.folder("kafka", part="broker")
     properties = home / "server.properties"

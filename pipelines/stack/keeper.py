@@ -67,10 +67,12 @@ class Keeper:
         self.end()
 
     def end(self) -> None:
-        """End every child that is left, then the keeper; returns when it has ended.
+        """End every child that is left, then the keeper, and wait for its end; without effect where it has ended.
+
+        Children get SIGTERM, and SIGKILL 4 s later.
 
         Raises:
-            subprocess.TimeoutExpired: it does not end within 30 s.
+            subprocess.TimeoutExpired: the keeper does not end within 30 s.
         """
         if self._popen.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -91,14 +93,17 @@ class Keeper:
 
 
 def run_keeper(lines: Iterable[str], stack_id: str) -> None:
-    """Run the keeper: read the pipe to its end, then end the watched sessions and the stack's other processes.
+    """Read the keeper's pipe to its end, then end the watched sessions and the stack's other processes.
+
+    They get SIGTERM, and SIGKILL 4 s later; blocks until then, at most some 9 s.
 
     Args:
-        lines: `watch PID`, `forget PID` or `release`; the last returns at once and ends nothing.
+        lines: `watch PID`, `forget PID` or `release`, which returns at once and ends nothing; others are passed over.
         stack_id: value of the environment variable `MARKER` in the stack's processes.
 
     Raises:
         ValueError: a pid that is no number.
+        PermissionError: a process belongs to another user.
     """
     sessions: set[int] = set()
     for line in lines:

@@ -14,14 +14,15 @@ _COMMAND = [sys.executable, "-m", "mlflow"]
 
 
 def start_store(context: StackContext) -> None:
-    """Bring the schema of the SQLite store `var/mlflow/mlflow.db` up to date, once per MLflow version.
+    """Upgrade the schema of the SQLite store `var/mlflow/mlflow.db`, once per MLflow version; starts no server.
 
-    A store that is not there yet is left to whoever opens it first: our clients, which wait for each other, or the
-    server of `start_ui`.
+    A store that is not there yet is created by the first client that opens it, or the server of `start_ui`. The file
+    `schema-VERSION` beside it says that this was done.
 
     Raises:
         StackError: the command failed or took more than 180 s.
-        AbandonedError, ProcessError: as in `StackContext.run`.
+        AbandonedError, ProcessError, OSError: as in `StackContext.run`; or `var/mlflow` cannot be written.
+        PackageNotFoundError: MLflow is not installed.
     """
     folder = context.folder("mlflow", part="mlflow")
     done = folder / f"schema-{version('mlflow')}"
@@ -31,11 +32,11 @@ def start_store(context: StackContext) -> None:
 
 
 def start_ui(context: StackContext) -> None:
-    """Start MLflow's server on the store, and wait until its health page answers.
+    """Start MLflow's server on the store, on 127.0.0.1, and wait until its health page, asked every 0.1 s, answers.
 
     Raises:
-        StackError: the store could not be made, or the server ended or was not ready within 120 s.
-        AbandonedError, ProcessError: as in `StackContext.spawn`.
+        StackError: the store's schema could not be updated, or the server ended or was not ready within 120 s.
+        AbandonedError, ProcessError, OSError, PackageNotFoundError: as in `start_store`.
     """
     start_store(context)
     command = [

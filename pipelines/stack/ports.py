@@ -22,16 +22,20 @@ class PortError(CorrectableError, RuntimeError):
 
 
 def choose_ports(ports: Ports, names: Iterable[str]) -> dict[str, int]:
-    """Choose a port on 127.0.0.1 for every name: the one in the settings, or any free one where that is 0.
+    """Choose a port on 127.0.0.1 for every name: the one in the settings, or, where that is 0, a free one.
 
-    Every port is opened once to see that it is free, and closed again before this returns.
+    Every port is opened once to see that it is free, and closed again before this returns. Free ones are drawn from
+    20000 to 31999.
 
     Args:
         ports: the settings.
         names: fields of `Ports`.
 
+    Returns:
+        Port by name, those fixed in the settings first.
+
     Raises:
-        PortError: a port is in use, is named twice, or may not be opened, or no free one was found.
+        PortError: a port is in use, is named twice, or may not be opened, or 200 tries found no free one.
         AttributeError: a name that is no field of `Ports`.
     """
     held: dict[str, socket.socket] = {}
@@ -46,10 +50,11 @@ def choose_ports(ports: Ports, names: Iterable[str]) -> dict[str, int]:
 
 
 def describe_listener(port: int) -> str | None:
-    """Describe the process that listens on a TCP port: pid and command line, cut at 120 characters.
+    """Return "process PID (COMMAND LINE)" of what listens on a TCP port, the command line cut at 120 characters.
 
     Returns:
-        None where nothing listens, or this user may not see what does.
+        None where nothing listens, or this user may not see what does; without the command line where only that is
+        hidden.
     """
     try:
         connections = psutil.net_connections(kind="inet")

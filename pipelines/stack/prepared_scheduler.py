@@ -19,7 +19,7 @@ LIBRARIES = (
 
 
 def main() -> None:
-    """Import the libraries, then run the scheduler until it is ended; never returns."""
+    """Import `LIBRARIES` (ImportError: one is missing), then run Airflow's scheduler until it raises SystemExit."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # these two are read when the packages are imported
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     for name in LIBRARIES:

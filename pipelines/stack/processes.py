@@ -70,16 +70,16 @@ class Process:
         self.popen.wait(10)
 
     def stop(self, grace_s: float = GRACE_S) -> int:
-        """Terminate the process, then kill whatever is left of its session.
+        """Send SIGTERM to the process, then SIGKILL to what is left of its session, and wait for its end.
 
         Args:
-            grace_s: seconds between SIGTERM to the process and SIGKILL to its session.
+            grace_s: seconds to wait for its end before SIGKILL; over as soon as it has ended.
 
         Returns:
             Its exit status, negative for the signal that ended it; that of an earlier end if it had ended already.
 
         Raises:
-            subprocess.TimeoutExpired: it survives SIGKILL for 10 s.
+            subprocess.TimeoutExpired: it still runs 10 s after SIGKILL.
         """
         if self.running():
             _signal(self.pid, signal.SIGTERM)
@@ -92,7 +92,10 @@ class Process:
         """Read the last `count` lines of the log's last 64 KiB, for an error message.
 
         Returns:
-            A heading with the log's path and the lines, indented; "(empty)" where there is no log or nothing in it.
+            A heading with the log's path, then the lines, indented; "(empty)" where there is no log or nothing in it.
+
+        Raises:
+            OSError: the log is there and cannot be read.
         """
         try:
             with self.log.open("rb") as file:
@@ -137,10 +140,10 @@ def find_processes(sessions: Iterable[int], stack_id: str | None = None) -> list
 
     Args:
         sessions: session ids, each the pid of the process that began it.
-        stack_id: also those with this value in the environment variable `MARKER`; None looks at sessions only.
+        stack_id: also those with this value in the environment variable `MARKER`; None: sessions only.
 
     Returns:
-        Without zombies and without processes that this user may not inspect.
+        In the order of their pids, without zombies and without processes that this user may not inspect.
     """
     wanted = set(sessions)
     found = []
@@ -159,9 +162,9 @@ def find_processes(sessions: Iterable[int], stack_id: str | None = None) -> list
 def end_processes(
     find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, leaders: Iterable[int] = ()
 ) -> list[psutil.Process]:
-    """Terminate processes: SIGTERM to the leaders, SIGKILL after the grace time to everything found.
+    """End processes: SIGTERM to the leaders, SIGKILL after the grace time to everything found.
 
-    Blocks for at most `grace_s` plus about 5 s.
+    Blocks for at most `grace_s` plus about 5 s, in which SIGKILL is sent every 0.1 s to what is left.
 
     Args:
         find: lists what is still to end; asked again every 0.1 s, so that children born meanwhile are found.
@@ -169,7 +172,7 @@ def end_processes(
         leaders: pids that get SIGTERM; those that are gone are passed over.
 
     Returns:
-        Those that are still alive, e.g. in a system call that cannot be interrupted; [] mostly.
+        Those that are still alive, e.g. in a system call that cannot be interrupted; usually [].
 
     Raises:
         PermissionError: one of the processes belongs to another user.
@@ -190,7 +193,7 @@ def end_processes(
 
 
 def describe(found: Iterable[psutil.Process]) -> list[str]:
-    """Describe processes as `PID NAME`; those that have ended meanwhile are left out."""
+    """Return "PID NAME" of every process, in the given order; those that have ended meanwhile are left out."""
     texts = []
     for process in found:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -28,11 +28,15 @@ def spark_home() -> str:
 
 
 def start(context: StackContext) -> None:
-    """Start the master of a Spark standalone cluster, then one worker, and wait until the worker is registered.
+    """Start a Spark standalone cluster on 127.0.0.1: a master, then one worker; waits until the worker is registered.
+
+    Ports are asked every 0.1 s; the executors' work folders and logs are left in `var/spark-work`.
 
     Raises:
         StackError: a process ended or was not ready within 120 s.
+        RuntimeError: PySpark is not installed.
         AbandonedError, ProcessError: as in `StackContext.spawn`.
+        OSError: `var` cannot be written.
     """
     ports, spark = context.ports, context.settings.spark
     env = {

@@ -121,14 +121,16 @@ class Stack:
         """Start all parts at once, wait until each is healthy, and write `var/stack.json`; after a failure call `stop`.
 
         Args:
-            on_ready: called with each part that is up and the seconds it took, in threads of its own.
+            on_ready: called with each part that is up and the seconds since this began, in threads of its own; what it
+                raises counts as a failure of the part.
 
         Raises:
-            StackError: a part failed or was not ready in time (2 to 3 minutes); the message names it and shows its last
-                log lines. The other parts are given up.
-            ProcessError: a program cannot be executed, or the keeper is gone.
-            JarsError: the broker's jars are not there.
+            StackError: a part failed or was not ready in time (120 s, Airflow 300 s a process); the message names it
+                and shows its last log lines. The other parts are given up.
+            ProcessError, JarsError, PackageNotFoundError: a program, jars or a package are missing, or the keeper is
+                gone.
             AbandonedError: `stop` was called before.
+            OSError: `var` cannot be written.
         """
         begin = time.monotonic()
 
@@ -151,17 +153,18 @@ class Stack:
     def spawn(
         self, name: str, argv: list[str], env: Mapping[str, str] | None = None, probe: Probe | None = None
     ) -> Process:
-        """Start a further process that ends with the stack, without waiting for it; its log is `var/log/NAME.log`.
+        """Start a further process that ends with the stack, without waiting for it; adds it to `var/stack.json`.
 
         Args:
-            name: key in `processes`; also that of the log.
+            name: key in `processes`; the log is `var/log/NAME.log`.
             argv: the program and its arguments.
             env: variables beyond this process's and the stack's (addresses, Java, Spark).
-            probe: says when it is ready; only `respawn` waits for that.
+            probe: returns whether it is ready; only `respawn` waits for that.
 
         Raises:
             AbandonedError: the stack was stopped, or its start failed.
-            ProcessError: the program cannot be executed, or the keeper is gone.
+            ProcessError: the program cannot be executed, or the keeper (ends the stack if this process dies) is gone.
+            OSError: the log or `var/stack.json` cannot be written.
         """
         process = self._context.spawn(name, argv, env, probe)
         if name not in self._guests:
@@ -170,12 +173,12 @@ class Stack:
         return process
 
     def respawn(self, name: str, timeout_s: float = 120) -> Process:
-        """Start an ended process again with the same arguments and wait until its probe holds, if it has one.
+        """Start an ended process again with the same arguments and wait until its probe, if any, returns True.
 
         Raises:
             KeyError: nothing was ever started under the name.
-            StackError: it ended, or was not ready within `timeout_s`; the message shows its last log lines.
-            AbandonedError, ProcessError: as in `spawn`.
+            StackError: it ended, or was not ready within `timeout_s`; the message shows its last 15 log lines.
+            AbandonedError, ProcessError, OSError: as in `spawn`.
         """
         process = self._context.respawn(name)
         self._context.await_ready(name, timeout_s)
@@ -189,7 +192,7 @@ class Stack:
 
         Raises:
             KeyError: nothing was started under the name.
-            subprocess.TimeoutExpired: it survives SIGKILL for 10 s.
+            subprocess.TimeoutExpired: it still runs 10 s after SIGKILL.
         """
         process = self.processes[name]
         code = process.stop(grace_s)
@@ -208,11 +211,13 @@ class Stack:
     def stop(self) -> None:
         """End everything: first what `spawn` started, the newest first, then the services, then whatever is left.
 
-        Each gets SIGTERM and `GRACE_S` (8) seconds before SIGKILL. Deletes `var/stack.json`, unless a child of these
+        Each gets SIGTERM, and SIGKILL `GRACE_S` (8) seconds later. Deletes `var/stack.json`, unless a child of these
         processes survives, and gives up the folder's lock; may be called again.
 
         Raises:
-            subprocess.TimeoutExpired: one of `processes` survives SIGKILL for 10 s.
+            subprocess.TimeoutExpired: a process still runs 10 s after SIGKILL, or the keeper 30 s after its end was
+                asked for.
+            OSError: `var/stack.json` cannot be deleted.
         """
         self._context.abandoned.set()
         for name in reversed(self._guests):

@@ -50,7 +50,7 @@ def read(var: Path) -> StackState | None:
     """Read `stack.json` of a `var` folder; it may describe a stack that has died since.
 
     Returns:
-        None where there is no such file, or none with the expected keys.
+        None where there is no such file, or one that is no JSON or lacks the expected keys.
 
     Raises:
         OSError: the file is there and cannot be read.
@@ -84,13 +84,14 @@ def write(var: Path, state: StackState) -> None:
 
 
 def lock(var: Path) -> IO[str] | None:
-    """Reserve a `var` folder for one stack, without waiting.
+    """Reserve a `var` folder, created if need be, for one stack, without waiting.
 
     Returns:
-        An open file; closing it, or the end of this process, gives the folder free. None if another stack has it.
+        The open file `stack.lock`; closing it, or the end of this process, frees the folder. None if another stack has
+        it.
 
     Raises:
-        OSError: the folder or `stack.lock` in it cannot be created.
+        OSError: the folder or the file cannot be created.
     """
     var.mkdir(parents=True, exist_ok=True)
     file = (var / "stack.lock").open("w")
@@ -105,15 +106,14 @@ def lock(var: Path) -> IO[str] | None:
 def end_recorded_stack(var: Path) -> list[str]:
     """End the stack of a `var` folder, whichever process started it, and delete `var/stack.json`.
 
-    Its processes get SIGTERM, and SIGKILL after `GRACE_S` (8) seconds; blocks until then, 13 s at most.
+    Its processes get SIGTERM, and SIGKILL after `GRACE_S` (8) seconds; blocks for 13 s at most.
 
     Returns:
         Names of the processes that ran; empty where none did.
 
     Raises:
-        StackError: some are still alive; `stack.json` stays.
-        OSError: `stack.json` cannot be read.
-        PermissionError: the stack belongs to another user.
+        StackError: some are still alive after SIGKILL; `stack.json` stays.
+        OSError: `stack.json` cannot be read or deleted; as PermissionError, the stack belongs to another user.
     """
     known = read(var)
     if known is None:

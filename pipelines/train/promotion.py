@@ -16,19 +16,21 @@ Section = TypeVar("Section", bound=BaseModel)
 
 
 def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
-    """Return a verdict against a run's challenger that no figures can change; None where its figures decide.
+    """Return the rejection of a run's challenger where no figure can change it; None where the run's figures decide.
 
     Args:
-        registry: of the challenger's kind.
+        registry: of the challenger's kind (forecasters or agents).
         job: its name.
-        tags: of the run.
+        tags: of the run; `challenger` and `champion` are versions as text, `outcome` says in words how the run ended.
 
     Returns:
-        Not promoted, because there is no challenger, or because another version is champion by now than the one that it
-        was compared with.
+        A verdict with `promoted` False: there is no challenger, or the job's champion (the registered version that
+        serves) is by now neither the version compared with nor the challenger. None also where the challenger serves
+        already.
 
     Raises:
         RegistryError: MLflow does not answer.
+        MessageError: no job can have the name.
     """
     version, champion = tags.get("challenger"), tags.get("champion") or None
     present = registry.champion_version(job)
@@ -40,18 +42,18 @@ def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdi
 
 
 def verdict_record(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
-    """Return a verdict as the DAGs hand it on, as JSON values.
+    """Return a verdict as a dict of JSON values, as the tasks of the DAGs pass it on.
 
     Args:
         job: its name.
-        run_id: that trained the challenger.
-        tags: of the run.
+        run_id: MLflow's id of the run that trained the challenger.
+        tags: of that run.
         decided: the verdict.
-        figures: further keys.
+        figures: further keys and values.
 
     Returns:
-        `job`, `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with, None
-        without one), `run`, and the figures.
+        `job`; `promoted` (bool); `reason` (words); `version` of the challenger (text; None without one); `champion`
+        (version compared with, text; None without one); `run` (its id); and the figures.
     """
     return {
         "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": tags.get("challenger"),
@@ -60,19 +62,21 @@ def verdict_record(job: str, run_id: str, tags: Tags, decided: Verdict, **figure
 
 
 def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
-    """Make the challenger of a verdict champion if it won and the champion is still the one it was compared with.
+    """Point the alias `champion` at a verdict's challenger if it won and the version it was compared with still serves.
+
+    The champion until then gets the alias `previous`.
 
     Args:
-        registry: of the challenger's kind.
-        verdict: with `job`, `version`, `promoted` and `champion`, as `verdict_record` returns it.
+        registry: of the challenger's kind (forecasters or agents).
+        verdict: as `verdict_record` returns it; read are `job`, `version`, `promoted` and `champion`.
 
     Returns:
-        The version that is champion afterwards; None for none.
+        The version that is champion afterwards, as text, e.g. "3"; None for none.
 
     Raises:
-        RegistryError: MLflow does not answer.
-        MlflowException: no such version.
-        KeyError: the verdict lacks one of these.
+        RegistryError, MlflowException: MLflow does not answer, or there is no such version.
+        KeyError: the verdict lacks one of these keys.
+        MessageError: no job can have the name.
     """
     job, version = verdict["job"], verdict["version"]
     if verdict["promoted"] and registry.champion_version(job) == verdict["champion"]:
@@ -81,15 +85,15 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> str | No
 
 
 def with_form_values(section: Section, name: str, form: Mapping[str, Any]) -> Section:
-    """Return a section of the settings with the values of a form in place of its own.
+    """Return a copy of a section of the settings with the values of a form in place of its own, all of them validated.
 
     Args:
-        section: of the settings.
+        section: of the settings, a pydantic model; stays as it is.
         name: of the section, for messages.
-        form: keys of the section and their values.
+        form: keys of the section and their new values.
 
     Raises:
-        SettingsError: an unknown key or a wrong value; one line for each, with what would be right.
+        SettingsError: an unknown key or a wrong value; the message has a line for each, with what is expected.
     """
     try:
         return type(section).model_validate({**section.model_dump(), **form})

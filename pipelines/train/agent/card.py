@@ -23,7 +23,7 @@ _LEAST = 1e-4
 
 
 def describe_departures(agent: DqnModel) -> str:
-    """Say at which prices of a second over the latency target the agent makes other moves than `mpc` advises.
+    """Say at which prices of a second over the latency target the agent departs from what the policy `mpc` advises.
 
     Returns:
         A sentence with the lowest and highest of these prices (seconds of all executors per second over the target), or
@@ -38,14 +38,16 @@ def describe_departures(agent: DqnModel) -> str:
 def agent_card(
     agent: DqnModel, training_set: TrainingSet, result: TraceResult, allowed: float, reason: str, note: str = ""
 ) -> str:
-    """Write the model card of a trained agent, in Markdown.
+    """Write the model card of a trained agent: returns Markdown.
 
     Args:
         agent: the challenger.
         training_set: what it was trained on.
-        result: its comparison with other policies on held-out load.
+        result: its comparison with other policies on held-out load; the card has a table of executor-hours by policy at
+            several shares of seconds over the latency target, cheapest policy first, empty where a policy violates
+            more.
         allowed: share (0..1) of seconds over the latency target at which executor-hours were compared.
-        reason: of the gate's verdict.
+        reason: of the gate's verdict, in words.
         note: a last paragraph; none where it is empty.
     """
     contract, data = training_set.contract, training_set.source.lineage()
@@ -89,12 +91,13 @@ def _table(result: TraceResult, levels: Sequence[float]) -> str:
 
 
 def plot_frontiers(result: TraceResult, allowed: float) -> Figure:
-    """Plot executor-hours against the share of seconds over the latency target, a line per policy.
+    """Plot executor-hours against the seconds over the latency target (per cent, log scale), both means over the seeds.
 
-    Both are of held-out load. Only the settings of a policy are drawn that no other of its settings beats in both.
+    A line per policy, of those values of its tuned parameter that no other value beats in both. Nothing is saved.
 
     Args:
-        result: of the comparison; policies without a colour in this module are left out.
+        result: on held-out load; violation and hours (parameter values, seeds) by policy. Policies without a colour in
+            this module are left out.
         allowed: share (0..1) at which costs are compared; drawn as a vertical line.
     """
     figure, (panel,) = _panels(1, (8, 5))
@@ -112,10 +115,11 @@ def plot_frontiers(result: TraceResult, allowed: float) -> Figure:
 
 
 def plot_learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
-    """Plot the evaluation score against transitions, a panel per phase of the training.
+    """Plot the evaluation score against thousands of transitions (one per run and decision); the figure is not saved.
 
     Args:
-        curves: by phase, one row per evaluation with the keys `transitions` and `score`; at least one phase.
+        curves: by phase of the training, each a panel, a row per evaluation with the keys `transitions` and `score`
+            (mean reward per decision, higher is better).
 
     Raises:
         KeyError: a row lacks one of these keys.

@@ -38,7 +38,8 @@ GENERAL, FINE_TUNING = "drawn jobs and loads", "its own twin"
 def train(job: str, settings: Settings | None = None, **form: Any) -> str:
     """Train an agent for a job, compare it on held-out load, register it as `challenger`; returns the MLflow run's id.
 
-    Reads job, load and twin (the simulated job) from the lake, which starts Spark; blocks until trained, up to hours.
+    Reads job, load and twin (simulator of the job) from the lake, for which it starts and stops Spark twice; blocks for
+    minutes to hours. `train_challenger` says what is written.
 
     Args:
         job: its name.
@@ -46,13 +47,14 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
         form: keys of `agent_training` and their values, which override the settings.
 
     Raises:
-        SettingsError: a value of the form is wrong, or the job has no valid contract.
+        SettingsError: a setting or a value of the form is wrong, or the job has no valid contract.
         LakeError: nothing was ever ingested.
-        SeriesError: the times of the job span too many steps.
-        TwinError: the stored fit of the twin is unfinished.
-        RegistryError: MLflow does not answer.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta are missing.
+        SeriesError, TwinError: the job's times span over a million steps, or the stored fit of the twin is unfinished.
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        JavaError, JarsError: no usable Java, or Delta's jars are missing.
+        OSError, ValueError: the lake's log or `var/mlflow` cannot be read or written, or too few transitions are asked
+            for.
+        MessageError: no job can have the name.
     """
     settings = settings or load()
     training = with_form_values(settings.agent_training, "agent_training", form)
@@ -60,17 +62,19 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
 
 
 def train_challenger(registry: AgentRegistry, training: AgentTraining, training_set: TrainingSet) -> str:
-    """Train, compare and register an agent as `train` does, on a training set that is given.
+    """Train an agent on a training set, compare it with other policies, and register it with the alias `challenger`.
 
-    The run gets parameters, metrics, plots, `card.md` and `contest.json`. Its tag `outcome` says what came of it, also
-    where a load that is too short or has gaps left no challenger. The alias `champion` does not move.
+    The run gets parameters, metrics, plots, `card.md` and `contest.json`. Its tag `outcome` says in words what was
+    registered, or why nothing: a load that is too short, negative or has gaps. The alias `champion` does not move.
 
     Returns:
         The MLflow run's id.
 
     Raises:
-        RegistryError: MLflow does not answer.
-        MlflowException: MLflow refuses what is written.
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        SeriesError: an infinite load, or steps longer than a day.
+        ValueError: `training.transitions` or `fine_transitions` are too few for a single decision of each run.
+        MessageError: no job can have the name.
     """
     job, source = training_set.contract.job, training_set.source
     lineage = {**source.lineage(), "twin": training_set.twin[:500]}
@@ -122,19 +126,22 @@ def _challenge(
 
 
 def train_in_two_phases(training_set: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
-    """Train an agent on drawn jobs and loads, then fine-tune it on the job's own twin (the simulated job).
+    """Train an agent on drawn jobs and loads, then fine-tune it on the job's own twin (simulator of the job).
 
-    What counts as familiar to it is taken from the first phase, as the second knows only jobs like this one.
+    Which observations count as familiar to it is taken from the first phase. Torch runs on one thread meanwhile.
 
     Args:
-        training_set: the job's twin and the loads.
-        training: numbers of transitions of both phases, and the seed.
+        training_set: the twin and the loads.
+        training: numbers of transitions (one per run and decision) of both phases, and the seed.
 
     Returns:
-        The agent, and by phase (`GENERAL`, `FINE_TUNING`) the evaluations: dicts of updates, transitions, loss, score.
+        The agent, and by phase (`GENERAL`, `FINE_TUNING`) a list of about 12 evaluations: dicts of `updates`,
+        `transitions`, `loss` (NaN in the first) and `score` (mean reward per decision, higher is better).
 
     Raises:
-        TwinError: the load is too short or has gaps.
+        TwinError, SeriesError: the load is too short, negative or infinite, has gaps of over 3 steps, or steps over a
+            day.
+        ValueError: too few transitions for a single decision.
     """
     loads = training_set.training_loads()
     wide = learn((), loads, _budgeted(TrainingLength(), training.transitions), training.seed)
@@ -169,9 +176,10 @@ def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
 
 
 def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
-    """Decide whether a run's challenger becomes champion, and store the verdict in MLflow; moves no alias.
+    """Decide whether a run's challenger becomes champion (the version that serves); stores the verdict, moves no alias.
 
-    A verdict that is stored with the run is returned as it is.
+    It is stored in MLflow as tag `verdict` of run, model and version; one that the run has already is returned as it
+    is.
 
     Args:
         job: its name.
@@ -179,14 +187,17 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
         settings: as `load()` reads them, where not given.
 
     Returns:
-        `job`, `promoted` (bool), `reason`, `version` (None without a challenger, and then nothing is stored),
-        `champion` (the version compared with, None without one), `run`, and `hours`: executor-hours by policy at the
-        share of seconds over the latency target that the run recorded as `gate.violation`.
+        `job`, `promoted` (bool), `reason` (words), `version` (text; None without a challenger, and then nothing is
+        stored), `champion` (version compared with, text; None without one), `run`, and `hours`: executor-hours by
+        policy, as far as known, at the share of seconds over the latency target that the run has as metric
+        `gate.violation`.
 
     Raises:
-        RegistryError: no such run, or MLflow does not answer.
+        RegistryError: MLflow does not answer, or the run is gone.
         MlflowException: MLflow refuses to store the verdict.
-        KeyError: the run has a challenger, but not the figures of an agent's run.
+        KeyError, ValueError: the run has a challenger, but not the figures of an agent's run; its verdict is no JSON.
+        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
+        MessageError: no job can have the name.
     """
     registry = AgentRegistry(settings or load())
     metrics, parameters, tags = registry.figures(run_id)
@@ -210,14 +221,15 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
 
 
 def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
-    """Make the challenger of a verdict champion if it won, see `pipelines.train.promotion.promote_winner`.
+    """Point the alias `champion` at a verdict's challenger if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
-        The version that is champion afterwards; None for none.
+        The version that is champion afterwards, as text; None for none.
 
     Raises:
-        RegistryError: MLflow does not answer.
+        RegistryError, MlflowException: MLflow does not answer, or there is no such version.
         KeyError: the verdict lacks a key of `decide_on_challenger`.
+        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
     """
     return promote_winner(AgentRegistry(settings or load()), verdict)
 

@@ -57,10 +57,14 @@ class TrainingSet:
     others: Sequence[RecordedLoad] = ()
 
     def training_loads(self) -> list[RecordedLoad]:
-        """Return the loads to learn from: the job's own up to the parts for tuning and judging, then others.
+        """Return the loads to learn from: the job's own up to the parts for tuning and judging, then those of others.
+
+        Each with forecasts, or without where it is too short for them; gaps are interpolated linearly.
 
         Raises:
-            TwinError: the load is too short or has gaps.
+            TwinError: steps under a second of the job's clock, a load no longer than lead time and hold, a negative or
+                infinite rate, or over 3 missing in a row where it is tuned and judged.
+            SeriesError: steps longer than a day.
         """
         series = self.source.series
         tune, _ = split_trace(self.contract.job, series, self.setup)
@@ -79,15 +83,19 @@ class TrainingSet:
 
 
 def read_training_set(settings: Settings, job: str) -> TrainingSet:
-    """Read the job's contract, twin and load, and the shipped loads of others; starts Spark twice, blocks for a minute.
+    """Read a job's contract, load and twin (simulator of the job), and the shipped loads of others.
+
+    Starts and stops Spark twice; blocks for about a minute.
 
     Raises:
         SettingsError: the job has no valid contract.
         LakeError: nothing was ever ingested.
-        SeriesError: the times of the job span too many steps.
-        TwinError: the stored fit of the twin is unfinished.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta are missing.
+        SeriesError: the times of the job span over a million steps.
+        TwinError: the stored fit of the twin is unfinished or cannot be read.
+        TraceError: the file of a shipped load is gone or damaged.
+        JavaError, JarsError: no usable Java, or Delta's jars are missing.
+        OSError, ValueError: the lake's log cannot be read.
+        MessageError: no job can have the name.
     """
     contract = load_contract(job, settings.contracts_dir)
     twin, origin = fit_twin(settings, contract)
@@ -97,17 +105,18 @@ def read_training_set(settings: Settings, job: str) -> TrainingSet:
 
 
 def fit_twin(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
-    """Fit the twin (the simulated job) to the job's batches and start-ups in the lake; starts Spark.
+    """Fit the twin (simulator of the job) to batches and executor start-ups in the lake; starts and stops Spark.
 
-    Where these are too few, the fit stored by `tidecast twin fit` is taken, else the guesses of the contract.
+    With under 20 warm batches or no start-up, the fit in `var/twins/JOB.json` (`tidecast twin fit`) is taken, else the
+    contract's guesses.
 
     Returns:
         The twin, and in words where its figures come from.
 
     Raises:
-        TwinError: the stored fit cannot be read or is unfinished.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta are missing.
+        TwinError: the stored fit cannot be read or is unfinished, or a measured start-up ended before it was requested.
+        JavaError, JarsError: no usable Java, or Delta's jars are missing.
+        MessageError: no job can have the contract's name.
     """
     try:
         found = fit_job(*from_lake.read_measurements(settings.lake_dir, contract.job, contract))
@@ -144,17 +153,22 @@ def compare_policies(
 ) -> TraceResult:
     """Run all policies in the twin on the newest part of the load, each over a range of its one tuned parameter.
 
+    Blocks for minutes to hours. The newest part is a fifth of the load, at most 5 days of the job's clock; the
+    policies' other hyper-parameters are chosen on as long a part before it, at most 4 days.
+
     Args:
-        training_set: the job, its load and its twin.
+        training_set: the job, its load and its twin (simulator of the job).
         agent: the challenger, under the name `AGENT`.
-        champion: under the name `CHAMPION`, with the hyper-parameters chosen for the challenger; None: left out.
+        champion: the agent that serves, as `CHAMPION`, with the hyper-parameters chosen for the challenger; None: left
+            out.
         training: numbers of values of the tuned parameter (`knobs`) and of random seeds.
 
     Returns:
-        By policy, executor-hours paid and share of seconds over the latency target, for every value and seed.
+        By policy, executor-hours paid and share of seconds over the latency target, each (parameter values, seeds).
 
     Raises:
-        TwinError: the load is too short or has gaps.
+        TwinError: as `TrainingSet.training_loads`, or the load cannot be scaled to the job.
+        SeriesError: an infinite rate.
     """
     job, series, setup = training_set.contract.job, training_set.source.series, training_set.setup
     found, _ = select_contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)

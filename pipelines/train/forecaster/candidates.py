@@ -44,10 +44,12 @@ class Candidates:
     plan: TransferPlan = field(default_factory=TransferPlan)
 
     def fit_functions(self, task: Task, history: Series) -> dict[str, Fit]:
-        """Return the functions that fit each candidate, by name, simplest first; nothing is fitted yet.
+        """Return {name: function that fits the candidate}, simplest first; nothing is fitted yet.
 
-        `adapted` (a network of another job's load) is among them only where the history is shorter than `LONG_DAYS` and
-        there are other loads. Fitting a network logs to the run and sets torch to one thread for the whole process.
+        They are the kinds in `training.models`, and `adapted` (a network trained on another job's load) where the
+        history is shorter than `LONG_DAYS` (14) days and `others` is not empty. The functions take a task and a
+        history, and raise SeriesError where the history is too short; fitting a network logs to the MLflow run
+        (MlflowException where MLflow does not answer) and sets torch to one thread for the whole process.
 
         Raises:
             SettingsError: `training.models` names an unknown model.

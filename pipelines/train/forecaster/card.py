@@ -18,15 +18,16 @@ _COLUMNS = {
 def model_card(
     job: str, forecaster: Forecaster, source: LakeSeries, scores: Mapping[str, Mapping[str, float]], note: str
 ) -> str:
-    """Write the model card of a forecaster, in Markdown.
+    """Write the model card of a forecaster: returns Markdown.
 
     Args:
         job: whose load it forecasts.
-        forecaster: the one described.
-        source: the data it was trained on.
-        scores: by forecaster, figures on the same held-out steps, as `Backtest.figures` returns them (records/s,
-            coverage as a share 0..1); the table has `pinball`, `rmse_h1`, `rmse` and `coverage_0.9`. Empty: no table.
-        note: a paragraph, as it is.
+        forecaster: the one described; its kind, steps and quantile levels are named.
+        source: the data it was trained on; named by period (UTC), steps, Delta version and digest.
+        scores: by forecaster, as `Backtest.scores` returns them, on the same held-out steps; a line of the table each,
+            with `pinball`, `rmse_h1` (one step ahead), `rmse` (all steps ahead), all records/s, and `coverage_0.9`
+            (share 0..1 of outcomes at or under the 0.9 quantile); a missing one is left empty. Without any: no table.
+        note: a paragraph of Markdown, as it is.
     """
     data = source.lineage()
     levels = ", ".join(f"{level:g}" for level in forecaster.levels)

@@ -27,26 +27,28 @@ def train_challenger(
     registry: Registry, job: str, training: Training, source: LakeSeries, because: Sequence[str] = (),
     live: LiveJob | None = None,
 ) -> str:  # fmt: skip
-    """Train the candidates on a series, register the best as `challenger`; returns the MLflow run's id.
+    """Fit the candidates to a load, register the best with the alias `challenger`; returns the MLflow run's id.
 
-    The challenger is registered as it was compared: fitted without the newest `training.holdout_steps`. Where the job
-    has no champion, the seasonal naive forecast is registered and made champion first; else `champion` does not move.
-    Versions that have served are scored (`score_served_versions`). The run gets parameters, metrics,
-    plots and `card.md`; its tag `outcome` says in words which challenger was registered, or why none was.
+    The best is chosen on, and fitted to, all but the newest `training.holdout_steps` steps; on these it is compared
+    with the champion (the version that serves). Where the job has no champion, the seasonal naive forecast is
+    registered and made champion first; else `champion` does not move. The run gets parameters, metrics, plots,
+    `card.md`, and the scores of versions that have served (`score_served_versions`); its tag `outcome` says in words
+    which challenger was registered, or why none was, e.g. for fewer than `training.minimum_steps` known steps. Blocks
+    for minutes.
 
     Args:
         registry: of forecasters.
         job: whose load.
         training: settings.
-        source: the load, and those of other jobs.
-        because: in words, what has drifted; kept as a tag.
-        live: how the job runs; None: no peak calibrator is learned for its policies.
+        source: the load, records/s per step, and those of other jobs.
+        because: in words, what has drifted; kept as the tag `because`.
+        live: how the job runs; None: no peak calibrator (forecast of the highest load soon) is fitted for its policies.
 
     Raises:
         SettingsError: `training.models` names an unknown model.
-        RegistryError: MLflow does not answer.
-        MlflowException: MLflow refuses what is written.
-        SeriesError: a held-out load is negative or infinite.
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        SeriesError, TwinError: a held-out load is negative or infinite, or `training` has steps or levels out of range.
+        MessageError: no job can have the name.
     """
     task = Task(training.step_s, training.horizon, training.levels)
     with registry.run(job, f"{job} {format_minute(source.series.end)}") as run:
@@ -65,18 +67,19 @@ def train_challenger(
 def score_served_versions(
     registry: Registry, run: TrackedRun, job: str, source: LakeSeries
 ) -> dict[str, dict[str, float]]:
-    """Score the forecasts that each version served against what came.
+    """Score the forecasts that each registered version served against the load that followed.
 
-    Written as tags `live.<figure>` of the version and metrics `live.v<version>.<figure>` of the run. Versions that are
-    not registered, and those whose forecasts cannot be checked yet, are left out.
+    Writes each figure as tag `live.<figure>` of the version and as metric `live.v<version>.<figure>` of the run.
+    Versions that are not registered, and those of whose forecast steps no load is known yet, are left out.
 
     Returns:
-        By version: `n` (forecast steps that have come), `wape` (share), `rmse` (records/s), `coverage_90` (share at or
-        under the 0.9 quantile), `wape_last_value` (of saying "as now"); one that is undefined is missing. Empty where
-        nothing was served.
+        By version, as text: `n` (forecast steps whose load is known), `wape` (Σ|median - load| / Σ load), `rmse` (of
+        the median, records/s), `coverage_90` (share 0..1 at or under the quantile nearest to 0.9), `wape_last_value`
+        (WAPE of the load before the forecast as forecast); an undefined one is missing. Empty where nothing was served.
 
     Raises:
         MlflowException: MLflow does not answer.
+        MessageError: no job can have the name.
     """
     if source.served is None or source.served.empty:
         return {}

@@ -41,24 +41,25 @@ def fit_calibrator(forecaster: Forecaster, series: Series, live: LiveJob | None)
 
     Args:
         forecaster: whose forecasts policies read.
-        series: the job's load, records/s, on its own clock.
+        series: the job's load, records/s, on its own clock; gaps (NaN) are interpolated linearly.
         live: how the job runs.
 
     Returns:
-        The calibrator, for the lead time and hold of the contract. None without `live`, for a lead time under
-        1 s, for a forecaster that was fitted to this past, and for a past too short.
+        The calibrator, for the contract's lead time and hold. None without `live`, for a lead time under 1 s, for a
+        forecaster that was fitted to this past, and for a past of which under 12 wall hours can be learned from.
 
     Raises:
-        TwinError: a load is negative or infinite.
+        SeriesError, TwinError: a load is negative or infinite, or the series has another step than the forecaster.
     """
     return None if live is None else learn_calibrator(forecaster, series, live.planning, live.scale)
 
 
 def describe_calibrator(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
-    """Describe a calibrator that `fit_calibrator` returned for the model card, or why there is none.
+    """Describe for the model card what `fit_calibrator` returned (which gives `calibrator`), or why it returned None.
 
     Returns:
-        One or two sentences; "" for a job without a contract.
+        One or two sentences with lead time and hold (wall seconds) and the loss in each as a share of the loss of
+        taking the present rate as forecast; "" where `live` is None.
     """
     if live is None:
         return ""

@@ -19,30 +19,32 @@ def has_training_data(job: str, settings: Settings | None = None) -> bool:
 
     Raises:
         SettingsError: a setting is wrong.
+        OSError, ValueError: the log of the table `metrics` cannot be read.
     """
     settings = settings or load()
     return lake.job_span_s(settings.lake_dir, job) >= settings.training.step_s
 
 
 def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:
-    """Train forecasters on a job's load in the lake, register the best as `challenger`; returns the MLflow run's id.
+    """Fit forecasters to a job's load in the lake, register the best as `challenger`; returns the MLflow run's id.
 
-    Starts Spark to read; blocks until trained, minutes. A job without a champion gets the seasonal naive forecast as
-    one.
+    Starts Spark to read, and stops it; blocks for minutes. A job without a champion (a version that serves) gets the
+    seasonal naive forecast as one. `train_challenger` says what is written to MLflow.
 
     Args:
         job: whose load.
-        because: in words, what has drifted; kept as a tag of the run.
+        because: in words, what has drifted; kept as the run's tag `because`.
         settings: as `load()` reads them, where not given.
         form: keys of `training` and their values, which override the settings.
 
     Raises:
-        SettingsError: a value of the form or of the job's contract is wrong.
+        SettingsError: a setting, a value of the form or of the job's contract is wrong.
         LakeError: nothing was ever ingested.
-        SeriesError: the times of the job span too many steps, or a load is negative.
-        RegistryError: MLflow does not answer.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta are missing.
+        SeriesError, TwinError: the times of the job span over a million steps, or a load is negative or infinite.
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        JavaError, JarsError: no usable Java, or Delta's jars are missing.
+        OSError, ValueError: the lake's log or `var/mlflow` cannot be read or written.
+        MessageError: no job can have the name.
     """
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.lake.load import read_lake
@@ -56,9 +58,10 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
 
 
 def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
-    """Decide whether a run's challenger becomes champion, and store the verdict in MLflow; moves no alias.
+    """Decide whether a run's challenger becomes champion (the version that serves); stores the verdict, moves no alias.
 
-    A verdict that is stored with the run is returned as it is.
+    It is stored in MLflow as tag `verdict` of run, model and version; one that the run has already is returned as it
+    is.
 
     Args:
         job: whose load.
@@ -66,14 +69,17 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
         settings: as `load()` reads them, where not given.
 
     Returns:
-        `job`, `promoted` (bool), `reason`, `version` (None without a challenger), `champion` (the version compared
-        with, None without one), `run`, and the mean pinball losses on held-out steps `challenger_loss`,
-        `champion_loss`, `naive_loss` in records/s, None where unknown.
+        `job`, `promoted` (bool), `reason` (words), `version` (text; None without a challenger), `champion` (version
+        compared with, text; None without one), `run`, and `challenger_loss`, `champion_loss`, `naive_loss`: mean
+        pinball loss over all forecasts on the newest `holdout_steps` steps, records/s, None where unknown.
 
     Raises:
-        RegistryError: no such run, or MLflow does not answer.
+        RegistryError: MLflow does not answer, or the run is gone.
         MlflowException: MLflow refuses to store the verdict, e.g. where the job has no registered model.
-        KeyError: the run has a challenger, but lacks the parameter `improvement`.
+        KeyError, ValueError: the run lacks the parameter `improvement`, or it is no number; the stored verdict is no
+            JSON.
+        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
+        MessageError: no job can have the name.
     """
     registry = Registry(settings or load())
     metrics, parameters, tags = registry.figures(run_id)
@@ -98,13 +104,14 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
 
 
 def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
-    """Make the challenger of a verdict champion if it won, see `pipelines.train.promotion.promote_winner`.
+    """Point the alias `champion` at a verdict's challenger if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
-        The version that is champion afterwards; None for none.
+        The version that is champion afterwards, as text; None for none.
 
     Raises:
-        RegistryError: MLflow does not answer.
+        RegistryError, MlflowException: MLflow does not answer, or there is no such version.
         KeyError: the verdict lacks a key of `decide_on_challenger`.
+        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
     """
     return promote_winner(Registry(settings or load()), verdict)

@@ -21,12 +21,14 @@ _CALLED = {
 
 
 def transfer_metrics(result: TransferResult) -> dict[str, float]:
-    """Return the figures of an adaptation for MLflow.
+    """Return the figures of an adaptation (other jobs' networks tried on a short history) as MLflow metrics, by name.
 
     Returns:
-        `adapt.<job>.shape` of every source that is long enough (distance in shape, over that of no shape at all); of
-        those near enough also `adapt.<job>.<model>` (RMSE of each of the four models compared, 1 being the last value's
-        over the history) and `adapt.<job>.transfer` ((adapted - own)/own; below 0 it helped). NaN are left out.
+        `adapt.<job>.shape` of every source that is long enough: its distance in shape from the load ÷ that of the
+        shuffled source. Of those near enough also `adapt.<job>.<model>`: RMSE of each of the models `adapted`,
+        `source_only`, `target_only`, `last_value` (1 = the last value's RMSE over the history), and
+        `adapt.<job>.transfer`: (adapted - target_only) / target_only, below 0 it helped, infinite where target_only is
+        0. NaN are left out.
     """
     metrics = {f"adapt.{name}.shape": shape for name, shape in result.shapes.items()}
     for name, verdict in result.verdicts.items():
@@ -36,11 +38,14 @@ def transfer_metrics(result: TransferResult) -> dict[str, float]:
 
 
 def describe_transfers(result: TransferResult) -> str:
-    """Say of every source whether its adapted network was accepted, and why; for model cards.
+    """Describe for the model card, source by source, whether its adapted network was accepted, and why.
 
     Returns:
-        A text with a part per source, refused ones first; errors are RMSE over all steps ahead, 1 being the last
-        value's over the history.
+        Parts joined by "; ", refused sources first; RMSE are over all steps ahead, 1 being that of the last value over
+        the history.
+
+    Raises:
+        KeyError: a verdict's source has no distance in `result.shapes`, or lacks the error of one of the four models.
     """
     lines = [f"{name} kept out, {reason}" for name, reason in result.refused.items()]
     for name, verdict in result.verdicts.items():
@@ -51,11 +56,11 @@ def describe_transfers(result: TransferResult) -> str:
 
 
 def why_no_transfer(history: Series, others: Mapping[str, Series]) -> str:
-    """Say why no network is adapted from other loads: the own load is long, there is no long one, or too few steps.
+    """Say why no network is adapted from other loads: 14 days of its own or more, no other such load, or too few steps.
 
     Args:
         history: all there is of the job's load.
-        others: long loads of other jobs, by name.
+        others: loads of other jobs with `LONG_DAYS` (14) days or more, by name.
     """
     days = len(history) * history.step_s / DAY_S
     if days >= LONG_DAYS:
@@ -71,11 +76,15 @@ def transfer_tags(chosen: ChampionChoice, source: str, why: str) -> dict[str, st
     Args:
         chosen: the choice among the candidates.
         source: the job whose network was adapted.
-        why: what came of asking other loads, in words.
+        why: in words, how the sources did.
 
     Returns:
-        `SOURCE`: that job, or "none" where another candidate was chosen; `WHY`: the words, with the losses of both
-        added where the adapted one was tried and not chosen.
+        `adapt.source`: that job, or "none" where another candidate was chosen; `adapt.why`: the words, with the losses
+        of both added (geometric mean of RMSE and pinball loss, records/s) where the adapted one was tried and not
+        chosen.
+
+    Raises:
+        KeyError: the adapted one was tried, and the chosen one, the default, was not.
     """
     taken = chosen.name == TARGET
     if TARGET in chosen.trials and not taken:
