@@ -23,16 +23,19 @@ class DemoError(CorrectableError, RuntimeError):
 def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
     """Publish the history, ingest it by its DAG, and wait for the forecaster that the retrain DAG makes of it.
 
-    Unpauses both DAGs and leaves them so; blocks until their runs have ended, usually minutes.
+    Unpauses both DAGs and leaves them so; blocks until their runs have ended (each is given 600 s), usually minutes.
 
     Returns:
-        Version of the champion (the serving model) in the registry; None where `replay.history_days` leaves no history.
+        Version of the champion (the forecaster that serves) in the registry, as text; None where `replay.history_days`
+        leaves no history.
 
     Raises:
         DemoError: there was history, and no champion came of it.
         OrchestratorError: Airflow does not answer, does not know a DAG, or a run failed or did not end in time.
-        TraceError, BrokerError: see `publish_history`.
+        TraceError: the trace cannot be used.
+        BrokerError, kafka.errors.KafkaTimeoutError: no broker, no topic `metrics`, or a record was not acknowledged.
         RegistryError: MLflow does not answer.
+        OSError: `var/mlflow` cannot be written.
     """
     registry, name = Registry(settings), settings.job.name
     with screen.stage("history through the ingest DAG into the lake"):
@@ -55,14 +58,18 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
 
 
 def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
-    """Run the DAG that trains and judges an agent (DQN policy) for the main job, and wait for its end; pauses it again.
+    """Run the DAG that trains and judges an agent (of the policy `dqn`) for the main job, and wait for its end.
+
+    The DAG is unpaused for that and paused again; after an error it stays unpaused. Blocks for some 900 s at most.
 
     Returns:
-        Version of the agent that serves, in the registry; None where none does, because none won or data are too few.
+        Version of the agent that serves, in the registry, as text; None where none does, because none won or the load
+        is too short.
 
     Raises:
         OrchestratorError: Airflow does not answer, does not know the DAG, or the run failed or took more than 600 s.
         RegistryError: MLflow does not answer.
+        OSError: `var/mlflow` cannot be written.
     """
     registry, name = AgentRegistry(settings), settings.job.name
     with screen.stage(f"first agent: the DAG {AGENT_DAG} trains it in the job's twin and judges it"):
@@ -82,7 +89,7 @@ def run_ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
     """Run the ingest DAG for the event hours [start, end), in UTC, and wait for its end; minutes and less are cut off.
 
     Returns:
-        Number of metrics records stored.
+        Number of metrics records stored in the lake.
 
     Raises:
         OrchestratorError: Airflow does not answer, or the run failed or took more than 600 s.

@@ -57,12 +57,15 @@ class LiveReplay:
     def start(self) -> None:
         """Start the autoscaler, the managed job and `job.also`, and warm them up; returns when the first two are ready.
 
-        Each step may take `PATIENCE_S` (300 s), as a cold driver on a small computer takes minutes.
+        Each of its 8 waits (where the job begins; three times a warm-up load and the job's taking it; the autoscaler)
+        may take `PATIENCE_S` (300 s). What was started goes on running, after an error too, until `stop` or the stack's
+        end.
 
         Raises:
-            DemoError: a process ended or was not ready in time; the message shows its last log lines.
-            subprocess.TimeoutExpired: the warm-up load did not end in time.
+            DemoError: a process ended or was not ready in time; the message shows its last 15 log lines.
+            subprocess.TimeoutExpired: a warm-up load did not end in time.
             AbandonedError, ProcessError: see `Stack.spawn`.
+            OSError: a log or a file of the run cannot be read or written.
         """
         name, folder = self.settings.job.name, str(self.run_dir)
         checkpoint = str(self.run_dir / "autoscaler")
@@ -83,13 +86,14 @@ class LiveReplay:
     def replay(self) -> None:
         """Replay the live load and show its figures until the job has counted every record.
 
-        Blocks for `live_hours * 3600 / speed` wall seconds, then at most 300 s (`PATIENCE_S`) for records not counted
-        yet (after that it returns all the same), then 3 s for the outcome of the last batch.
+        Blocks for about `live_hours * 3600 / speed` wall seconds, then at most 300 s (`PATIENCE_S`) for records not
+        counted yet (after that it returns all the same), then 3 s for the outcome of the last batch.
 
         Raises:
             DemoError: the load generator failed.
-            BrokerError: the broker does not answer.
-            AbandonedError, ProcessError: see `Stack.spawn`.
+            BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or a topic is missing.
+                AbandonedError, ProcessError: see `Stack.spawn`.
+            OSError: a log or `truth.json` cannot be read or written.
         """
         follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
         generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
@@ -115,7 +119,8 @@ class LiveReplay:
 
         Raises:
             FileNotFoundError: the load generator has not written `truth.json` yet.
-            BrokerError: the broker does not answer, or there is no topic `results`.
+            BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or there is no topic `results`.
+            KeyError, ValueError: `truth.json` or a result is no JSON, or lacks a field.
         """
         truth = json.loads((self.run_dir / "truth.json").read_text())
         return compare_counts(truth, read_counts(self.settings.kafka))
@@ -123,14 +128,16 @@ class LiveReplay:
     def stop(self) -> dict[str, int]:
         """Stop what was started, newest first, and write `counts.json` and the topics' records of the run to `run_dir`.
 
-        The records go to one `<topic>.jsonl` for each topic in `pipelines.report.recorded.dump.DUMPED`.
+        The records go to one `<topic>.jsonl` for each topic in `pipelines.report.recorded.dump.DUMPED`. A process has 8
+        s from SIGTERM to SIGKILL.
 
         Returns:
-            As `counts`.
+            `produced`, `counted`, `lost`, `duplicated`: numbers of records.
 
         Raises:
-            FileNotFoundError, BrokerError: see `counts`.
-            subprocess.TimeoutExpired: a process cannot be ended.
+            FileNotFoundError, BrokerError, kafka.errors.KafkaTimeoutError, KeyError, ValueError: as `counts`.
+            OSError: a file cannot be written.
+            subprocess.TimeoutExpired: a process still runs 10 s after SIGKILL.
         """
         for process in self._started:
             process.stop()
@@ -183,13 +190,13 @@ class LiveReplay:
 
 
 def write_run_json(settings: Settings, run_dir: Path, began: float, versions: dict[str, str]) -> None:
-    """Write `run.json`: id, policy, job, contract and settings of a run that has no results yet.
+    """Write `run.json`, replacing an older one: id, policy, job, contract and settings of a run without results yet.
 
     Args:
         settings: in force.
         run_dir: folder of the run; its name is the run's id.
         began: epoch seconds.
-        versions: of the models that serve, by `champion` and `agent`; "none" for none.
+        versions: of the models that serve, by `champion` (forecaster) and `agent`; "none" for none.
 
     Raises:
         SettingsError: the job has no contract, or a wrong one.
@@ -212,7 +219,7 @@ def write_run_json(settings: Settings, run_dir: Path, began: float, versions: di
 
 
 def wait_for_forecast(follower: Follower) -> None:
-    """Wait until a follower of the topic `forecasts` has a record, then close the follower.
+    """Wait until a follower of the topic `forecasts` has a record, then close it; after an error it stays open.
 
     Raises:
         DemoError: none came within `PATIENCE_S` (300 s).

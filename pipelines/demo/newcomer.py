@@ -23,8 +23,9 @@ def check_newcomer(settings: Settings) -> None:
     """Check the settings of the job with a short history (`replay.newcomer`), which may be None; starts nothing.
 
     Raises:
-        SettingsError: the job has no contract or runs live; its days are too many for a short history; its trace is
-            unknown, too short, zero, or the main job's.
+        SettingsError: the job has no contract or runs live; it has 14 days (`LONG_DAYS`) of history or more; its trace
+            is unknown, too short, zero, or the main job's.
+        SeriesError, TraceError: the file of its trace is gone or damaged.
     """
     newcomer = settings.replay.newcomer
     if newcomer is None:
@@ -70,16 +71,16 @@ def count_stored_steps(settings: Settings) -> int:
 
 
 def collect_newcomer_results(settings: Settings, registry: Registry) -> dict[str, Any] | None:
-    """Collect what the retrain DAG made of the newcomer; None where there is none.
+    """Collect what the retrain DAG made of the job with a short history (`replay.newcomer`); None where there is none.
 
     Returns:
-        `job`, `trace`, `days` (of history); `version` of the model that was judged (None: none was), `chosen` (its name
-        among the candidates), `promoted` (whether it serves), `reason`, `challenger_loss`, `champion_loss`,
-        `naive_loss` (None where unknown); `source` (the job whose load taught it, or "none") and `why`; `champion`, the
-        version that serves now (None: none).
+        `job`, `trace`, `days` (of history); `version` (text) of the model that was judged, None: none was; `chosen`
+        (its name among the candidates); `promoted` (whether it serves); `reason`; `challenger_loss`, `champion_loss`,
+        `naive_loss` (mean pinball loss on held-out steps, records/s; None where unknown); `source` (the job whose load
+        its network was first trained on, or "none") and `why`; `champion`, the version that serves now (None: none).
 
     Raises:
-        RegistryError: MLflow does not answer.
+        RegistryError: MLflow does not answer, or the run is gone.
     """
     newcomer = settings.replay.newcomer
     if newcomer is None:

@@ -38,7 +38,7 @@ class LiveFigures:
     last_change: str = ""
 
     def updated_by(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
-        """Return a copy updated by one message; the same object where it tells nothing new."""
+        """Return a copy with the figures of one message; the same object for one without, as a batch without rows."""
         match message:
             case MetricSample(kind="batch"):
                 return replace(self, latency_s=message.latency_p95_s) if message.batch_rows else self
@@ -76,7 +76,7 @@ class Screen:
 
     @contextmanager
     def stage(self, text: str, last: bool = False) -> Iterator[None]:
-        """Context manager: print the next stage when it begins, and its seconds when it ends or fails.
+        """Context manager: print the next stage's number and text at its begin, and its wall seconds at its end or failure.
 
         Args:
             text: what is done.
@@ -99,10 +99,10 @@ class Screen:
         print(f"      {text}", flush=True)
 
     def live(self, share: float, view: LiveFigures) -> None:
-        """Draw the bar and the live line: rewritten on a terminal, else printed every `PLAIN_EVERY_S` seconds.
+        """Draw the bar and the live line: rewritten on a terminal, else printed at most every 10 s (`PLAIN_EVERY_S`).
 
         Args:
-            share: of the load that has been replayed; the bar takes what is beyond 0..1 as the nearest of these.
+            share: of the load that has been replayed; below 0 the bar is empty, above 1 full.
             view: the figures.
         """
         done = round(min(max(share, 0.0), 1.0) * BAR)

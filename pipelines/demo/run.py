@@ -41,18 +41,20 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     """Run the main job from history to judged challenger on an embedded stack in `var/demo`, and report it.
 
     History, training, serving, a live load under the autoscaler, a second training; writes the run's folder under
-    `var/runs` and blocks until all is stopped again, minutes.
+    `var/runs`, report included, and blocks for minutes until all is stopped again. `running_stack` says what it
+    deletes.
 
     Returns:
         The summary (keys in `pipelines.report.summary.KEYS`), the path of the HTML report, and in words what went
         wrong, such as lost records (empty: nothing).
 
     Raises:
-        TraceError, SettingsError: a wrong trace, contract or setting; told before anything is started.
-        StackError, PortError, JavaError: the stack does not start.
+        TraceError, SeriesError, SettingsError: a wrong trace, contract or setting; told before anything is started.
+        StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
         DemoError: a stage did not get through.
-        OrchestratorError, BrokerError, RegistryError: a service failed.
+        OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaError: a service failed.
         RunError, EventLogError: a file of the run is missing or broken.
+        OSError: a file cannot be read or written.
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
@@ -109,6 +111,7 @@ def create_run_dir(settings: Settings) -> Path:
 
     Raises:
         FileExistsError: a run of the policy began in this second.
+        OSError: the folder cannot be created.
     """
     name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{settings.autoscaler.policy}"
     folder = settings.var_dir / "runs" / name
@@ -122,7 +125,8 @@ def running_stack(
 ) -> Iterator[Stack]:
     """Context manager: an embedded stack in `var/demo` with all topics created; everything is stopped at the end.
 
-    Everything but `kept` is deleted first: what parts left there, the lake, and always the fast path's store.
+    Deletes first, but for `kept`: what the parts left there, and the lake; and always the store (LMDB) of the fast
+    path.
 
     Args:
         settings: without addresses of a person's own, a Spark master apart.
@@ -133,8 +137,10 @@ def running_stack(
 
     Raises:
         SettingsError: the address of a broker, Airflow or MLflow is set.
-        StackError, PortError, JavaError, ProcessError: the stack does not start.
-        BrokerError: the topics cannot be created.
+        StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
+        BrokerError, kafka.errors.KafkaError: the topics cannot be created.
+        OSError: `var/demo` cannot be written.
+        subprocess.TimeoutExpired: at the end, a process still runs 10 s after SIGKILL.
     """
     settings, screen.of = isolated_settings(settings, "demo"), of
     stack = Stack(settings, parts, fresh=parts - set(kept))
@@ -174,14 +180,17 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         began: epoch seconds at which the run began.
 
     Returns:
-        Entries for `run.json`: `challenger` (the registry's verdict on the model trained on history and live load, with
-        `version`, `promoted`, `reason` and losses; None: none was judged), `newcomer` (of `collect_newcomer_results`),
-        `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
+        Entries for `run.json`: `challenger` (verdict on the model trained on history and live load: `version`,
+        `promoted`, `reason`, and losses in records/s; None: none was judged), `newcomer` (of
+        `collect_newcomer_results`), `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
 
     Raises:
         DemoError: a stage did not get through.
-        OrchestratorError, BrokerError, RegistryError: a service failed.
-        TraceError, SettingsError: the trace or the contract cannot be used.
+        OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaTimeoutError: a service failed.
+        TraceError, SeriesError, SettingsError: a trace or contract cannot be used.
+        ProcessError: a process cannot be started.
+        subprocess.TimeoutExpired: a process does not end.
+        OSError, ValueError: a file of the run or the lake's log cannot be read or written.
     """
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
     versions = {"champion": train_first_champion(settings, dags, screen) or "none"}
@@ -225,9 +234,9 @@ def update_run_json(run_dir: Path, **more: Any) -> dict[str, Any]:
     """Add entries to a run's `run.json`, replacing those of the same name; returns its whole content.
 
     Raises:
-        OSError: there is no such file, or it cannot be written.
+        OSError: there is no such file, or it cannot be read or written.
         ValueError: it is not JSON.
-        TypeError: an entry cannot be written as JSON.
+        TypeError: it is no JSON object, or an entry cannot be written as JSON.
     """
     file = run_dir / "run.json"
     known = {**json.loads(file.read_text()), **more}

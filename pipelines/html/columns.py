@@ -20,7 +20,7 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> lis
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return rows as aligned text under the keys of the first one; None is left empty.
+    """Return rows as lines of aligned text, the first with the keys of the first row; None is left empty.
 
     Raises:
         IndexError: there are no rows.

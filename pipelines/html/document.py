@@ -50,6 +50,7 @@ def document(title: str, body: str, figures: dict[str, Chart]) -> str:
 
     Raises:
         ValueError: a chart holds NaN or infinity.
+        TypeError: a chart holds what is no JSON value.
     """
     from plotly.offline import get_plotlyjs
 

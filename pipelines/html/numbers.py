@@ -14,7 +14,9 @@ def share(value: float | None, digits: int = 0) -> str:
 
 
 def difference_in_words(value: float, other: float, of: str = "") -> str:
-    """Return how much `value` differs from `other` in words, as "12 % fewer than"; `of` goes before the last word.
+    """Return how much `value` differs from `other` in whole per cent of it, as "12 % fewer than"; "as many as" for 0.
+
+    `of` (text that ends with a space) goes before the last word.
 
     Raises:
         ZeroDivisionError: `other` is 0.

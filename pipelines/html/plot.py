@@ -43,7 +43,7 @@ def stacked_rows(titles: list[tuple[str, float]]) -> Chart:
     """Return a Plotly layout of rows above one another that share the x axis: `yaxis`, `yaxis2` and so on from the top.
 
     Args:
-        titles: (title with unit, share of the height) of each row; shares sum to 1.
+        titles: (title with unit, share of the height) of each row; at least one, shares sum to 1.
     """
     layout: Chart = {
         "hovermode": "x unified", "margin": {"l": 46, "r": 14, "t": 58, "b": 48}, "annotations": [], "bargap": 0,

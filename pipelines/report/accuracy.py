@@ -34,13 +34,17 @@ def match_forecasts(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
 
     Args:
         forecasts: fields of `tidecast.messages.Forecast`, one forecast per row.
-        actual: the load, records/s, by trace time.
+        actual: the load, records/s, by trace time, in steps as long as the forecasts'.
 
     Returns:
         Columns `version`, `model`, `kind`; `time` (trace seconds at which the step begins); `ahead` (1 is the next
-        step); `low`, `median`, `upper`, `high` (records/s: the lowest level, those nearest to 0.5 and 0.9, the
-        highest); `actual` (records/s; NaN where it was not seen); `last` (records/s in the last complete step before
-        the forecast; NaN likewise).
+        step); `low`, `median`, `upper`, `high` (records/s at the lowest level, those nearest to 0.5 and 0.9, and the
+        highest); `actual` (records/s; NaN where unknown); `last` (records/s in the last complete step before the
+        forecast; NaN likewise).
+
+    Raises:
+        KeyError, AttributeError: a field is missing.
+        ValueError: a forecast without levels.
     """
     columns = ["version", "model", "kind", "time", "ahead", "low", "median", "upper", "high", "actual", "last"]
     rows = []
@@ -55,12 +59,15 @@ def match_forecasts(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
 
 
 def forecast_error(steps: pd.DataFrame) -> dict[str, Any]:
-    """Measure the error of forecast steps (rows of `match_forecasts`); steps that were not seen are left out.
+    """Compute the error of forecast steps (rows of `match_forecasts`); steps whose load is unknown are left out.
 
     Returns:
-        `n` steps; `wape` = Σ|median - actual| / Σ actual; `rmse` in records/s; `coverage_90`, the share at or under the
-        upper quantile; `wape_last_value`, the WAPE of the last complete step as forecast. None where there is nothing
-        to divide.
+        `n` steps; `wape` = Σ|median - actual| / Σ actual; `rmse` of the median, records/s; `coverage_90`, the share
+        0..1 at or under the quantile nearest to 0.9; `wape_last_value`, the WAPE of the last complete step as forecast.
+        None where there is nothing to divide by.
+
+    Raises:
+        KeyError: a column is missing.
     """
     seen = steps[steps["actual"].notna()]
     miss = (seen["median"] - seen["actual"]).abs()
@@ -75,14 +82,17 @@ def forecast_error(steps: pd.DataFrame) -> dict[str, Any]:
 
 
 def error_by_version(steps: pd.DataFrame) -> dict[str, Any]:
-    """Measure the error of each model version.
+    """Compute the forecast error of each model version.
 
     Args:
         steps: rows of `match_forecasts`.
 
     Returns:
-        By version: `model`, `kind`, the figures of `forecast_error`, and `by_step`: a list of dicts with `ahead` and
-        the same figures, without the steps of which nothing was seen.
+        By version, in order of appearance: `model`, `kind`, the figures of `forecast_error` over all steps ahead, and
+        `by_step`: a list of dicts with `ahead` and the same figures, without the steps ahead whose load is unknown.
+
+    Raises:
+        KeyError: a column is missing.
     """
     errors = {}
     for version, mine in steps.groupby("version", sort=False):

@@ -19,12 +19,18 @@ _NUMBERS = [
 def join_outcomes(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
     """Join decisions with their last outcomes, one decision per row, in order; NaN where there is no outcome.
 
-    Adds to the decision's fields: those of the outcome, with its reason as `outcome_reason` and its time as
-    `closed_at`; `observed`, what the outcome saw; `up` and `down`: whether the target rose or fell; `by_forecast`:
-    whether the forecast caused it.
+    Args:
+        decisions: fields of `tidecast.messages.Decision`, one per row.
+        outcomes: fields of `tidecast.messages.Outcome`, one per row, oldest first.
+
+    Returns:
+        The decision's columns and the outcome's `status`, executor counts and times (epoch seconds), its reason as
+        `outcome_reason`, its time as `closed_at`, and `observed`, a dict of what it measured; and the flags `up` and
+        `down` (the target rose or fell) and `by_forecast` (the forecast caused it).
 
     Raises:
-        KeyError: a column of decisions or outcomes is missing.
+        KeyError: a column is missing.
+        ValueError: a count or time is no number.
     """
     names = {"reason": "outcome_reason", "wall_time": "closed_at"}
     last = outcomes.drop_duplicates("decision_id", keep="last").rename(columns=names)
@@ -46,8 +52,11 @@ def count_decisions(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int
 
     Returns:
         `decisions` (evaluations, holds included), `stood_in` (of these, by a stand-in policy), `scale_ups`,
-        `scale_downs` (that reached the cluster), `scale_ups_by_forecast`, `forecast_scale_ups_confirmed`, and decisions
-        whose last outcome was `ineffective`, `refused` or `failed`.
+        `scale_downs` (that reached the cluster: confirmed or ineffective), `scale_ups_by_forecast`,
+        `forecast_scale_ups_confirmed`, and `ineffective`, `refused`, `failed`: decisions whose last outcome was that.
+
+    Raises:
+        KeyError: a column is missing.
     """
     ended = outcomes.drop_duplicates("decision_id", keep="last")["status"].value_counts()
     up, down = (acts[way] & acts["status"].isin(APPLIED) for way in ("up", "down"))
@@ -75,13 +84,18 @@ def made_between(outcomes: pd.DataFrame, start: float, end: float) -> pd.DataFra
 
 
 def action_delays(acts: pd.DataFrame) -> dict[str, Any]:
-    """Return delays in seconds, as arrays; NaN where the end never came.
-
-    `decision_to_executor_s` and `decision_to_useful_s` have an entry per scale-up. `metric_to_decision_s` has one per
-    metrics record, to the first decision made with it; decisions made because metrics had stopped are left out.
+    """Return delays in wall seconds, as arrays; NaN where the end never came.
 
     Args:
         acts: rows of `join_outcomes`.
+
+    Returns:
+        `decision_to_executor_s` (until all executors were registered) and `decision_to_useful_s` (until the first batch
+        that used them ended): an entry per scale-up. `metric_to_decision_s`: an entry per metrics record, until the
+        first decision made with it, by rising time; decisions made because metrics had stopped are left out.
+
+    Raises:
+        KeyError: a column is missing.
     """
     ups = acts[acts["up"]]
     measured = acts[~_says(acts, "no_metrics")]
@@ -101,6 +115,9 @@ def seconds_in_action(acts: pd.DataFrame, start: float, seconds: int) -> np.ndar
         acts: rows of `join_outcomes`.
         start: epoch seconds at which the first second begins.
         seconds: how many.
+
+    Raises:
+        KeyError: a column is missing.
     """
     under_way = np.zeros(seconds, dtype=bool)
     applied = acts[acts["status"].isin(APPLIED) & acts["applied_at"].notna()]

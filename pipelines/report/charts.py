@@ -23,14 +23,18 @@ _POLICIES = {
 
 
 def load_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart:
-    """Draw arrival rate against capacity, and the registered executors under it.
+    """Draw arrival rate against capacity (records/s), and the registered executors under it, over wall seconds.
 
     Args:
         measured: the run.
         other: a run whose executors are drawn for comparison.
 
     Returns:
-        A Plotly figure with named colours.
+        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+
+    Raises:
+        ZoneInfoNotFoundError: the trace's time zone is unknown here.
+        KeyError: a message lacks a field, or `run.json` of the other run `policy`.
     """
     run, acts = measured.run, measured.acts
     inputs = pd.DataFrame(acts["inputs"].tolist(), index=acts.index).reindex(columns=["capacity_rps", "forecast_rps"])
@@ -72,14 +76,18 @@ def _registered(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
 
 
 def service_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart:
-    """Draw latency with its target, lag, and the running tasks per second; stopped seconds are marked.
+    """Draw latency (s) with its target, records waiting and running tasks by wall second; marks seconds of standstill.
 
     Args:
         measured: the run.
         other: a run whose slowest records are drawn for comparison.
 
     Returns:
-        A Plotly figure with named colours.
+        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+
+    Raises:
+        ZoneInfoNotFoundError: the trace's time zone is unknown here.
+        KeyError: `run.json` of the other run lacks `policy`.
     """
     run, seconds = measured.run, measured.seconds
     target, x = run.contract.latency_target_s, seconds.index + 0.5
@@ -123,10 +131,13 @@ def _worst(measured: RunMeasures) -> pd.Series:
 
 
 def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
-    """Draw what was forecast `ahead` steps before (1 or more) as a band of quantiles, and what came.
+    """Draw the quantiles (records/s) that were forecast `ahead` steps before (1 or more), and the load that followed.
 
     Returns:
-        A Plotly figure with named colours.
+        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+
+    Raises:
+        ZoneInfoNotFoundError: the trace's time zone is unknown here.
     """
     run = measured.run
 
@@ -151,10 +162,13 @@ def cost_chart(runs: list[dict[str, Any]]) -> Chart:
     """Draw seconds over the latency target against executor-seconds, a dot per run; lower left is better.
 
     Args:
-        runs: summaries, keys as in `summary.KEYS`.
+        runs: summaries; read are `policy`, `id`, `executor_s` and `over_target_s`.
+
+    Returns:
+        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
 
     Raises:
-        KeyError: a summary lacks one of the figures.
+        KeyError: a summary lacks one of these.
     """
     data = []
     for policy in sorted({r["policy"] for r in runs}):

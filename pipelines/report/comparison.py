@@ -29,14 +29,15 @@ _FIGURES = [path for path, _ in _COLUMNS.values()]
 
 
 def render_comparison(runs: list[Summary], path: Path) -> Path:
-    """Write an HTML page about several runs to `path` and return it; folders are made if need be.
+    """Write an HTML page about several runs to `path`, replacing an older one, and return it; makes folders if need be.
 
     Args:
-        runs: summaries, with `turn` (number of the comparison's round, or `SWEEP`) and `target_utilisation` added.
+        runs: summaries, keys as in `summary.KEYS`, with `turn` (name of the comparison's round, or `SWEEP`) and
+            `target_utilisation` (share 0..1) added.
         path: of the file.
 
     Raises:
-        ValueError: there are no runs.
+        ValueError: there are no runs, or a policy that is not of `POLICIES`.
         KeyError: a summary lacks a figure.
         OSError: the file cannot be written.
     """
@@ -58,12 +59,16 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
 
 
 def medians_by_policy(runs: list[Summary]) -> pd.DataFrame:
-    """Return the median of every figure, a row per policy (the last of `POLICIES` first), and the number of `runs`.
+    """Return the median of every figure over a policy's runs: a row per policy, the last of `POLICIES` first.
 
-    Runs of `SWEEP` are left out, unless there are no others.
+    Runs whose `turn` is `SWEEP` are left out, unless there are no others.
+
+    Returns:
+        Columns named as in the summaries (`summary.KEYS`), e.g. `over_target_s`, `executor_s`, `latency_s.p50`; NaN
+        where no run has the figure; and `runs`, their number.
 
     Raises:
-        KeyError: a summary lacks a figure.
+        KeyError: a summary lacks a figure, or there are no runs.
         ValueError: a policy that is not of `POLICIES`.
     """
     counted = _counted(runs)
@@ -73,13 +78,16 @@ def medians_by_policy(runs: list[Summary]) -> pd.DataFrame:
 
 
 def comparison_sentences(runs: list[Summary]) -> str:
-    """Return sentences: the medians of every policy, and how often the first policy beat the second in the same turn.
+    """Return sentences: each policy's medians, and how often the first had fewer seconds over target than the second.
+
+    The first and second policy are those of the first rows of `medians_by_policy`; pairs are their runs of the same
+    turn.
 
     Args:
         runs: as in `render_comparison`.
 
     Raises:
-        KeyError: a summary lacks a figure.
+        KeyError: a summary lacks a figure, or there are no runs.
         ValueError: a policy that is not of `POLICIES`.
     """
     counted, medians, sentences = _counted(runs), medians_by_policy(runs), []

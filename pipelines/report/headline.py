@@ -18,8 +18,8 @@ def result_sentences(s: Summary) -> str:
         s: a run's summary, keys as in `summary.KEYS`.
 
     Raises:
-        KeyError: a figure is missing.
-        ZeroDivisionError: the run lasted no time.
+        KeyError, TypeError: a figure is missing, or None.
+        ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
     target, sentences = f"{s['latency_target_s']:g} s", []
     if counted_exactly(s):
@@ -52,10 +52,13 @@ def counted_exactly(s: Summary) -> bool:
 
 
 def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return rows (label, words) on the job with a short history: which load taught it, and what the quality gate said.
+    """Return rows (label, words) on the job with a short history: whose load helped its model, and the gate's verdict.
 
     Args:
-        results: the summary's `newcomer`; [] for None.
+        results: the summary's `newcomer`, as `collect_newcomer_results` returns it; [] for None.
+
+    Raises:
+        KeyError: an entry is missing.
     """
     if not results:
         return []
@@ -70,12 +73,15 @@ def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
 def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
     """Return the eight headline figures of a run, with another run's beside them if one is given.
 
+    The forecast error is that of the model version with the most forecast steps.
+
     Args:
         s: a run's summary, keys as in `summary.KEYS`.
         other: another run's.
 
     Raises:
-        KeyError: a figure is missing.
+        KeyError, TypeError: a figure is missing, or None where one is needed.
+        ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
     latency, to_executor, to_useful = s["latency_s"], s["decision_to_executor_s"], s["decision_to_useful_s"]
     reaction, fixed = s["metric_to_decision_s"], s["static_fixed_executor_s"]
@@ -130,14 +136,14 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
 
 
 def summary_text(s: Summary) -> str:
-    """Return a run as text for the terminal: the verdict, and under it the tiles and models in two aligned columns.
+    """Return a run as text for the terminal: the verdict, then headline figures and models in two aligned columns.
 
     Args:
         s: a run's summary, keys as in `summary.KEYS`.
 
     Raises:
-        KeyError: a figure is missing.
-        ZeroDivisionError: a cost to compare with is 0.
+        KeyError, TypeError: a figure is missing, or None where one is needed.
+        ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
     rows = [("Run", f"{s['id']}: {s['policy']} policy, job {s['job']}, {s['trace']} at {s['time_scale']:g}×")]
     for tile in headline_tiles(s):

@@ -21,7 +21,8 @@ def commit_times(partition: Integers, offset: Integers, committed: Floats, ends:
     """Return (N,) when each record was committed, by the first batch whose end offset lies beyond it; inf for never.
 
     Args:
-        partition: (N,) partition of `events` the record lies in.
+        partition: (N,) partition of the topic `events` that the record lies in; one that `ends` lacks is never
+            committed.
         offset: (N,) its offset there.
         committed: (B,) epoch seconds at which each batch was committed, rising.
         ends: per partition, (B,) next offset after each batch, never falling.
@@ -34,7 +35,7 @@ def commit_times(partition: Integers, offset: Integers, committed: Floats, ends:
 
 
 def latency_by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: int) -> pd.DataFrame:
-    """Aggregate records by second.
+    """Aggregate records by the wall second in which they were produced.
 
     Args:
         produced_at: (N,) epoch seconds.
@@ -43,9 +44,9 @@ def latency_by_second(produced_at: Floats, committed_at: Floats, start: float, s
         seconds: how many.
 
     Returns:
-        A row per second: `produced` (records), `latency_p50_s` and `latency_max_s` of the records produced in it (NaN
-        without any, inf where never committed), `lag` (produced and not committed at its end), `waiting` (records that
-        waited through all of it).
+        A row per second, (seconds,): `produced` (records), `latency_p50_s` and `latency_max_s` (s, production to
+        commit) of the records produced in it (NaN without any, inf where never committed), `lag` (records produced and
+        not committed at its end), `waiting` (records that waited through all of it).
     """
     second = np.floor(produced_at - start).astype(np.int64)
     inside = (second >= 0) & (second < seconds)
@@ -64,16 +65,16 @@ def latency_by_second(produced_at: Floats, committed_at: Floats, start: float, s
 
 
 def tasks_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd.DataFrame:
-    """Aggregate tasks by second.
+    """Aggregate tasks by wall second.
 
     Args:
         begin: (N,) epoch seconds at which tasks began.
-        end: (N,) and ended.
+        end: (N,) epoch seconds at which they ended.
         start: epoch seconds at which the first second begins.
         seconds: how many.
 
     Returns:
-        A row per second: `tasks` (mean number that ran) and `ran` (whether any did).
+        A row per second, (seconds,): `tasks` (mean number that ran) and `ran` (whether any did).
     """
     times, count = count_open(begin - start, end - start, 0.0, float(seconds))
     worked = np.concatenate([[0.0], np.cumsum(np.diff(times) * count[:-1])])
@@ -86,7 +87,7 @@ def longest_pause(begin: Floats, end: Floats, produced_at: Floats, committed_at:
 
     Args:
         begin: (N,) epoch seconds at which tasks began.
-        end: (N,) and ended.
+        end: (N,) epoch seconds at which they ended.
         produced_at: (M,) epoch seconds of records.
         committed_at: (M,) epoch seconds; inf for never.
 
@@ -132,7 +133,7 @@ def count_open(begin: Floats, end: Floats, start: float, until: float) -> tuple[
 
 
 def percentiles(values: Floats) -> dict[str, float | int | None]:
-    """Return `p50`, `p95` (rounded to 3 digits; None without values) and `n` of the finite values."""
+    """Return `p50`, `p95` (in the values' unit, to 3 decimals; None without any) and number `n` of the finite values."""
     finite = np.asarray(values, dtype=np.float64)
     finite = finite[np.isfinite(finite)]
     p50, p95 = np.percentile(finite, [50, 95]).round(3).tolist() if len(finite) else (None, None)

@@ -99,11 +99,11 @@ class RunMeasures:
 def measure_run(run: RecordedRun) -> RunMeasures:
     """Compute from a run all that page and summary share: commit times, seconds, actions, forecast steps.
 
-    Without a forecast a step is taken for 1800 s.
+    Without a forecast a step is taken for 1800 s of the trace.
 
     Raises:
-        ValueError: a forecast has no level 0.5 or, as SeriesError, the intervals of metrics make no series.
-        KeyError: a message lacks a field.
+        SeriesError: a time or rate of the metrics is not finite, or they span over a million steps.
+        KeyError, ValueError: a message lacks a field, or holds a wrong value.
     """
     produced, batches = run.produced, run.batches
     partition, offset, made_at = (produced[name].to_numpy() for name in ("partition", "offset", "produced_at"))
@@ -122,12 +122,15 @@ def measure_run(run: RecordedRun) -> RunMeasures:
 
 
 def write_summary(run_dir: Path) -> dict[str, Any]:
-    """Compute a run's summary, write it to `summary.json` in its folder, and return it; `KEYS` defines the keys.
+    """Compute a run's summary, write it to `summary.json` in its folder, replacing an older one, and return it.
+
+    `KEYS` defines the keys.
 
     Raises:
-        RunError: a file of the run is missing or broken.
-        EventLogError: Spark's event log is missing or cannot be read.
-        OSError: the summary cannot be written.
+        RunError, EventLogError: a file of the run or Spark's event log is missing or broken.
+        KeyError, TypeError, ValueError: a file lacks a field, or holds a wrong value.
+        ZeroDivisionError: the run lasted no time.
+        OSError: a file cannot be read, or the summary cannot be written.
     """
     summary = summary_of(measure_run(read.load_run(run_dir)))
     (run_dir / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
@@ -137,8 +140,12 @@ def write_summary(run_dir: Path) -> dict[str, Any]:
 def summary_of(measured: RunMeasures) -> dict[str, Any]:
     """Return the summary of a run: the keys of `KEYS` in their order with JSON values, None for what is unknown.
 
+    Delays and latencies (`decision_to_..._s`, `metric_to_decision_s`, `latency_s`) are dicts of `p50`, `p95` (s), `n`,
+    and, for `latency_s`, `max`.
+
     Raises:
         KeyError: `run.json` or `counts.json` lacks a key.
+        ZeroDivisionError: the run lasted no time.
     """
     run, seconds, target = measured.run, measured.seconds, measured.run.contract.latency_target_s
     made_at, live_s = run.produced["produced_at"].to_numpy(), measured.live_end - run.start
@@ -179,7 +186,10 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
 
 
 def lost_executors(measured: RunMeasures) -> pd.Series:
-    """Return a mask of the run's executors: whether each left during the live load without having been asked to."""
+    """Return (executors,) whether each of the run's left during the live load without having been asked to.
+
+    Asked to are those removed by a decommission or the application's end. `measured.run.executors` is indexed alike.
+    """
     executors = measured.run.executors
     during = executors["removed"].between(measured.run.start, measured.live_end)
     asked = executors["reason"].str.contains("decommission", case=False) | (executors["reason"] == "application ended")

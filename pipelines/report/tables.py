@@ -21,7 +21,12 @@ _ERROR = [PLAIN, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER]
 
 
 def decisions_table(measured: RunMeasures) -> str:
-    """Return an HTML table of the decisions, with a search field; holds are hidden, equal ones in a row joined."""
+    """Return an HTML table of the decisions, with a search field; holds are hidden, equal ones in a row joined.
+
+    Raises:
+        KeyError: a decision or outcome lacks a field.
+        ZoneInfoNotFoundError: the trace's time zone is unknown here.
+    """
     rows = []
     for (held, _), group in groupby(measured.acts.to_dict("records"), key=_kind):
         group_of_acts = list(group)
@@ -110,10 +115,13 @@ def _value(value: Any) -> str:
 
 
 def errors_table(summary: dict[str, Any]) -> str:
-    """Return an HTML table of forecast errors, a row per model version.
+    """Return an HTML table of forecast errors, a row per model version, and a note on what they mean.
 
     Args:
-        summary: of the run, keys as in `summary.KEYS`.
+        summary: of the run; read is `forecast_error`, as `accuracy.error_by_version` returns it.
+
+    Raises:
+        KeyError: a figure is missing.
     """
     rows = [
         row(
@@ -137,7 +145,10 @@ def challenger_html(summary: dict[str, Any]) -> str:
     """Return HTML on what the quality gate said of the challenger model, and on the job with a short history, if any.
 
     Args:
-        summary: of the run, keys as in `summary.KEYS`.
+        summary: of the run; read are `challenger` and `newcomer`, each of which may be None.
+
+    Raises:
+        KeyError: one of them, or its `reason`, is missing.
     """
     verdict = summary["challenger"] or {"reason": "None was judged in this run"}
     version = f"Version {verdict['version']} " if verdict.get("version") else ""
@@ -155,6 +166,9 @@ def about_html(run: RecordedRun, summary: dict[str, Any]) -> str:
     Args:
         run: with its settings.
         summary: of the run, keys as in `summary.KEYS`.
+
+    Raises:
+        KeyError: a figure is missing.
     """
     kinds = [NOWRAP, PLAIN, PLAIN]
     meant = [

@@ -21,7 +21,7 @@ def time_layout(run: RecordedRun, until: float, titles: list[tuple[str, float]])
     Args:
         run: whose start and clock count.
         until: epoch seconds at which the axis ends.
-        titles: (title with unit, share of the height) of each row, from the top.
+        titles: (title with unit, share of the height) of each row, from the top; shares sum to 1.
 
     Raises:
         ZoneInfoNotFoundError: the trace's time zone is unknown here.

@@ -53,7 +53,7 @@ def with_addresses(settings: Settings, environment: Mapping[str, str]) -> Settin
 
 
 def check_reachable(settings: Settings, parts: Collection[str]) -> None:
-    """Check that every service of these parts that the settings name accepts a TCP connection; embedded ones are skipped.
+    """Check that every service of these parts that the settings name accepts a TCP connection, embedded ones apart.
 
     Of several hosts separated by commas one is enough; what has no host (yarn, k8s://, sqlite) is not tried. Blocks for
     at most 5 s per host.

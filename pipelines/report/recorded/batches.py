@@ -41,7 +41,8 @@ def read_batches(path: Path) -> QueryBatches:
 
     Raises:
         RunError: the file is missing, broken or empty.
-        KeyError: a progress object lacks a field.
+        KeyError, ValueError: a progress object lacks a field, or its time or offset cannot be read.
+        OSError: the file cannot be read.
     """
     rows = json_lines(path)
     if not rows:

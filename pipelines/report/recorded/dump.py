@@ -32,7 +32,7 @@ DUMPED: dict[str, Any] = {
 def dump_topics(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
     """Write the records of every topic of `DUMPED` to `<topic>.jsonl` in a run's folder, replacing older files.
 
-    Reads each topic from its first record to its present end; records that are no valid message are left out.
+    Reads each topic from its first record to the end that it has then; records that are no valid message are left out.
 
     Args:
         kafka: where the broker is.
@@ -40,7 +40,9 @@ def dump_topics(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
         since_wall: epoch seconds; records with an older `wall_time` are left out.
 
     Raises:
-        BrokerError: the broker does not answer, or a topic is missing.
+        BrokerError: the broker does not answer, a topic is missing, or nothing more came for 30 s.
+        kafka.errors.KafkaTimeoutError: the broker does not answer the look-up of offsets.
+        ValueError: an unknown security option.
         OSError: a file cannot be written.
     """
     run_dir.mkdir(parents=True, exist_ok=True)

@@ -53,7 +53,8 @@ def read_event_logs(folder: Path) -> EventLog:
 
     Raises:
         EventLogError: there is no log, it is compressed, or another line is not JSON.
-        KeyError: an event lacks a field.
+        KeyError, ValueError: an event lacks a field, or a file's name or a batch id no number.
+        OSError: a file cannot be read.
     """
     tasks: list[tuple[Any, ...]] = []
     executors: dict[tuple[str, str], list[Any]] = {}

@@ -40,10 +40,11 @@ def existing(path: Path) -> Path:
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the objects of a file of JSON lines, in order; a last line cut off by a killed writer is dropped.
+    """Read a file of JSON lines, in order; a last line cut off by a killed writer is dropped.
 
     Raises:
         RunError: the file is missing, or another line is not JSON.
+        OSError, ValueError: the file cannot be read, or is no UTF-8.
     """
     rows = []
     *lines, cut = existing(path).read_text().split("\n")  # at no other ends of lines: JSON may hold those

@@ -61,13 +61,15 @@ class RecordedRun:
 
 
 def load_run(folder: Path) -> RecordedRun:
-    """Read a run's folder.
+    """Read a run's folder: its JSON files, records, query progress and Spark's event log.
 
     Raises:
         RunError: a file is missing or broken, or `run.json` lacks a key.
         EventLogError: Spark's event log is missing or cannot be read.
         KeyError: another file lacks a field.
-        ValueError: the contract in `run.json` is invalid, or `produced.npz` is no archive.
+        TypeError, ValueError: a file holds a wrong value, e.g. `run.json` an invalid contract; `produced.npz` is no
+            archive.
+        OSError: a file cannot be read.
     """
     info = json_object(folder / "run.json")
     if missing := [key for key in _INFO if key not in info]:
