@@ -76,7 +76,7 @@ class Screen:
 
     @contextmanager
     def stage(self, text: str, last: bool = False) -> Iterator[None]:
-        """Context manager: print the next stage's number and text at its begin, and its wall seconds at its end or failure.
+        """Context manager: print the next stage's number and text when it begins, and its seconds when it ends or fails.
 
         Args:
             text: what is done.

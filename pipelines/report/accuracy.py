@@ -82,10 +82,7 @@ def forecast_error(steps: pd.DataFrame) -> dict[str, Any]:
 
 
 def error_by_version(steps: pd.DataFrame) -> dict[str, Any]:
-    """Compute the forecast error of each model version.
-
-    Args:
-        steps: rows of `match_forecasts`.
+    """Compute the forecast error of each model version from rows of `match_forecasts`.
 
     Returns:
         By version, in order of appearance: `model`, `kind`, the figures of `forecast_error` over all steps ahead, and

@@ -19,9 +19,7 @@ _NUMBERS = [
 def join_outcomes(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
     """Join decisions with their last outcomes, one decision per row, in order; NaN where there is no outcome.
 
-    Args:
-        decisions: fields of `tidecast.messages.Decision`, one per row.
-        outcomes: fields of `tidecast.messages.Outcome`, one per row, oldest first.
+    Both tables have a message per row, oldest first, its fields as columns.
 
     Returns:
         The decision's columns and the outcome's `status`, executor counts and times (epoch seconds), its reason as
@@ -29,8 +27,7 @@ def join_outcomes(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFra
         `down` (the target rose or fell) and `by_forecast` (the forecast caused it).
 
     Raises:
-        KeyError: a column is missing.
-        ValueError: a count or time is no number.
+        KeyError, ValueError: a column is missing, or a count or time is no number.
     """
     names = {"reason": "outcome_reason", "wall_time": "closed_at"}
     last = outcomes.drop_duplicates("decision_id", keep="last").rename(columns=names)
@@ -44,11 +41,9 @@ def join_outcomes(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFra
 
 
 def count_decisions(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
-    """Count decisions and actions.
+    """Count decisions (rows of `join_outcomes`) and actions.
 
-    Args:
-        acts: rows of `join_outcomes`.
-        outcomes: a message per row, oldest first; see `made_between` for those of the live load.
+    The outcomes have a message per row, oldest first; `made_between` selects those of the live load.
 
     Returns:
         `decisions` (evaluations, holds included), `stood_in` (of these, by a stand-in policy), `scale_ups`,
@@ -84,10 +79,7 @@ def made_between(outcomes: pd.DataFrame, start: float, end: float) -> pd.DataFra
 
 
 def action_delays(acts: pd.DataFrame) -> dict[str, Any]:
-    """Return delays in wall seconds, as arrays; NaN where the end never came.
-
-    Args:
-        acts: rows of `join_outcomes`.
+    """Return delays in wall seconds of rows of `join_outcomes`, as arrays; NaN where the end never came.
 
     Returns:
         `decision_to_executor_s` (until all executors were registered) and `decision_to_useful_s` (until the first batch

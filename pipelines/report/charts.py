@@ -25,16 +25,13 @@ _POLICIES = {
 def load_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart:
     """Draw arrival rate against capacity (records/s), and the registered executors under it, over wall seconds.
 
-    Args:
-        measured: the run.
-        other: a run whose executors are drawn for comparison.
+    Executors of `other`, if given, are drawn for comparison.
 
     Returns:
-        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+        A Plotly figure as a dict; its colours are names such as `@arrival`, which the page replaces.
 
     Raises:
-        ZoneInfoNotFoundError: the trace's time zone is unknown here.
-        KeyError: a message lacks a field, or `run.json` of the other run `policy`.
+        ZoneInfoNotFoundError, KeyError: the trace's time zone is unknown here, or a message lacks a field.
     """
     run, acts = measured.run, measured.acts
     inputs = pd.DataFrame(acts["inputs"].tolist(), index=acts.index).reindex(columns=["capacity_rps", "forecast_rps"])
@@ -78,16 +75,13 @@ def _registered(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
 def service_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart:
     """Draw latency (s) with its target, records waiting and running tasks by wall second; marks seconds of standstill.
 
-    Args:
-        measured: the run.
-        other: a run whose slowest records are drawn for comparison.
+    The slowest records of `other`, if given, are drawn for comparison.
 
     Returns:
-        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+        A Plotly figure as a dict; its colours are names such as `@arrival`, which the page replaces.
 
     Raises:
         ZoneInfoNotFoundError: the trace's time zone is unknown here.
-        KeyError: `run.json` of the other run lacks `policy`.
     """
     run, seconds = measured.run, measured.seconds
     target, x = run.contract.latency_target_s, seconds.index + 0.5
@@ -134,7 +128,7 @@ def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
     """Draw the quantiles (records/s) that were forecast `ahead` steps before (1 or more), and the load that followed.
 
     Returns:
-        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+        A Plotly figure as a dict; its colours are names such as `@arrival`, which the page replaces.
 
     Raises:
         ZoneInfoNotFoundError: the trace's time zone is unknown here.
@@ -159,16 +153,13 @@ def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
 
 
 def cost_chart(runs: list[dict[str, Any]]) -> Chart:
-    """Draw seconds over the latency target against executor-seconds, a dot per run; lower left is better.
-
-    Args:
-        runs: summaries; read are `policy`, `id`, `executor_s` and `over_target_s`.
+    """Draw `over_target_s` (s) against `executor_s` (executor-seconds) of summaries, a dot per run.
 
     Returns:
-        A Plotly figure as a dict (`data`, `layout`); its colours are names such as `@arrival`, which the page replaces.
+        A Plotly figure as a dict; its colours are names such as `@arrival`, which the page replaces.
 
     Raises:
-        KeyError: a summary lacks one of these.
+        KeyError: a summary lacks one of these, `policy` or `id`.
     """
     data = []
     for policy in sorted({r["policy"] for r in runs}):

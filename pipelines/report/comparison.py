@@ -80,11 +80,8 @@ def medians_by_policy(runs: list[Summary]) -> pd.DataFrame:
 def comparison_sentences(runs: list[Summary]) -> str:
     """Return sentences: each policy's medians, and how often the first had fewer seconds over target than the second.
 
-    The first and second policy are those of the first rows of `medians_by_policy`; pairs are their runs of the same
-    turn.
-
-    Args:
-        runs: as in `render_comparison`.
+    The first two are those of `medians_by_policy`, compared in runs of the same turn; `runs` is as in
+    `render_comparison`.
 
     Raises:
         KeyError: a summary lacks a figure, or there are no runs.

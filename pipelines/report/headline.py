@@ -12,10 +12,9 @@ Summary = dict[str, Any]
 
 
 def result_sentences(s: Summary) -> str:
-    """Return a run's result in sentences: records lost or doubled, stops, latency, cost, scale-ups by the forecast.
+    """Return a run's summary (keys as in `summary.KEYS`) in sentences.
 
-    Args:
-        s: a run's summary, keys as in `summary.KEYS`.
+    They say what was lost or counted twice, stops, latency, cost, stand-ins, and scale-ups by the forecast.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None.
@@ -54,8 +53,7 @@ def counted_exactly(s: Summary) -> bool:
 def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
     """Return rows (label, words) on the job with a short history: whose load helped its model, and the gate's verdict.
 
-    Args:
-        results: the summary's `newcomer`, as `collect_newcomer_results` returns it; [] for None.
+    `results` is the summary's `newcomer`, as `collect_newcomer_results` returns it; [] for None.
 
     Raises:
         KeyError: an entry is missing.
@@ -71,13 +69,9 @@ def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
-    """Return the eight headline figures of a run, with another run's beside them if one is given.
+    """Return eight headline figures of a run's summary (keys as in `summary.KEYS`), beside those of `other` if given.
 
     The forecast error is that of the model version with the most forecast steps.
-
-    Args:
-        s: a run's summary, keys as in `summary.KEYS`.
-        other: another run's.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None where one is needed.
@@ -136,10 +130,7 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
 
 
 def summary_text(s: Summary) -> str:
-    """Return a run as text for the terminal: the verdict, then headline figures and models in two aligned columns.
-
-    Args:
-        s: a run's summary, keys as in `summary.KEYS`.
+    """Return a run's summary (keys as in `summary.KEYS`) as text: sentences, then figures and models in two columns.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None where one is needed.

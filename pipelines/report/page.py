@@ -19,15 +19,12 @@ from pipelines.report.time_axis import trace_moments
 def render_report(run_dir: Path, compare: Path | None = None) -> Path:
     """Write `report.html` into a run's folder, replacing an older one, and return its path; the page needs no network.
 
-    Args:
-        run_dir: folder of the run.
-        compare: folder of another run, shown beside it.
+    The run of the folder `compare`, if given, is shown beside it.
 
     Raises:
         RunError, EventLogError: a file of a run or Spark's event log is missing or broken.
         KeyError, ValueError: a file lacks a field, or holds a wrong value.
-        ZeroDivisionError: a run lasted no time.
-        ZoneInfoNotFoundError: the trace's time zone is unknown here.
+        ZeroDivisionError, ZoneInfoNotFoundError: a run lasted no time, or the trace's time zone is unknown here.
         OSError: a file cannot be read, or the page cannot be written.
     """
     measured = summary.measure_run(load_run(run_dir))

@@ -133,7 +133,7 @@ def count_open(begin: Floats, end: Floats, start: float, until: float) -> tuple[
 
 
 def percentiles(values: Floats) -> dict[str, float | int | None]:
-    """Return `p50`, `p95` (in the values' unit, to 3 decimals; None without any) and number `n` of the finite values."""
+    """Return `p50` and `p95` (unit of the values, 3 decimals; None without any) and the number `n` of finite values."""
     finite = np.asarray(values, dtype=np.float64)
     finite = finite[np.isfinite(finite)]
     p50, p95 = np.percentile(finite, [50, 95]).round(3).tolist() if len(finite) else (None, None)

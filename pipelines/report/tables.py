@@ -117,8 +117,7 @@ def _value(value: Any) -> str:
 def errors_table(summary: dict[str, Any]) -> str:
     """Return an HTML table of forecast errors, a row per model version, and a note on what they mean.
 
-    Args:
-        summary: of the run; read is `forecast_error`, as `accuracy.error_by_version` returns it.
+    Of the run's summary `forecast_error` is read, as `accuracy.error_by_version` returns it.
 
     Raises:
         KeyError: a figure is missing.
@@ -144,8 +143,7 @@ def errors_table(summary: dict[str, Any]) -> str:
 def challenger_html(summary: dict[str, Any]) -> str:
     """Return HTML on what the quality gate said of the challenger model, and on the job with a short history, if any.
 
-    Args:
-        summary: of the run; read are `challenger` and `newcomer`, each of which may be None.
+    Of the run's summary `challenger` and `newcomer` are read, each of which may be None.
 
     Raises:
         KeyError: one of them, or its `reason`, is missing.
@@ -161,14 +159,10 @@ def challenger_html(summary: dict[str, Any]) -> str:
 
 
 def about_html(run: RecordedRun, summary: dict[str, Any]) -> str:
-    """Return HTML about a run: a note on compressed time, what every figure means, contract, replay and versions.
-
-    Args:
-        run: with its settings.
-        summary: of the run, keys as in `summary.KEYS`.
+    """Return HTML about a run: a note on compressed time, every figure of its summary explained, contract and versions.
 
     Raises:
-        KeyError: a figure is missing.
+        KeyError: the summary lacks a figure of `summary.KEYS`.
     """
     kinds = [NOWRAP, PLAIN, PLAIN]
     meant = [

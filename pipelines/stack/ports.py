@@ -24,15 +24,11 @@ class PortError(CorrectableError, RuntimeError):
 def choose_ports(ports: Ports, names: Iterable[str]) -> dict[str, int]:
     """Choose a port on 127.0.0.1 for every name: the one in the settings, or, where that is 0, a free one.
 
-    Every port is opened once to see that it is free, and closed again before this returns. Free ones are drawn from
-    20000 to 31999.
+    Every port is opened once to see that it is free, and closed again. Free ones are drawn from 20000 to 31999.
 
     Args:
         ports: the settings.
         names: fields of `Ports`.
-
-    Returns:
-        Port by name, those fixed in the settings first.
 
     Raises:
         PortError: a port is in use, is named twice, or may not be opened, or 200 tries found no free one.
@@ -52,9 +48,7 @@ def choose_ports(ports: Ports, names: Iterable[str]) -> dict[str, int]:
 def describe_listener(port: int) -> str | None:
     """Return "process PID (COMMAND LINE)" of what listens on a TCP port, the command line cut at 120 characters.
 
-    Returns:
-        None where nothing listens, or this user may not see what does; without the command line where only that is
-        hidden.
+    None where nothing listens, or this user may not see what does; without the command line where only that is hidden.
     """
     try:
         connections = psutil.net_connections(kind="inet")

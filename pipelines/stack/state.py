@@ -49,8 +49,7 @@ def path(var: Path) -> Path:
 def read(var: Path) -> StackState | None:
     """Read `stack.json` of a `var` folder; it may describe a stack that has died since.
 
-    Returns:
-        None where there is no such file, or one that is no JSON or lacks the expected keys.
+    Returns None where there is no such file, or one that is no JSON or lacks the expected keys.
 
     Raises:
         OSError: the file is there and cannot be read.

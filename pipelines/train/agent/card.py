@@ -25,9 +25,7 @@ _LEAST = 1e-4
 def describe_departures(agent: DqnModel) -> str:
     """Say at which prices of a second over the latency target the agent departs from what the policy `mpc` advises.
 
-    Returns:
-        A sentence with the lowest and highest of these prices (seconds of all executors per second over the target), or
-        one that says that it follows the advice at every price.
+    Prices are in seconds of all executors per second over the target: the lowest and the highest are named, or none.
     """
     at = agent.prices[agent.margins < MARGINS[-1]]
     if not len(at):
@@ -117,9 +115,7 @@ def plot_frontiers(result: TraceResult, allowed: float) -> Figure:
 def plot_learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
     """Plot the evaluation score against thousands of transitions (one per run and decision); the figure is not saved.
 
-    Args:
-        curves: by phase of the training, each a panel, a row per evaluation with the keys `transitions` and `score`
-            (mean reward per decision, higher is better).
+    A panel per phase of the training, its rows with the keys `transitions` and `score` (mean reward per decision).
 
     Raises:
         KeyError: a row lacks one of these keys.

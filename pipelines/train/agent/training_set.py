@@ -90,9 +90,8 @@ def read_training_set(settings: Settings, job: str) -> TrainingSet:
     Raises:
         SettingsError: the job has no valid contract.
         LakeError: nothing was ever ingested.
-        SeriesError: the times of the job span over a million steps.
+        SeriesError, TraceError: the times of the job span over a million steps, or a shipped file is gone or damaged.
         TwinError: the stored fit of the twin is unfinished or cannot be read.
-        TraceError: the file of a shipped load is gone or damaged.
         JavaError, JarsError: no usable Java, or Delta's jars are missing.
         OSError, ValueError: the lake's log cannot be read.
         MessageError: no job can have the name.
@@ -151,13 +150,13 @@ def loads_of_others(settings: Settings, job: str) -> list[ShippedSeries]:
 def compare_policies(
     training_set: TrainingSet, agent: DqnModel, champion: DqnModel | None, training: AgentTraining
 ) -> TraceResult:
-    """Run all policies in the twin on the newest part of the load, each over a range of its one tuned parameter.
+    """Run all policies in the twin (simulator of the job), each over a range of its one tuned parameter.
 
-    Blocks for minutes to hours. The newest part is a fifth of the load, at most 5 days of the job's clock; the
-    policies' other hyper-parameters are chosen on as long a part before it, at most 4 days.
+    They run on the newest fifth of the load, at most 5 days of the job's clock; their other hyper-parameters are chosen
+    on as long a part before it, at most 4 days. Blocks for minutes to hours.
 
     Args:
-        training_set: the job, its load and its twin (simulator of the job).
+        training_set: the job, its load and its twin.
         agent: the challenger, under the name `AGENT`.
         champion: the agent that serves, as `CHAMPION`, with the hyper-parameters chosen for the challenger; None: left
             out.
@@ -167,8 +166,7 @@ def compare_policies(
         By policy, executor-hours paid and share of seconds over the latency target, each (parameter values, seeds).
 
     Raises:
-        TwinError: as `TrainingSet.training_loads`, or the load cannot be scaled to the job.
-        SeriesError: an infinite rate.
+        TwinError, SeriesError: as `TrainingSet.training_loads`, or the load cannot be scaled to the job.
     """
     job, series, setup = training_set.contract.job, training_set.source.series, training_set.setup
     found, _ = select_contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)

@@ -16,14 +16,15 @@ _LINES = ("#2f6f9f", "#c4713b", "#7a8794", "#b9c0c7")
 
 
 def plot_forecasts(backtest: Backtest, name: str) -> Figure:
-    """Plot held-out load with median and quantile ranges: one step ahead above, the whole horizon ahead below.
-
-    Returns the figure; nothing is saved.
+    """Plot held-out load with median and quantile ranges, one step (above) and the whole horizon (below) ahead.
 
     Args:
         backtest: actual (origins, horizon), quantiles (origins, horizon, levels), records/s; an origin is the time at
             which a forecast is issued. Drawn over hours since the first held-out step; NaN leave gaps.
         name: of the forecaster, for the titles.
+
+    Returns:
+        The figure, not saved.
     """
     horizon = backtest.actual.shape[1]
     figure = Figure(figsize=(10, 6), layout="constrained")
@@ -48,9 +49,7 @@ def plot_forecasts(backtest: Backtest, name: str) -> Figure:
 def plot_error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
     """Plot the mean pinball loss (records/s, log scale) by steps ahead, a line per forecaster; the figure is not saved.
 
-    Args:
-        backtests: by name; actual (origins, horizon), quantiles (origins, horizon, levels); only the first four are
-            drawn.
+    Only the first four backtests (actual (origins, horizon), quantiles (origins, horizon, levels)) are drawn.
     """
     figure, panel = _panel("steps ahead", "mean pinball loss, records/s")
     for (name, backtest), colour in zip(backtests.items(), _LINES, strict=False):
@@ -64,9 +63,8 @@ def plot_error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
 def plot_training_curve(epochs: Sequence[Epoch]) -> Figure:
     """Plot a network's training and validation loss (pinball loss ÷ mean load) by epoch; the figure is not saved.
 
-    Args:
-        epochs: only those of the phase `search` are drawn, with a line at the least validation loss; without any, the
-            axes are empty.
+    Only epochs of the phase `search` are drawn, with a line at the least validation loss; without any, the axes are
+    empty.
     """
     figure, panel = _panel("epoch (0: linear start)", "pinball loss ÷ mean load")
     search = [epoch for epoch in epochs if epoch.phase == "search"]

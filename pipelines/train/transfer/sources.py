@@ -58,9 +58,7 @@ def describe_transfers(result: TransferResult) -> str:
 def why_no_transfer(history: Series, others: Mapping[str, Series]) -> str:
     """Say why no network is adapted from other loads: 14 days of its own or more, no other such load, or too few steps.
 
-    Args:
-        history: all there is of the job's load.
-        others: loads of other jobs with `LONG_DAYS` (14) days or more, by name.
+    `history` is all there is of the job's load; `others` are loads of other jobs with `LONG_DAYS` (14) days or more.
     """
     days = len(history) * history.step_s / DAY_S
     if days >= LONG_DAYS:
@@ -84,7 +82,7 @@ def transfer_tags(chosen: ChampionChoice, source: str, why: str) -> dict[str, st
         chosen.
 
     Raises:
-        KeyError: the adapted one was tried, and the chosen one, the default, was not.
+        KeyError: the adapted one was tried, and the chosen one was not.
     """
     taken = chosen.name == TARGET
     if TARGET in chosen.trials and not taken:
