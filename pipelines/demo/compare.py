@@ -25,7 +25,7 @@ from pipelines.report.comparison import SWEEP, medians_by_policy, render_compari
 from pipelines.report.summary import write_summary
 from pipelines.traces.trace import load_trace
 
-STAGES = 4
+STAGES = 4  # of a run; the training has one more where an agent is needed
 
 
 def compare_policies(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tidecast.messages import Decision, Forecast, MetricSample
 
-BAR = 24
+BAR = 24  # characters
 PLAIN_EVERY_S = 10.0
 """Without a terminal the live line is printed this often instead of being rewritten."""
 
@@ -76,7 +76,7 @@ class Screen:
 
     @contextmanager
     def stage(self, text: str, last: bool = False) -> Iterator[None]:
-        """Context manager: print the next stage's number and text when it begins, and its seconds when it ends or fails.
+        """Context manager: print the next stage's number and text, and its wall seconds when it ends or fails.
 
         Args:
             text: what is done.

@@ -41,8 +41,7 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     """Run the main job from history to judged challenger on an embedded stack in `var/demo`, and report it.
 
     History, training, serving, a live load under the autoscaler, a second training; writes the run's folder under
-    `var/runs`, report included, and blocks for minutes until all is stopped again. `running_stack` says what it
-    deletes.
+    `var/runs`, report included, and blocks for minutes until all is stopped. `running_stack` says what is deleted.
 
     Returns:
         The summary (keys in `pipelines.report.summary.KEYS`), the path of the HTML report, and in words what went
@@ -53,8 +52,7 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
         StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
         DemoError: a stage did not get through.
         OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaError: a service failed.
-        RunError, EventLogError: a file of the run is missing or broken.
-        OSError: a file cannot be read or written.
+        RunError, EventLogError, OSError: a file of the run is missing or broken, or another cannot be read or written.
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
@@ -110,8 +108,7 @@ def create_run_dir(settings: Settings) -> Path:
     """Create `var/runs/YYYYMMDD-HHMMSS-POLICY` (UTC) and return its path.
 
     Raises:
-        FileExistsError: a run of the policy began in this second.
-        OSError: the folder cannot be created.
+        OSError: it cannot be created; as FileExistsError, a run of the policy began in this second.
     """
     name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{settings.autoscaler.policy}"
     folder = settings.var_dir / "runs" / name
@@ -125,8 +122,7 @@ def running_stack(
 ) -> Iterator[Stack]:
     """Context manager: an embedded stack in `var/demo` with all topics created; everything is stopped at the end.
 
-    Deletes first, but for `kept`: what the parts left there, and the lake; and always the store (LMDB) of the fast
-    path.
+    Deletes first, but for `kept`, what the parts left there and the lake, and always the fast path's store (LMDB).
 
     Args:
         settings: without addresses of a person's own, a Spark master apart.
@@ -137,9 +133,8 @@ def running_stack(
 
     Raises:
         SettingsError: the address of a broker, Airflow or MLflow is set.
-        StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
+        StackError, PortError, JavaError, JarsError, ProcessError, OSError: the stack does not start.
         BrokerError, kafka.errors.KafkaError: the topics cannot be created.
-        OSError: `var/demo` cannot be written.
         subprocess.TimeoutExpired: at the end, a process still runs 10 s after SIGKILL.
     """
     settings, screen.of = isolated_settings(settings, "demo"), of
@@ -188,8 +183,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         DemoError: a stage did not get through.
         OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaTimeoutError: a service failed.
         TraceError, SeriesError, SettingsError: a trace or contract cannot be used.
-        ProcessError: a process cannot be started.
-        subprocess.TimeoutExpired: a process does not end.
+        ProcessError, subprocess.TimeoutExpired: a process cannot be started, or does not end.
         OSError, ValueError: a file of the run or the lake's log cannot be read or written.
     """
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)

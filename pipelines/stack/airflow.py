@@ -23,7 +23,7 @@ _PATIENCE_S = 300.0
 def migrated_database(context: StackContext) -> Path:
     """Return the path of a migrated, unused Airflow database (SQLite), `var/templates/airflow-VERSION.db`.
 
-    Where it is missing, runs `airflow db migrate` once (180 s at most; log `var/log/airflow-migrate.log`).
+    Where it is missing, `airflow db migrate` makes it, in at most 180 s.
 
     Raises:
         StackError: the migration failed or took more than 180 s.
@@ -48,9 +48,7 @@ def start(context: StackContext) -> None:
 
     Raises:
         StackError: a process ended or was not ready within 300 s, or the database could not be made.
-        AbandonedError, ProcessError: as in `StackContext.spawn`.
-        OSError: `var` cannot be written.
-        PackageNotFoundError: Airflow is not installed.
+        AbandonedError, ProcessError, OSError, PackageNotFoundError: as in `migrated_database`.
     """
     home = context.folder("airflow", part="airflow")
     database = home / "airflow.db"

@@ -19,7 +19,7 @@ import psutil
 
 from configs.errors import CorrectableError
 
-MARKER = "TIDECAST_STACK"
+MARKER = "TIDECAST_STACK"  # environment variable of every process of a stack; its value is the stack's id
 GRACE_S = 8.0  # from SIGTERM to SIGKILL
 
 

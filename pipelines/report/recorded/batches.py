@@ -22,7 +22,7 @@ class QueryBatches:
         ids: (B,) batch ids.
         runs: (B,) run id of the query; a new one after a restart.
         query: the query's id, which survives restarts.
-        started, committed: (B,) wall times; committed = trigger time + the whole duration of the trigger.
+        started, committed: (B,) epoch seconds; committed = trigger time + the whole duration of the trigger.
         rows: (B,) input records.
         ends: per partition of `events`, (B,) next offset after the batch; never falls.
     """

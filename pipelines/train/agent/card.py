@@ -19,7 +19,7 @@ _COLOURS = {
     AGENT: "#c4713b", CHAMPION: "#8a5a9e", "mpc": "#2f6f9f", "forecast": "#5b9bc8", "reactive": "#7a8794",
     "hpa": "#b9c0c7", "true_future": "#4d8b57", "optimum": "#1f2933",
 }  # fmt: skip
-_LEAST = 1e-4
+_LEAST = 1e-4  # share of the seconds; smaller ones are drawn as this, for the log scale
 
 
 def describe_departures(agent: DqnModel) -> str:

@@ -47,14 +47,12 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
         form: keys of `agent_training` and their values, which override the settings.
 
     Raises:
-        SettingsError: a setting or a value of the form is wrong, or the job has no valid contract.
+        SettingsError, MessageError: a setting, a value of the form, the contract or the job's name is wrong.
         LakeError: nothing was ever ingested.
         SeriesError, TwinError: the job's times span over a million steps, or the stored fit of the twin is unfinished.
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
         JavaError, JarsError: no usable Java, or Delta's jars are missing.
-        OSError, ValueError: the lake's log or `var/mlflow` cannot be read or written, or too few transitions are asked
-            for.
-        MessageError: no job can have the name.
+        OSError, ValueError: the lake's log or `var/mlflow` cannot be read or written, or transitions are too few.
     """
     settings = settings or load()
     training = with_form_values(settings.agent_training, "agent_training", form)
@@ -72,8 +70,7 @@ def train_challenger(registry: AgentRegistry, training: AgentTraining, training_
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
-        SeriesError: an infinite load, or steps longer than a day.
-        ValueError: `training.transitions` or `fine_transitions` are too few for a single decision of each run.
+        SeriesError, ValueError: an infinite load, steps longer than a day, or transitions too few for one decision.
         MessageError: no job can have the name.
     """
     job, source = training_set.contract.job, training_set.source
@@ -139,8 +136,7 @@ def train_in_two_phases(training_set: TrainingSet, training: AgentTraining) -> t
         `transitions`, `loss` (NaN in the first) and `score` (mean reward per decision, higher is better).
 
     Raises:
-        TwinError, SeriesError: the load is too short, negative or infinite, has gaps of over 3 steps, or steps over a
-            day.
+        TwinError, SeriesError: as `TrainingSet.training_loads`.
         ValueError: too few transitions for a single decision.
     """
     loads = training_set.training_loads()
@@ -178,8 +174,7 @@ def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
 def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
     """Decide whether a run's challenger becomes champion (the version that serves); stores the verdict, moves no alias.
 
-    It is stored in MLflow as tag `verdict` of run, model and version; one that the run has already is returned as it
-    is.
+    It is kept as tag `verdict` of run, model and version; one that the run has already is returned as it is.
 
     Args:
         job: its name.
@@ -189,15 +184,13 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     Returns:
         `job`, `promoted` (bool), `reason` (words), `version` (text; None without a challenger, and then nothing is
         stored), `champion` (version compared with, text; None without one), `run`, and `hours`: executor-hours by
-        policy, as far as known, at the share of seconds over the latency target that the run has as metric
-        `gate.violation`.
+        policy, where known, at the share of seconds over the latency target that is the run's metric `gate.violation`.
 
     Raises:
         RegistryError: MLflow does not answer, or the run is gone.
         MlflowException: MLflow refuses to store the verdict.
         KeyError, ValueError: the run has a challenger, but not the figures of an agent's run; its verdict is no JSON.
-        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
-        MessageError: no job can have the name.
+        SettingsError, MessageError, OSError: a setting or the job's name is wrong, or `var/mlflow` cannot be written.
     """
     registry = AgentRegistry(settings or load())
     metrics, parameters, tags = registry.figures(run_id)

@@ -88,13 +88,12 @@ def read_training_set(settings: Settings, job: str) -> TrainingSet:
     Starts and stops Spark twice; blocks for about a minute.
 
     Raises:
-        SettingsError: the job has no valid contract.
+        SettingsError, MessageError: the job has no valid contract, or no job can have its name.
         LakeError: nothing was ever ingested.
         SeriesError, TraceError: the times of the job span over a million steps, or a shipped file is gone or damaged.
         TwinError: the stored fit of the twin is unfinished or cannot be read.
         JavaError, JarsError: no usable Java, or Delta's jars are missing.
         OSError, ValueError: the lake's log cannot be read.
-        MessageError: no job can have the name.
     """
     contract = load_contract(job, settings.contracts_dir)
     twin, origin = fit_twin(settings, contract)
@@ -158,8 +157,7 @@ def compare_policies(
     Args:
         training_set: the job, its load and its twin.
         agent: the challenger, under the name `AGENT`.
-        champion: the agent that serves, as `CHAMPION`, with the hyper-parameters chosen for the challenger; None: left
-            out.
+        champion: the agent that serves, as `CHAMPION`, with the challenger's hyper-parameters; None: left out.
         training: numbers of values of the tuned parameter (`knobs`) and of random seeds.
 
     Returns:

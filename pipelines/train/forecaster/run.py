@@ -38,13 +38,12 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
         form: keys of `training` and their values, which override the settings.
 
     Raises:
-        SettingsError: a setting, a value of the form or of the job's contract is wrong.
+        SettingsError, MessageError: a setting, a value of the form, the contract or the job's name is wrong.
         LakeError: nothing was ever ingested.
         SeriesError, TwinError: the times of the job span over a million steps, or a load is negative or infinite.
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
         JavaError, JarsError: no usable Java, or Delta's jars are missing.
         OSError, ValueError: the lake's log or `var/mlflow` cannot be read or written.
-        MessageError: no job can have the name.
     """
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.lake.load import read_lake
@@ -60,8 +59,7 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
 def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
     """Decide whether a run's challenger becomes champion (the version that serves); stores the verdict, moves no alias.
 
-    It is stored in MLflow as tag `verdict` of run, model and version; one that the run has already is returned as it
-    is.
+    It is kept as tag `verdict` of run, model and version; one that the run has already is returned as it is.
 
     Args:
         job: whose load.
@@ -76,10 +74,8 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     Raises:
         RegistryError: MLflow does not answer, or the run is gone.
         MlflowException: MLflow refuses to store the verdict, e.g. where the job has no registered model.
-        KeyError, ValueError: the run lacks the parameter `improvement`, or it is no number; the stored verdict is no
-            JSON.
-        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
-        MessageError: no job can have the name.
+        KeyError, ValueError: the run lacks the parameter `improvement`, or it or the stored verdict is malformed.
+        SettingsError, MessageError, OSError: a setting or the job's name is wrong, or `var/mlflow` cannot be written.
     """
     registry = Registry(settings or load())
     metrics, parameters, tags = registry.figures(run_id)

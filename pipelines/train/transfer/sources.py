@@ -24,11 +24,10 @@ def transfer_metrics(result: TransferResult) -> dict[str, float]:
     """Return the figures of an adaptation (other jobs' networks tried on a short history) as MLflow metrics, by name.
 
     Returns:
-        `adapt.<job>.shape` of every source that is long enough: its distance in shape from the load ÷ that of the
-        shuffled source. Of those near enough also `adapt.<job>.<model>`: RMSE of each of the models `adapted`,
-        `source_only`, `target_only`, `last_value` (1 = the last value's RMSE over the history), and
-        `adapt.<job>.transfer`: (adapted - target_only) / target_only, below 0 it helped, infinite where target_only is
-        0. NaN are left out.
+        `adapt.<job>.shape` of every source that is long enough: its distance in shape from the load ÷ that of a
+        shuffled one. Of those near enough also `adapt.<job>.<model>`: RMSE of `adapted`, `source_only`, `target_only`,
+        `last_value` (1 = the last value's over the history), and `adapt.<job>.transfer`: (adapted - target_only) /
+        target_only, below 0 it helped, infinite where target_only is 0. NaN are left out.
     """
     metrics = {f"adapt.{name}.shape": shape for name, shape in result.shapes.items()}
     for name, verdict in result.verdicts.items():
@@ -40,9 +39,8 @@ def transfer_metrics(result: TransferResult) -> dict[str, float]:
 def describe_transfers(result: TransferResult) -> str:
     """Describe for the model card, source by source, whether its adapted network was accepted, and why.
 
-    Returns:
-        Parts joined by "; ", refused sources first; RMSE are over all steps ahead, 1 being that of the last value over
-        the history.
+    The parts are joined by "; ", refused sources first; RMSE are over all steps ahead, 1 being the last value's over
+    the history.
 
     Raises:
         KeyError: a verdict's source has no distance in `result.shapes`, or lacks the error of one of the four models.
