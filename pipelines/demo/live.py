@@ -64,7 +64,7 @@ class LiveReplay:
         Raises:
             DemoError: a process ended or was not ready in time; the message shows its last 15 log lines.
             subprocess.TimeoutExpired: a warm-up load did not end in time.
-            AbandonedError, ProcessError: see `Stack.spawn`.
+            AbandonedError, ProcessError: the stack was stopped, or a program cannot be executed or the keeper is gone.
             OSError: a log or a file of the run cannot be read or written.
         """
         name, folder = self.settings.job.name, str(self.run_dir)
@@ -92,7 +92,7 @@ class LiveReplay:
         Raises:
             DemoError: the load generator failed.
             BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or a topic is missing.
-                AbandonedError, ProcessError: see `Stack.spawn`.
+            AbandonedError, ProcessError: the stack was stopped, or a program cannot be executed or the keeper is gone.
             OSError: a log or `truth.json` cannot be read or written.
         """
         follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
@@ -135,8 +135,8 @@ class LiveReplay:
             `produced`, `counted`, `lost`, `duplicated`: numbers of records.
 
         Raises:
-            FileNotFoundError, BrokerError, kafka.errors.KafkaTimeoutError, KeyError, ValueError: as `counts`.
-            OSError: a file cannot be written.
+            BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or a topic is missing.
+            OSError, KeyError, ValueError: `truth.json` is missing or malformed, or a file cannot be written.
             subprocess.TimeoutExpired: a process still runs 10 s after SIGKILL.
         """
         for process in self._started:

@@ -27,8 +27,8 @@ def migrated_database(context: StackContext) -> Path:
 
     Raises:
         StackError: the migration failed or took more than 180 s.
-        AbandonedError, ProcessError, OSError: as in `StackContext.run`; or a folder or file cannot be written.
-        PackageNotFoundError: Airflow is not installed.
+        AbandonedError, ProcessError: the start was given up, or the program does not run or the stack's keeper is gone.
+        OSError, PackageNotFoundError: `var` cannot be written, or Airflow is not installed.
     """
     folder = context.folder("templates")
     database = folder / f"airflow-{version('apache-airflow-core')}.db"
@@ -48,7 +48,8 @@ def start(context: StackContext) -> None:
 
     Raises:
         StackError: a process ended or was not ready within 300 s, or the database could not be made.
-        AbandonedError, ProcessError, OSError, PackageNotFoundError: as in `migrated_database`.
+        AbandonedError, ProcessError: the start was given up, or a program does not run or the stack's keeper is gone.
+        OSError, PackageNotFoundError: `var` cannot be written, or Airflow is not installed.
     """
     home = context.folder("airflow", part="airflow")
     database = home / "airflow.db"

@@ -127,7 +127,8 @@ class StackContext:
 
         Raises:
             KeyError: nothing was ever started under the name.
-            AbandonedError, ProcessError, OSError: as in `spawn`.
+            AbandonedError: the start of the stack was given up.
+            ProcessError, OSError: the program cannot be executed, the keeper is gone, or the log cannot be written.
         """
         argv, env, probe = self._recipes[name]
         return self.spawn(name, argv, env, probe)

@@ -21,7 +21,7 @@ def start(context: StackContext) -> None:
         StackError: it ended or was not ready within 120 s, or formatting failed or took more than 180 s.
         JarsError: the broker's jars are not there.
         RuntimeError: PySpark, whose Scala library it uses, is not installed.
-        AbandonedError, ProcessError: as in `StackContext.spawn`.
+        AbandonedError, ProcessError: the start was given up, or a program does not run or the stack's keeper is gone.
         OSError: `var` cannot be written.
     """
     home = context.folder("kafka", part="broker")

@@ -21,8 +21,8 @@ def start_store(context: StackContext) -> None:
 
     Raises:
         StackError: the command failed or took more than 180 s.
-        AbandonedError, ProcessError, OSError: as in `StackContext.run`; or `var/mlflow` cannot be written.
-        PackageNotFoundError: MLflow is not installed.
+        AbandonedError, ProcessError: the start was given up, or the program does not run or the stack's keeper is gone.
+        OSError, PackageNotFoundError: `var` cannot be written, or MLflow is not installed.
     """
     folder = context.folder("mlflow", part="mlflow")
     done = folder / f"schema-{version('mlflow')}"
@@ -36,7 +36,8 @@ def start_ui(context: StackContext) -> None:
 
     Raises:
         StackError: the store's schema could not be updated, or the server ended or was not ready within 120 s.
-        AbandonedError, ProcessError, OSError, PackageNotFoundError: as in `start_store`.
+        AbandonedError, ProcessError: the start was given up, or the program does not run or the stack's keeper is gone.
+        OSError, PackageNotFoundError: `var` cannot be written, or MLflow is not installed.
     """
     start_store(context)
     command = [

@@ -35,7 +35,7 @@ def start(context: StackContext) -> None:
     Raises:
         StackError: a process ended or was not ready within 120 s.
         RuntimeError: PySpark is not installed.
-        AbandonedError, ProcessError: as in `StackContext.spawn`.
+        AbandonedError, ProcessError: the start was given up, or a program does not run or the stack's keeper is gone.
         OSError: `var` cannot be written.
     """
     ports, spark = context.ports, context.settings.spark

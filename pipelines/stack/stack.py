@@ -178,7 +178,7 @@ class Stack:
         Raises:
             KeyError: nothing was ever started under the name.
             StackError: it ended, or was not ready within `timeout_s`; the message shows its last 15 log lines.
-            AbandonedError, ProcessError, OSError: as in `spawn`.
+            AbandonedError, ProcessError, OSError: the stack was stopped, its keeper is gone, or a file is not writable.
         """
         process = self._context.respawn(name)
         self._context.await_ready(name, timeout_s)

@@ -136,7 +136,7 @@ def train_in_two_phases(training_set: TrainingSet, training: AgentTraining) -> t
         `transitions`, `loss` (NaN in the first) and `score` (mean reward per decision, higher is better).
 
     Raises:
-        TwinError, SeriesError: as `TrainingSet.training_loads`.
+        TwinError, SeriesError: the load is too short, negative or infinite, has gaps of over 3 steps, or long steps.
         ValueError: too few transitions for a single decision.
     """
     loads = training_set.training_loads()

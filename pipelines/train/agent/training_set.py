@@ -62,8 +62,8 @@ class TrainingSet:
         Each with forecasts, or without where it is too short for them; gaps are interpolated linearly.
 
         Raises:
-            TwinError: steps under a second of the job's clock, a load no longer than lead time and hold, a negative or
-                infinite rate, or over 3 missing in a row where it is tuned and judged.
+            TwinError: steps under a second of the job's clock, a negative or infinite rate, or parts for tuning and
+                judging that are no longer than lead time and hold or lack over 3 steps in a row.
             SeriesError: steps longer than a day.
         """
         series = self.source.series
@@ -151,20 +151,20 @@ def compare_policies(
 ) -> TraceResult:
     """Run all policies in the twin (simulator of the job), each over a range of its one tuned parameter.
 
-    They run on the newest fifth of the load, at most 5 days of the job's clock; their other hyper-parameters are chosen
-    on as long a part before it, at most 4 days. Blocks for minutes to hours.
+    They run on the newest fifth of the load, at most 5 days of the job's clock, with the contract's hyper-parameters;
+    an agent's extra margin is chosen on the part before it, at most 4 days. Blocks for minutes to hours.
 
     Args:
         training_set: the job, its load and its twin.
         agent: the challenger, under the name `AGENT`.
-        champion: the agent that serves, as `CHAMPION`, with the challenger's hyper-parameters; None: left out.
+        champion: the agent that serves, under the name `CHAMPION`; None: left out.
         training: numbers of values of the tuned parameter (`knobs`) and of random seeds.
 
     Returns:
         By policy, executor-hours paid and share of seconds over the latency target, each (parameter values, seeds).
 
     Raises:
-        TwinError, SeriesError: as `TrainingSet.training_loads`, or the load cannot be scaled to the job.
+        TwinError, SeriesError: the load is too short, negative or infinite, has gaps of over 3 steps, or long steps.
     """
     job, series, setup = training_set.contract.job, training_set.source.series, training_set.setup
     found, _ = select_contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)
