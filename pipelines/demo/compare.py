@@ -33,19 +33,20 @@ def compare_policies(settings: Settings, policies: list[str], pairs: int, utilis
 
     Every run has a fresh broker and cluster in `var/demo` and keeps its folder under `var/runs`; the forecaster is
     trained once, on the history. With `utilisations`, each is tried once per policy first, and the pairs use that of
-    the `cheapest_run`, a second over the latency target priced as a second of the contract's most executors. Without
-    them the contract's is used. Blocks for all runs, minutes each.
+    the `cheapest_run`, a second over the latency target priced as a second of the most executors that the job's
+    contract (YAML of latency target and executor bounds) allows. Without, the contract's is used. Blocks for all runs,
+    minutes each.
 
     Args:
         settings: which load and job; services of a person's own may not be named, a Spark master apart.
         policies: names out of `POLICIES`, in the order of their turns; every second turn is in reverse.
         pairs: turns, at least 1.
-        utilisations: target utilisations (busy share of the capacity) to try, in (0, 1]; empty for no sweep.
+        utilisations: target utilisations (busy share of the capacity) to try, in (0, 1]; may be empty.
 
     Returns:
-        `runs` (the `summary.json` of each with `turn`, text, and `target_utilisation`, sweep included), `best`
+        `runs` (the `summary.json` of each, trials included, with `turn`, text, and `target_utilisation`), `best`
         (utilisation by policy), `medians` (by policy, `over_target_s`, seconds, and `executor_s`, executor-seconds,
-        without the sweep), `page` (path, text), `text` (table of the runs).
+        without the trials), `page` (path, text), `text` (table of the runs).
 
     Raises:
         SettingsError: an unknown policy, a utilisation outside (0, 1], a wrong contract or a service of one's own.
@@ -53,9 +54,8 @@ def compare_policies(settings: Settings, policies: list[str], pairs: int, utilis
         DemoError: there is no history to train on, or a run did not get through.
         StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
         OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaError: a service failed.
-        RunError, EventLogError: a file of a run is missing or broken.
-        KeyError: no policies, or neither turns nor sweep.
-        OSError: a file cannot be read or written.
+        RunError, EventLogError, OSError: a file of a run is missing or broken, or another cannot be read or written.
+        KeyError: no policies, or neither turns nor utilisations.
     """
     _check(policies, utilisations)
     load_trace(settings.replay)

@@ -199,7 +199,7 @@ def write_run_json(settings: Settings, run_dir: Path, began: float, versions: di
         versions: of the models that serve, by `champion` (forecaster) and `agent`; "none" for none.
 
     Raises:
-        SettingsError: the job has no contract, or a wrong one.
+        SettingsError: the job has no contract (YAML of latency target and executor bounds), or a wrong one.
         OSError: the file cannot be written.
     """
     contract = load_contract(settings.job.name, settings.contracts_dir)

@@ -47,11 +47,11 @@ def check_newcomer(settings: Settings) -> None:
 
 
 def publish_newcomer_history(settings: Settings, screen: Screen) -> None:
-    """Publish the newcomer's history, if there is one, as back-dated records on the topic `metrics`.
+    """Publish the history of the job `replay.newcomer`, if there is one, as back-dated records on the topic `metrics`.
 
     Raises:
-        SettingsError: its trace cannot be used.
-        BrokerError: no broker, or no topic `metrics`.
+        SettingsError, SeriesError: its trace cannot be used or read.
+        BrokerError, kafka.errors.KafkaTimeoutError: no broker, no topic `metrics`, or a record was not acknowledged.
     """
     if newcomer := settings.replay.newcomer:
         rows = publish_newcomer(settings, newcomer)
@@ -59,10 +59,10 @@ def publish_newcomer_history(settings: Settings, screen: Screen) -> None:
 
 
 def count_stored_steps(settings: Settings) -> int:
-    """Count the steps of the newcomer's load that the lake holds; 0 where there is no newcomer.
+    """Count the steps of load that the lake holds of the job `replay.newcomer`; 0 where there is none.
 
     Raises:
-        SettingsError: its trace cannot be used.
+        SettingsError, SeriesError: its trace cannot be used or read.
         OSError, ValueError: the table's log cannot be read.
     """
     if newcomer := settings.replay.newcomer:

@@ -51,7 +51,7 @@ def counted_exactly(s: Summary) -> bool:
 
 
 def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return rows (label, words) on the job with a short history: whose load helped its model, and the gate's verdict.
+    """Return rows (label, words) on the job with a short history: whose load helped its model, and the verdict on it.
 
     `results` is the summary's `newcomer`, as `collect_newcomer_results` returns it; [] for None.
 

@@ -71,7 +71,7 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> str | No
         verdict: as `verdict_record` returns it; read are `job`, `version`, `promoted` and `champion`.
 
     Returns:
-        The version that is champion afterwards, as text, e.g. "3"; None for none.
+        The version that is champion (serves) afterwards, as text, e.g. "3"; None for none.
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or there is no such version.

@@ -94,8 +94,8 @@ def plot_frontiers(result: TraceResult, allowed: float) -> Figure:
     A line per policy, of those values of its tuned parameter that no other value beats in both. Nothing is saved.
 
     Args:
-        result: on held-out load; violation and hours (parameter values, seeds) by policy. Policies without a colour in
-            this module are left out.
+        result: on held-out load, by policy: hours and violation (that share of seconds), each (parameter values,
+            seeds). Policies without a colour in this module are left out.
         allowed: share (0..1) at which costs are compared; drawn as a vertical line.
     """
     figure, (panel,) = _panels(1, (8, 5))

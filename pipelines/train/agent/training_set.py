@@ -72,7 +72,7 @@ class TrainingSet:
         return [with_forecasts(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
     def twin_variants(self, seed: int) -> list[TwinJob]:
-        """Return the twin and `ALIKE` variants of it, whose times per batch and per record are drawn about its own.
+        """Return the twin (simulator of the job) and 7 (`ALIKE`) variants, times per batch and record drawn about its own.
 
         Args:
             seed: the same gives the same jobs.
@@ -83,9 +83,9 @@ class TrainingSet:
 
 
 def read_training_set(settings: Settings, job: str) -> TrainingSet:
-    """Read a job's contract, load and twin (simulator of the job), and the shipped loads of others.
+    """Read a job's contract (YAML of latency target and executor bounds), load and twin (simulator), and others' loads.
 
-    Starts and stops Spark twice; blocks for about a minute.
+    Starts and stops Spark twice; blocks for about a minute. Loads of others are those shipped with the code.
 
     Raises:
         SettingsError, MessageError: the job has no valid contract, or no job can have its name.
@@ -151,8 +151,9 @@ def compare_policies(
 ) -> TraceResult:
     """Run all policies in the twin (simulator of the job), each over a range of its one tuned parameter.
 
-    They run on the newest fifth of the load, at most 5 days of the job's clock, with the contract's hyper-parameters;
-    an agent's extra margin is chosen on the part before it, at most 4 days. Blocks for minutes to hours.
+    They run on the newest fifth of the load, at most 5 days of the job's clock, with the hyper-parameters of the job's
+    contract; how rarely an agent departs from advice is chosen on the part before it, at most 4 days. Blocks for
+    minutes to hours.
 
     Args:
         training_set: the job, its load and its twin.

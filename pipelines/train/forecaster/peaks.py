@@ -26,7 +26,7 @@ class LiveJob:
 
 
 def read_live_job(settings: Settings, job: str) -> LiveJob | None:
-    """Return how a job runs, from its contract; None for a job without one.
+    """Return how a job runs, from its contract (YAML of latency target and executor bounds); None where it has none.
 
     Raises:
         SettingsError: the contract cannot be read, or a key or value in it is wrong.
@@ -37,7 +37,7 @@ def read_live_job(settings: Settings, job: str) -> LiveJob | None:
 
 
 def fit_calibrator(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:
-    """Fit a peak calibrator to a job's past: how high the load goes within lead time and hold, given the forecasts.
+    """Fit a peak calibrator to a job's past: how high the load goes while an executor starts, and in the hold after it.
 
     Args:
         forecaster: whose forecasts policies read.
@@ -45,8 +45,9 @@ def fit_calibrator(forecaster: Forecaster, series: Series, live: LiveJob | None)
         live: how the job runs.
 
     Returns:
-        The calibrator, for the contract's lead time and hold. None without `live`, for a lead time under 1 s, for a
-        forecaster that was fitted to this past, and for a past of which under 12 wall hours can be learned from.
+        The calibrator, for the contract's lead time (to start an executor) and hold (for which it should then do). None
+        without `live`, for a lead time under 1 s, for a forecaster that was fitted to this past, and for a past of
+        which under 12 wall hours can be learned from.
 
     Raises:
         SeriesError, TwinError: a load is negative or infinite, or the series has another step than the forecaster.

@@ -103,7 +103,7 @@ def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | 
     """Point the alias `champion` at a verdict's challenger if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
-        The version that is champion afterwards, as text; None for none.
+        The version that is champion (serves) afterwards, as text; None for none.
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or there is no such version.
