@@ -72,7 +72,7 @@ class TrainingSet:
         return [with_forecasts(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
     def twin_variants(self, seed: int) -> list[TwinJob]:
-        """Return the twin (simulator of the job) and 7 (`ALIKE`) variants, times per batch and record drawn about its own.
+        """Return the twin (simulator of the job) and 7 (`ALIKE`) variants with batch and record times drawn about its.
 
         Args:
             seed: the same gives the same jobs.
