@@ -42,7 +42,7 @@ class Publisher:
     """Sends messages to Kafka, acknowledged by all replicas; `close` waits until everything sent is acknowledged.
 
     Raises:
-        BrokerError: no broker is set or answers.
+        BrokerError: no broker is set, or none answers within 10 s.
         ValueError: an unknown security option.
     """
 
@@ -63,17 +63,16 @@ class Publisher:
     def send_bytes(
         self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
     ) -> Any:
-        """Queue one record; returns kafka-python's future of its partition and offset.
+        """Queue one record; returns kafka-python's future of `partition` and `offset`, done once it is acknowledged.
 
-        Blocks up to the producer's `max_block_ms` (60 s unless set) while the topic is unknown. A delivery that fails
-        later makes `flush` raise.
+        Blocks up to the producer's `max_block_ms` (60 s unless set) while the topic is unknown. Delivery is retried for
+        120 s unless `delivery_timeout_ms` is set; a failure then makes the next `flush` raise.
 
         Args:
             topic: name without the prefix.
-            key: the record's key.
-            value: the record's value.
-            partition: default: by the key's hash.
-            timestamp_s: the record's timestamp, epoch seconds; default: now.
+            key, value: the record's.
+            partition: number of the partition; default: by the key's hash.
+            timestamp_s: the record's timestamp, epoch seconds, cut to ms; default: now.
 
         Raises:
             kafka.errors.KafkaError: the topic stayed unknown (KafkaTimeoutError), or the record is too large.
@@ -96,8 +95,8 @@ class Publisher:
         """Wait up to `timeout` seconds until every record sent so far is acknowledged or has failed.
 
         Raises:
-            BrokerError: a record sent since the last flush failed; others may have been delivered.
-            kafka.errors.KafkaTimeoutError: not everything was settled in time.
+            BrokerError: a record failed since the last `flush`; the first such error is shown.
+            kafka.errors.KafkaTimeoutError: some are neither by then; a later `flush` waits for them.
         """
         self._producer.flush(timeout=timeout)
         failure, self._failure = self._failure, None
@@ -123,7 +122,7 @@ class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`); without a group.
 
     Raises:
-        BrokerError: no broker is set or answers, or a topic is not there.
+        BrokerError, ValueError: no broker is set or answers within 10 s, or no such topic; an unknown security option.
     """
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
@@ -139,16 +138,16 @@ class Follower:
             self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment
 
     def poll(self, wait_s: float) -> list[Record]:
-        """Return the records that came within `wait_s` seconds, in order per partition; may be empty."""
+        """Return what there is, in order per partition, waiting up to `wait_s` (0 or more) seconds for it; may be empty."""
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
         return [_record(r, self._prefix) for records in found.values() for r in records]
 
     def seek_to_time(self, wall_time: float) -> None:
-        """Move every partition to its first record with a timestamp of at least `wall_time`, or else to its end.
+        """Move every partition to its first record stamped at `wall_time` (epoch seconds) or later, or else to its end.
 
         Raises:
-            ValueError: `wall_time` (epoch seconds) is negative.
-            kafka.errors.KafkaTimeoutError: the broker does not answer.
+            ValueError: `wall_time` is negative.
+            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError), or the broker refuses.
         """
         partitions = self._consumer.assignment()
         firsts = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in partitions})
@@ -167,8 +166,8 @@ def topic_offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
     """Return {partition: (first offset, next offset to be written)} of a topic, named without the prefix.
 
     Raises:
-        BrokerError: no broker is set or answers, or the topic is not there.
-        kafka.errors.KafkaTimeoutError: the broker stopped answering.
+        BrokerError, ValueError: no broker is set or answers within 10 s, or no such topic; an unknown security option.
+        kafka.errors.KafkaError: the look-up is not answered within 30 s (KafkaTimeoutError), or is refused.
     """
     with closing(connect_client(consumer, kafka)) as reader:
         name = kafka.topic(topic)
@@ -178,15 +177,17 @@ def topic_offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
 
 
 def read_records(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Record]:
-    """Yield a topic's records up to the end it has when iteration begins; in order within each partition.
+    """Yield a topic's records up to the end that it has when iteration begins, which connects; in order per partition.
 
     Args:
-        kafka: the broker.
+        kafka: the broker, its security and the topics' prefix.
         topic: name without the prefix.
         newest: yield only records at the last so many offsets of each partition; None yields all.
 
     Raises:
-        BrokerError: no broker is set or answers, the topic is not there, or nothing more came for STUCK_S (30 s).
+        BrokerError: no broker is set or answers within 10 s, no such topic, or nothing more came for STUCK_S (30 s).
+        ValueError: an unknown security option.
+        kafka.errors.KafkaError: the offsets are not known within 30 s (KafkaTimeoutError), or the broker refuses.
     """
     bounds = {p: (first, end) for p, (first, end) in topic_offsets(kafka, topic).items() if end > first}
     if not bounds:

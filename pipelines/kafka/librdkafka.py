@@ -52,6 +52,7 @@ class Sender:
     Raises:
         BrokerError: no broker is set; whether it answers is not checked.
         SettingsError: a security option without a counterpart.
+        confluent_kafka.KafkaException: a security option has a wrong value, e.g. a certificate that cannot be read.
     """
 
     def __init__(self, kafka: Kafka) -> None:
@@ -62,7 +63,7 @@ class Sender:
     def send(
         self, topic: str, key: str, value: bytes, headers: Headers, taken: Callable[[bool], None] | None = None
     ) -> None:
-        """Queue one record; never waits.
+        """Queue one record in memory; never waits for the broker.
 
         Args:
             topic: name without the prefix.
@@ -70,15 +71,17 @@ class Sender:
             value: the record's value.
             headers: (name, value) pairs.
             taken: called later, inside `poll` or `close`, with True if the broker has acknowledged the record, else
-                False.
+                False; what it raises comes out there.
 
         Raises:
-            BrokerError: the queue is full, because the broker has been away for long; the record was not queued.
-            confluent_kafka.KafkaException: the client refuses the record, e.g. as too large.
+            BrokerError: the client's queue (librdkafka's default: 100,000 records or 1 GiB) is full, because the broker
+                takes none; the record was not queued.
+            confluent_kafka.KafkaException: the client refuses the record, e.g. as larger than `message.max.bytes` (1
+                MB).
         """
 
         def on_delivery(error: KafkaError | None, message: Message) -> None:
-            """Log a refusal, once in a row per reason, and call `taken`."""
+            """Log a refusal unless the one logged before had the same reason, and call `taken`."""
             if error is not None and error.code() != self._refused:
                 self._refused = error.code()  # once, not for every message
                 log.error("topic %s: the broker refused a message: %s", topic, error.str())
@@ -97,7 +100,7 @@ class Sender:
         self._producer.poll(0)
 
     def close(self, wait_s: float = 5.0) -> None:
-        """Wait up to `wait_s` seconds until what is queued is delivered; the rest stays in the caller's outbox."""
+        """Wait up to `wait_s` seconds until all that is queued is acknowledged or refused, and make the callbacks."""
         self._producer.flush(wait_s)
 
 

@@ -22,10 +22,12 @@ _KNOWN_S = 30
 def create_topics(kafka: Kafka) -> None:
     """Create Tidecast's missing topics and wait up to 30 s until a broker leads each of their partitions.
 
-    `events` and `results` get `event_partitions` partitions, the others one; existing topics are left as they are.
+    `events` and `results` get `event_partitions` partitions, the others one; each has `replication` copies and its
+    hours of `retention_h`, or is compacted where it has none. Existing topics are left as they are.
 
     Raises:
-        BrokerError: no broker is set or answers, or topics have no leader after 30 s.
+        BrokerError: no broker is set or answers within 10 s, or topics have no leader after 30 s (they stay created).
+        ValueError: an unknown security option.
         kafka.errors.KafkaError: the broker refuses, e.g. for want of replicas or rights.
     """
     with _admin(kafka) as admin:
@@ -71,7 +73,8 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     """Return the id that a topic got at its creation; a topic of the same name that is made anew has another.
 
     Raises:
-        BrokerError: no broker is set or answers.
+        BrokerError: no broker is set or answers within 10 s.
+        ValueError: an unknown security option.
     """
     with _admin(kafka) as admin:
         return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
@@ -81,11 +84,13 @@ def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
     """Return {topic: bytes that it takes on the brokers' disks}, replicas included; 0 for a topic that is not there.
 
     Args:
-        kafka: the brokers.
+        kafka: the brokers, their security and the topics' prefix.
         topics: names without the prefix.
 
     Raises:
-        BrokerError: no broker is set or answers.
+        BrokerError: no broker is set or answers within 10 s.
+        ValueError: an unknown security option.
+        kafka.errors.KafkaError: the broker refuses, e.g. for want of rights.
     """
     found = dict.fromkeys(topics, 0)
     with _admin(kafka) as admin:

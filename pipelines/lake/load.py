@@ -44,11 +44,11 @@ class LakeSeries:
         return int(np.isfinite(self.series.values).sum())
 
     def lineage(self) -> dict[str, str]:
-        """Describe where the data came from, as tags for MLflow; equal series have equal digests.
+        """Describe where the data came from, as tags for MLflow, all text; equal series have equal digests.
 
         Returns:
-            `data.delta_version`, `data.digest` (16 hex digits), `data.from` and `data.to` (UTC, to the minute),
-            `data.steps`, and `data.missing` (steps without a value).
+            `data.delta_version`, e.g. "3"; `data.digest` (16 hex digits); `data.from` and `data.to` (begin of the first
+            step and end of the last, UTC, "2014-10-22 04:20"); `data.steps`; `data.missing` (steps without a value).
         """
         series = self.series
         digest = hashlib.sha256(np.array([series.start, series.step_s]).tobytes() + series.values.tobytes()).hexdigest()
@@ -65,18 +65,20 @@ class LakeSeries:
 def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     """Read a job's load and its served forecasts from the lake; if the load is short, also long loads of other jobs.
 
-    Short is less than `LONG_DAYS` days. Starts a local Spark session and stops it.
+    A load spans from its first step to its last; short is less than `LONG_DAYS` (14) days of job time. Other jobs count
+    where they have a contract file. Starts a local Spark session and stops it; blocks until read.
 
     Args:
         settings: folders of the lake and of the contracts.
-        job: a job without data gives an empty series.
+        job: name; without data its series is empty and starts at 0.
         step_s: seconds of job time per step of every series.
 
     Raises:
         LakeError: nothing was ever ingested.
-        SeriesError: the times of a job span too many steps.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta are missing.
+        SeriesError: the times of a job span more than 10⁶ steps.
+        SettingsError: a setting is wrong.
+        JavaError, JarsError: no usable Java; the jars of Delta are missing.
+        OSError, ValueError: a file of a table's log cannot be read, or is no JSON.
     """
     from pipelines.spark.session import local_session
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def step_sums(records: DataFrame, step_s: float) -> DataFrame:
     """Sum records per job and time step; a record that lies in several steps counts in each by its share of time.
 
-    Steps begin at multiples of `step_s` since the epoch. Spark evaluates the result lazily.
+    Steps begin at multiples of `step_s` since the epoch. Spark evaluates the result lazily and raises then. A record of
+    more than 10⁶ (MAX_STEPS) steps is put into its first and its last.
 
     Args:
         records: columns job, time (epoch seconds), span_s (seconds, above 0), arrival_rps (records/s); each covers
@@ -23,6 +24,9 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
     Returns:
         Columns job, step (index since the epoch), weight (seconds of the step that records cover, summed over records),
         total (number of records of the load in the step), until (latest end of an input record in it, epoch seconds).
+
+    Raises:
+        AnalysisException: a column is missing.
     """
     from pyspark.sql import functions as F
 
@@ -47,11 +51,12 @@ def mean_loads(records: DataFrame, step_s: float) -> dict[str, Series]:
     A step of which less than half is covered is NaN; an incomplete last step is left out.
 
     Args:
-        records: columns as `step_sums` takes them.
+        records: columns as `step_sums` takes them: job, time, span_s, arrival_rps.
         step_s: seconds per step.
 
     Raises:
-        SeriesError: the times of a job span more than `MAX_STEPS` steps.
+        SeriesError: the times of a job span more than `MAX_STEPS` (10⁶) steps.
+        AnalysisException: a column is missing.
     """
     sums: Any = step_sums(records, step_s).orderBy("job", "step").toPandas()
     found = {}

@@ -41,10 +41,10 @@ class Origin:
         partition: name of the partition.
         start: first offset of every Kafka partition.
         end: offset behind the last one.
-        judged_at: wall time that the gate judged by.
+        judged_at: epoch seconds of wall time that the gate judged by.
         stored: rows in the topic's table.
         quarantined: rows in the quarantine table.
-        spans: trace seconds of intervals stored, by job (metrics only).
+        spans: seconds of job time of the intervals stored, by job (metrics only).
         version: of the Delta table; 0 until it is written.
     """
 
@@ -68,11 +68,13 @@ def exists(root: Path, table: str) -> bool:
 def commit_origins(root: Path, table: str) -> list[Origin]:
     """Return the origin of every ingest partition's newest commit to a table, newest first, from Delta's log.
 
-    Needs no Spark. Empty where there is no such table. Commits without an origin (OPTIMIZE, VACUUM) are left out.
+    An origin says which offsets of which topic the rows came from. Needs no Spark. Empty where there is no such table;
+    commits without an origin (OPTIMIZE, VACUUM) are left out.
 
     Raises:
         OSError: a file of the log cannot be read.
         ValueError: a file of the log is no JSON.
+        KeyError, TypeError: an origin lacks a field of `Origin`, or has another.
     """
     found: dict[tuple[str, str], Origin] = {}
     for path in sorted(_commits(root, table), reverse=True):
@@ -90,11 +92,11 @@ def newest_version(root: Path, table: str) -> int | None:
 def partition_columns(root: Path, table: str) -> list[str]:
     """Return the Delta partition columns of a table, from its log; empty for a table of today's layout, or for none.
 
-    Tables of an older layout have some until `pipelines.lake.upkeep.maintain` has run.
+    Tables of an older layout have some until `pipelines.lake.upkeep.maintain` has rewritten them.
 
     Raises:
         OSError: a file of the log cannot be read.
-        ValueError: the metadata in the log is no JSON.
+        ValueError, KeyError: the newest metadata in the log are no JSON, or lack the columns.
     """
     for path in sorted(_commits(root, table), reverse=True):
         for line in path.read_text().splitlines():
@@ -124,8 +126,9 @@ class Lake:
     def commit(self, table: str, rows: DataFrame, origin: Origin) -> int:
         """Write the rows of one ingest partition in place of those it had, with their origin, in one Delta commit.
 
-        Creates the table where there is none; adds columns that it lacks. The partition is `origin.partition`, in the
-        table `quarantine` that of `origin.topic` alone.
+        Creates the table where there is none, with a log kept for 400 days; adds columns that it lacks. The partition
+        is `origin.partition`, in the table `quarantine` that of `origin.topic` alone. Evaluates `rows` and writes them
+        as one file.
 
         Args:
             table: name of the table, a folder under the root.
@@ -136,8 +139,9 @@ class Lake:
             The newest Delta version of the table after the commit.
 
         Raises:
-            Exception: as pyspark raises it, where Delta refuses rows of another partition (REPLACE_WHERE) or another
-                writer committed meanwhile; nothing is written then.
+            Exception: as pyspark raises it, where Delta refuses rows of another partition (REPLACE_WHERE), a file
+                cannot be written, or another writer committed meanwhile; nothing is committed then.
+            OSError, ValueError: the table's log cannot be read, or is no JSON.
         """
         keys = {"topic": origin.topic, "ingest_partition": origin.partition}
         names = _KEYS.get(table, ("ingest_partition",))
@@ -161,7 +165,7 @@ class Lake:
         return written
 
     def read_table(self, table: str, at: int | None = None) -> DataFrame:
-        """Return a table as a Spark DataFrame: its newest Delta version, or version `at`.
+        """Return a table as a Spark DataFrame, read lazily: its newest Delta version, or version `at`.
 
         Raises:
             LakeError: nothing was ever ingested into it.
@@ -182,11 +186,13 @@ class Lake:
             step_s: seconds of job time per step.
 
         Returns:
-            Series in records/s by job, NaN where a step is missing; and the Delta version they were read from.
+            {job: series in records/s, NaN where less than half of a step is covered}; and the Delta version of the
+            table `metrics` that they were read from.
 
         Raises:
             LakeError: nothing was ever ingested.
-            SeriesError: the times of a job span too many steps.
+            SeriesError: the times of a job span more than 10⁶ steps.
+            Exception: as pyspark raises it, where a file cannot be read.
         """
         from pipelines.lake.steps import mean_loads
 
@@ -196,17 +202,19 @@ class Lake:
         return mean_loads(rows.where(rows["job"].isin(list(jobs))), step_s), at
 
     def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:
-        """Read a job's forecasts of the newest `span_s` seconds of job time; runs Spark jobs.
+        """Read a job's forecasts of the last `span_s` seconds of job time before its newest; runs Spark jobs.
 
         If a model version issued several with the same `time` and `step_s`, only the first is returned.
 
         Returns:
-            Columns version, model, kind, time (epoch seconds of job time at which the first step begins), wall_time
-            (epoch seconds of issue), step_s, levels, quantiles (lists: by step ahead, then by level); by wall_time,
-            oldest first; empty where none was served.
+            Columns version (text), model, kind, time (epoch seconds of job time at which the first step begins),
+            wall_time (epoch seconds of issue), step_s (seconds), levels (list of quantile levels), quantiles
+            (records/s, a list per step ahead of a list per level); by wall_time, oldest first; empty where none was
+            served.
 
         Raises:
             LakeError: there is no table `forecasts`.
+            Exception: as pyspark raises it, where a file cannot be read.
         """
         import pandas as pd
         from pyspark.sql import functions as F

@@ -20,8 +20,8 @@ FILE_BYTES = 128 << 20
 def maintain(settings: Settings | None = None) -> dict[str, int]:
     """Run Delta's OPTIMIZE and VACUUM on every table of the lake: merges small files, deletes those replaced long ago.
 
-    Older versions of a table stay readable for `lake.versions_h` hours. Rows and commits' origins do not change.
-    Starts a local Spark session and stops it; blocks until Spark is done.
+    Files replaced in the last `lake.versions_h` hours stay, so older versions stay readable for as long. Rows and
+    commits' origins do not change. Starts a local Spark session and stops it; blocks until Spark is done.
 
     Args:
         settings: as `load()` reads them, where not given.
@@ -31,9 +31,9 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
 
     Raises:
         SettingsError: a setting is wrong.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta are missing.
+        JavaError, JarsError: no usable Java; the jars of Delta are missing.
         Exception: as pyspark raises it, where an ingest commits to the same table meanwhile; may be tried again.
+        OSError, ValueError: a table's log cannot be read, or is no JSON.
     """
     from pipelines.spark.session import local_session
 

@@ -15,11 +15,13 @@ _FOLDER = ROOT / "var" / "class-archive"
 def archive_path() -> Path:
     """Return the path of the executors' class archive (AppCDS) for this Java, Spark and class path; it need not exist.
 
-    A JVM of another Java or class path ignores the archive.
+    It is `var/class-archive/executor-<hash>.jsa` of the checkout, whatever `var` is set to; the hash is of Java's home
+    and `release` file, pyspark's version and the connector's jars. Starts Java once per process (see `find_java`).
 
     Raises:
         JavaError: no usable Java.
         JarsError: the jars of the Kafka connector are missing.
+        OSError: Java's `release` file or the list of jars cannot be read.
     """
     home = java.find_java().home
     release = home / "release"

@@ -47,8 +47,9 @@ def jar_paths(group: Group) -> list[str]:
     """Return the absolute paths of one group's jars, "broker", "connector" or "delta", as `resolve_jars` listed them.
 
     Raises:
-        JarsError: they were never resolved, or for other versions than today's, or a file is gone.
+        JarsError: no list `var/jars.json`, or a broken one or one of other versions; or a listed file is gone.
         KeyError: no such group.
+        OSError: the list cannot be read.
     """
     if not LIST.is_file():
         raise JarsError(
@@ -69,7 +70,11 @@ def jar_paths(group: Group) -> list[str]:
 
 
 def describe_missing() -> str | None:
-    """Return in words which jars are missing or outdated and the remedy; None where all are there."""
+    """Return in words the first group whose jars are missing or outdated, and the remedy; None where all are there.
+
+    Raises:
+        OSError: the list of jars cannot be read.
+    """
     try:
         for group in COORDINATES:
             jar_paths(group)  # type: ignore[arg-type]
@@ -79,16 +84,19 @@ def describe_missing() -> str | None:
 
 
 def resolve_jars() -> dict[str, Any]:
-    """Download the jars of every group with Spark's Ivy and write the list `LIST`; about 20 s without a cache.
+    """Download the jars of every group into `var/ivy` with Spark's Ivy and write their list, `var/jars.json`.
 
-    Starts a JVM and stops it; sets JAVA_HOME of this process; overwrites `var/log/jars.log`.
+    Takes about 20 s where `var/ivy` is empty. Starts a JVM and stops it; sets JAVA_HOME of this process; overwrites
+    `var/log/jars.log`. `var` is the checkout's, whatever the settings say.
 
     Returns:
-        By group, `coordinates` (Ivy URIs) and `jars` (paths, relative to the checkout where they lie in it).
+        By group ("broker", "connector", "delta"), `coordinates` (Ivy URIs) and `jars` (paths as text, relative to the
+        checkout where they lie in it).
 
     Raises:
-        JarsError: Ivy failed; the message ends with its last 15 lines.
+        JarsError: Ivy failed, e.g. without a network; the message ends with the last 15 lines of the log.
         JavaError: no usable Java.
+        OSError: the list or the log cannot be written.
     """
     from pyspark.java_gateway import launch_gateway
 
@@ -125,7 +133,11 @@ def _relative(path: str) -> str:
 
 
 def main() -> int:
-    """Resolve the jars unless that is done already; the exit status: 1 where it fails, with the error on stderr."""
+    """Resolve the jars unless all are there; returns the exit status: 1 where Ivy or Java fails, the error on stderr.
+
+    Raises:
+        OSError: the list or the log cannot be written.
+    """
     if describe_missing() is None:
         LIST.touch()  # make compares its age with this file's
         return 0

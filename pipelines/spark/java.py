@@ -33,7 +33,7 @@ class JavaError(CorrectableError, RuntimeError):
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that can run everything: `home` is its JAVA_HOME."""
+    """A Java that can run everything: `home` is its JAVA_HOME, `version` its major number, 17 or 21."""
 
     home: Path
     version: int
@@ -45,9 +45,9 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the first Java (17 or 21, with all modules) that JAVA_HOME, PATH or the usual folders hold.
+    """Return the first Java (17 or 21, with all modules) of those that JAVA_HOME, PATH and the usual folders hold.
 
-    Starts each candidate once per process, which takes part of a second.
+    Starts each candidate in this order until one does, at most 30 s each; what was found of one is kept in the process.
 
     Args:
         environment: where JAVA_HOME and PATH are looked up, instead of this process's.
@@ -71,7 +71,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def install_java() -> Java:
-    """Install a JRE with apt, as root, and return it; blocks while apt runs, up to minutes.
+    """Install OpenJDK 17 (21 if that fails) without a display, by apt, as root; returns it. Blocks until apt is done.
 
     Raises:
         JavaError: no apt, not root, apt failed, or what it installed does not do; the message says what to install.
@@ -128,7 +128,7 @@ def _probe(home: Path) -> tuple[int, str | None]:
 
 
 def main() -> int:
-    """Find Java or install it; the exit status: 1 where neither is possible, with the error on stderr."""
+    """Find Java, or install it by apt as root; returns the exit status: 1 where both fail, with the error on stderr."""
     try:
         find_java()
     except JavaError as missing:

@@ -59,7 +59,8 @@ _DECOMMISSION = {
 def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = True) -> SparkSession:
     """Return a Spark session in this process (`local[cores]`, no UI, loopback only): the running one, or a new one.
 
-    Creates `var/spark` for its files; sets JAVA_HOME and SPARK_LOCAL_* of this process. Takes some seconds.
+    Creates `var/spark` for its files; sets JAVA_HOME, SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and, where unset, PYSPARK_PYTHON
+    of this process. A JVM of 600 MB heap takes seconds to start. The caller stops the session.
 
     Args:
         app: name of the application.
@@ -71,6 +72,7 @@ def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = T
         SettingsError: a setting is wrong.
         JavaError: no usable Java.
         JarsError: the jars of Delta or of the Kafka connector are missing.
+        OSError: `var/spark` cannot be created.
     """
     settings = load()
     groups = [group for group, wanted in (("connector", kafka), ("delta", delta)) if wanted]
@@ -92,20 +94,24 @@ def cluster_session(
 ) -> SparkSession:
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
-    Sets JAVA_HOME (on this computer SPARK_LOCAL_* too) of this process. Dynamic allocation is on within the contract's
-    bounds until the agent takes over.
+    Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
+    PYSPARK_PYTHON, and creates `var/spark`. Spark's dynamic allocation is on within the contract's bounds until the
+    agent takes over.
 
     Args:
         app: name of the application.
-        settings: master, memory sizes, partitions of state, port of the UI.
-        contract: least and most executors, and cores of each.
+        settings: Spark's master, memory sizes, partitions of state, port of the UI (0: any free one).
+        contract: of the job: least and most executors, and cores of each.
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
-        archive_to: file to which executors write a class archive when they end; by default they use the one there is.
+        archive_to: file to which executors write a class archive (AppCDS) when they end, if the master is on this
+            computer; by default they use the one there is.
 
     Raises:
         SettingsError: no Spark master is set.
         JavaError: no usable Java.
         JarsError: the jars of the Kafka connector are missing.
+        OSError: a folder cannot be created.
+        Exception: as pyspark raises it, where the master cannot be reached.
     """
     master = settings.spark.master
     if not master:
