@@ -17,8 +17,7 @@ from tidecast.connection.transport import consumer, producer
 from tidecast.messages import Message, Reject, encode
 
 C = TypeVar("C")
-STUCK_S = 30.0
-"""Seconds without a further record after which `read_records` gives up."""
+STUCK_S = 30.0  # seconds without a further record after which `read_records` gives up
 
 
 class BrokerError(CorrectableError, RuntimeError):
@@ -70,7 +69,8 @@ class Publisher:
 
         Args:
             topic: name without the prefix.
-            key, value: the record's.
+            key: the record's key.
+            value: the record's value.
             partition: number of the partition; default: by the key's hash.
             timestamp_s: the record's timestamp, epoch seconds, cut to ms; default: now.
 
@@ -138,7 +138,7 @@ class Follower:
             self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment
 
     def poll(self, wait_s: float) -> list[Record]:
-        """Return what there is, in order per partition, waiting up to `wait_s` (0 or more) seconds for it; may be empty."""
+        """Return what there is, in order per partition, waiting up to `wait_s` (≥ 0) seconds for it; may be empty."""
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
         return [_record(r, self._prefix) for records in found.values() for r in records]
 
@@ -216,8 +216,7 @@ def connect_client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
     """Connect a kafka-python client to the broker of the settings: calls `make(address, security, **options)`.
 
     Raises:
-        BrokerError: no broker is set or answers; the message says why and what to do.
-        ValueError: an unknown security option.
+        BrokerError, ValueError: no broker is set or answers within 10 s; an unknown security option.
     """
     try:
         return make(bootstrap_address(kafka), kafka.security, **options)
