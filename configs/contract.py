@@ -106,9 +106,11 @@ class Contract(Section):
 def load_contract(job: str, folder: Path) -> Contract:
     """Read and check the contract `<folder>/<job>.yaml`; keys that are left out have their defaults.
 
+    A contract states a job's latency target (wall seconds), its bounds of executors and how it is planned.
+
     Raises:
         SettingsError: there is no such file, it cannot be read or is not YAML, a key or value in it is wrong, or its
-            `job` is not `job`.
+            `job` is not `job`; the message names the file, the key, its value and the remedy.
     """
     path = folder / f"{job}.yaml"
     if not path.is_file():
@@ -133,7 +135,7 @@ def load_contract(job: str, folder: Path) -> Contract:
 
 
 def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
-    """Read every contract in a folder; a wrong one stops none of the others.
+    """Read every contract (`<job>.yaml`) in a folder; a wrong one stops no other, a missing folder has none.
 
     Returns:
         The contracts that can be read, by job, and the error messages of the others, by job.

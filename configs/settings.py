@@ -123,8 +123,9 @@ def load(**overrides: Any) -> Settings:
         overrides: whole or partial sections, e.g. `load(replay={"speed": 360})`.
 
     Raises:
-        SettingsError: a wrong key or value (the message names both and what would be right); a variable
-            `TIDECAST_...` of no section, or one that should hold JSON and does not; a file that is missing or not YAML.
+        SettingsError: a wrong key or value (the message names both and what would be right); a variable `TIDECAST_...`
+            of no section, or one that should hold JSON and does not; a file that is missing or not YAML.
+        OSError, ValueError, TypeError: TIDECAST_FILE cannot be read, is not UTF-8, or holds no mapping.
     """
     own = os.environ.get("TIDECAST_FILE")
     if own and not Path(own).is_file():

@@ -38,11 +38,16 @@ def backtest_policies() -> None:
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:
-        """Replay one job's load under the policies in its twin and log the run to MLflow; returns its figures.
+        """Replay one job's load under the policies in its simulator; log figures and page as an MLflow run; takes minutes.
+
+        Returns:
+            `job`, `run` (id of the MLflow run) and `verdict` (list of sentences).
 
         Raises:
             AirflowSkipException: the load is too short or has gaps.
             SettingsError, LakeError: an unknown policy or a wrong contract; nothing was ingested (no retry).
+            SeriesError, RegistryError, JavaError, JarsError: over 10⁶ steps; MLflow does not answer; Spark cannot
+                start.
         """
         from models.twin.sim.job import TwinError
         from pipelines.backtest import on_lake

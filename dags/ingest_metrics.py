@@ -52,13 +52,15 @@ def ingest_metrics() -> None:
         An ingest that stored no metrics starts no training: its event is left out.
 
         Returns:
-            By topic, numbers of records `read`, `stored` and `quarantined`, and `again`: whether this partition had
-            been ingested before.
+            By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (records by column); `offsets`
+            ({Kafka partition: [start, end)}); `version` of the Delta table, or None; and `again`: whether this
+            partition had been ingested before.
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).
             OffsetsError, QualityError: the broker lost records; the quality gate failed (no retry).
-            BrokerError: no broker, or no such topic.
+            BrokerError, kafka.errors.KafkaError: no broker, or no such topic; it stopped answering.
+            SeriesError, JavaError, JarsError: a job's times span over 10⁶ steps (rows are stored); Spark cannot start.
         """
         from pipelines.ingest import ingest, partition
 

@@ -20,7 +20,7 @@ def maintain_lake() -> None:
 
     @task
     def maintain() -> dict[str, int]:
-        """Merge small files and remove old ones in every table."""
+        """Merge small files and remove old ones in every table; returns the number of files by table."""
         from pipelines.lake.upkeep import maintain
 
         return maintain()

@@ -47,7 +47,8 @@ def retrain_agent() -> None:
 
         Raises:
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
-            RegistryError: MLflow does not answer.
+            SeriesError, TwinError: the job's times span over 10⁶ steps; the stored fit of its simulator is unfinished.
+            RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
         from pipelines.train.agent import run as agent
 
@@ -55,13 +56,16 @@ def retrain_agent() -> None:
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        """Decide from the run's figures whether the agent wins, make it champion then, and return the verdict.
+        """Decide from the run's figures whether the agent wins; if so make it champion, the version that serves.
 
         Returns:
-            `job`, `promoted`, `reason`, `version`, `champion`, `run` and `hours`, as `decide_on_challenger` does.
+            `job`; `promoted` (whether it won); `reason` (text); `version` registered (None: no challenger); `champion`,
+            the version compared with (None: none); `run` (id); `hours`, executor-hours by policy at the allowed share
+            of seconds over the latency target.
 
         Raises:
-            RegistryError: MLflow does not answer, or there is no such run.
+            RegistryError, MlflowException: MLflow does not answer or has no such run; it refuses to store the verdict.
+            KeyError: the run lacks the figures of an agent's run.
         """
         from pipelines.train.agent import run as agent
 

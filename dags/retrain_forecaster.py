@@ -53,8 +53,8 @@ FORM = {
 def retrain_forecaster() -> None:
     """Build the DAG: for each job with data, one after the other, `train` a challenger and `judge` it.
 
-    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or says nothing in that
-    time.
+    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or has not answered
+    after so many wall seconds.
     """
 
     @task
@@ -70,7 +70,8 @@ def retrain_forecaster() -> None:
 
         Raises:
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
-            RegistryError: MLflow does not answer.
+            SeriesError, KeyError: the job's times span over 10⁶ steps or a load is negative; a drift event lacks a key.
+            RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
         from pipelines.train.forecaster import run as forecaster
 
@@ -83,10 +84,13 @@ def retrain_forecaster() -> None:
         """Decide from the run's figures whether the challenger beats the champion; promote it if nobody is to be asked.
 
         Returns:
-            `job`, `promoted`, `reason`, `version` and further keys of `decide_on_challenger`.
+            `job`; `promoted` (whether it won); `reason` (text); `version` registered (None: no challenger); `champion`,
+            the version compared with (None: none); `run` (id); `challenger_loss`, `champion_loss`, `naive_loss`: mean
+            pinball losses on held-out steps, records/s, None where unknown.
 
         Raises:
-            RegistryError: MLflow does not answer, or there is no such run.
+            RegistryError, MlflowException: MLflow does not answer or has no such run; it refuses to store the verdict.
+            KeyError: the run lacks the parameter `improvement`.
         """
         from pipelines.train.forecaster import run as forecaster
 
@@ -107,7 +111,7 @@ def retrain_forecaster() -> None:
 
     @task
     def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
-        """Make the challenger champion if a person approved; returns the version that is champion then.
+        """Make the challenger champion if a person approved or did not answer; returns the version that is champion then.
 
         Raises:
             AirflowSkipException: a person said no.

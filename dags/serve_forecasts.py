@@ -24,10 +24,12 @@ def serve_forecasts() -> None:
 
     @task(retries=0)  # the next run follows at once; a retry would wait
     def serve() -> None:
-        """Serve forecasts until the task is ended, by the path that `serving.path` names.
+        """Serve forecasts until the task is ended, by the path that `serving.path` names ("stream" or "fast").
 
         Raises:
-            BrokerError: the broker does not answer at the start.
+            SettingsError: a setting is wrong.
+            BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
+            StoreError, SocketError, OSError: fast path only: its store or socket cannot be opened.
         """
         from pipelines.serve.path import serve
 

@@ -23,7 +23,8 @@ class OrchestratorError(CorrectableError, RuntimeError):
 class Orchestrator:
     """Client of one Airflow's REST API; asks for a token by itself and renews it.
 
-    Every method raises `OrchestratorError` where Airflow does not answer within 30 s or refuses.
+    Every method raises `OrchestratorError` where Airflow does not answer a request within 30 s or refuses it, and
+    KeyError or ValueError where what answers is not Airflow.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -40,11 +41,11 @@ class Orchestrator:
         self._tls = httpx.create_ssl_context()  # httpx makes one per request, 15 ms of CPU for each look at a run
 
     def wait_for_dags(self, names: Collection[str], timeout_s: float = 300) -> None:
-        """Wait until Airflow has parsed these DAGs.
+        """Wait until Airflow has parsed these DAGs, asking every 0.5 s; it has to list them among its first 100.
 
         Raises:
-            OrchestratorError: some are missing after `timeout_s`, or earlier where Airflow reports import errors (the
-                message shows them); or Airflow does not answer.
+            OrchestratorError: some are missing after `timeout_s` seconds, or earlier where Airflow reports import
+                errors (the message shows the last 20 lines of each); or Airflow does not answer.
         """
         deadline = time.monotonic() + timeout_s
         while missing := set(names) - {dag["dag_id"] for dag in self._get("dags", limit=100)["dags"]}:
@@ -90,11 +91,11 @@ class Orchestrator:
         return str(run["dag_run_id"])
 
     def wait_run(self, dag: str, run_id: str, timeout_s: float = 600) -> None:
-        """Wait until a run has succeeded.
+        """Wait until a run has succeeded, asking every 0.5 s.
 
         Raises:
-            OrchestratorError: the run failed (the message shows the failed tasks' last log lines), did not end within
-                `timeout_s`, or does not exist; or Airflow does not answer.
+            OrchestratorError: the run failed, did not end within `timeout_s` seconds (the message shows the last 20 log
+                lines of each failed task), or does not exist; or Airflow does not answer.
         """
         deadline = time.monotonic() + timeout_s
         while (state := self._get(_path(dag, run_id))["state"]) != "success":
@@ -107,11 +108,12 @@ class Orchestrator:
             time.sleep(0.5)
 
     def wait_next_run(self, dag: str, after: float, start_within_s: float = 180) -> str:
-        """Wait for the run that an asset event starts, and for its success; returns its id.
+        """Wait for the run that an asset event starts, asking every 0.3 s, and for its success; returns its id.
 
         Args:
             dag: id of the DAG, unpaused.
-            after: epoch seconds; runs queued earlier do not count. Of several later ones the first is taken.
+            after: epoch seconds; runs queued earlier do not count. Of several later ones (newest 100) the first is
+                taken.
             start_within_s: wall seconds until it is there at most; once there it may take 600 s.
 
         Raises:

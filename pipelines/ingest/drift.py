@@ -30,21 +30,22 @@ def find_drift_events(
 ) -> list[DriftEvent]:
     """Find lasting changes of jobs' loads, or of the errors of their forecasts, that were not reported yet.
 
-    Reads the newest `KEPT_DAYS` days of every job; runs Spark jobs on the lake's session.
+    Reads the newest `KEPT_DAYS` (42) days of every job; runs Spark jobs on the lake's session.
 
     Args:
         lake: where the ingest has just stored metrics.
-        settings: `training.step_s` is the length of a step.
-        jobs: names of jobs whose loads are looked at.
+        settings: `training.step_s` is the length of a step, seconds of job time.
+        jobs: names of jobs whose loads are checked.
         reported: earlier events, as this function returned them, in any order.
 
     Returns:
-        At most one event per job; a job without rows has none.
+        At most one event per job, its newest, with the keys that `newest_drift` gives; a job without rows has none.
 
     Raises:
         LakeError: nothing was ever ingested.
-        SeriesError: the times of a job span too many steps.
+        SeriesError: the times of a job span more than 10⁶ steps.
         KeyError: a reported event lacks a field of `DriftEvent`.
+        Exception: as pyspark raises it, where a file cannot be read.
     """
     reported = list(reported)
     found = []
@@ -69,15 +70,17 @@ def newest_drift(
         job: whose load it is.
         series: records/s; NaN where a step is missing.
         reported: earlier events, of any job, in any order.
-        errors: log(actual/forecast) at the same steps, NaN where unknown; without them the load alone is looked at.
+        errors: log(actual/forecast) at the same steps, NaN where unknown; without them the load alone is checked.
 
     Returns:
-        The fields of `models.adapt.drift.Drift` (time and found in epoch seconds of job time), and `job`, `factor`
-        (1.3: it rose by 30 % against what is usual at that time of the week) and `text`.
+        `job`; `time` (estimated begin) and `found` (when it was certain), epoch seconds of job time; `kind` of
+        detector, "page_hinkley" or "adwin"; `signal`, "load" or "forecast_error"; `before` and `after`, medians of the
+        log ratio to what is usual at that time of the week; `factor`, exp(after − before) (1.3: it rose by 30 %);
+        `text`, a sentence.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.
-        KeyError: a reported event lacks `job`, `found` or a field of `Drift`.
+        KeyError: a reported event lacks `job`, or one of this job lacks `found` or a field of `Drift`.
     """
     of_job = [event for event in reported if event["job"] == job]
     last = max(of_job, key=lambda event: float(event["found"]), default=None)
@@ -104,11 +107,12 @@ def log_forecast_errors(series: Series, forecasts: pd.DataFrame | None) -> Serie
             counts. None gives None.
 
     Returns:
-        A series at the same steps, NaN where there was no such forecast or load or median is not above 0; None if all
-        of it would be NaN.
+        A series at the same steps (natural logarithm), NaN where there was no such forecast or load or median is not
+        above 0; None if all of it would be NaN. The median is the quantile whose level is nearest 0.5.
 
     Raises:
         KeyError: the forecasts lack one of these columns.
+        IndexError, ValueError: a forecast has no steps or no levels, or its time is NaN.
     """
     if forecasts is None:
         return None

@@ -56,14 +56,15 @@ class Topic:
 def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:
     """Return the range of offsets that one ingest partition reads from a topic.
 
-    A partition that the lake holds already reads its recorded offsets again; a new one reads all since the last commit.
+    A partition that the lake holds already reads its recorded offsets again (`is_rerun`), judged by the time of its
+    first run; a new one reads all since the last commit of the same topic id, or from the topic's first offset.
 
     Args:
         topic: the topic's id and offsets as the broker has them.
         partition: name of the ingest partition.
         history: origins of the table's commits, in any order.
         now: epoch seconds, wall time; becomes `judged_at` of a new partition.
-        skip_lost: where the broker deleted records that were not ingested, begin at the first one that it has.
+        skip_lost: where the broker deleted records that were not ingested, a new partition begins at the first it has.
 
     Raises:
         OffsetsError: the broker deleted records of the range, or the lake knows offsets or a topic id that the topic

@@ -19,11 +19,12 @@ def validate_name(name: str, now: datetime) -> str:
 
     Args:
         name: an hour `2014-10-22T04` that is over, an interval of hours `2014-09-24T04/2014-10-22T04` (the end is not
-            part of it), or a moment `2014-10-22T042031`; all UTC.
+            part of it), or a moment `2014-10-22T042031`; all UTC. Of intervals and moments it is not checked that they
+            are over.
         now: with a time zone.
 
     Raises:
-        PartitionError: the name is none of these.
+        PartitionError: the name is none of these, its hour is not over, or its interval does not end after its start.
         TypeError: `now` has no time zone.
     """
     if _read(name, _MOMENT):

@@ -42,7 +42,7 @@ class QualityRule:
     severity: Literal["critical", "warning"] = "critical"
 
     def expectation(self) -> Any:
-        """Return the rule as an expectation of Great Expectations, with both bounds: for Spark NaN is above all."""
+        """Return the rule as Great Expectations' expectation: null, or within both bounds, which NaN never is in Spark."""
         if self.bounds is None:
             return gxe.ExpectColumnValuesToBeNull(column=self.column)
         least, most = self.bounds
@@ -83,9 +83,14 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
         rules: none lets every row pass.
         identity: columns that together name a row.
 
+    Returns:
+        `good` rows and `bad` ones with the column `reasons` (texts), both lazy; numbers of rows `read`, `kept`,
+        `refused`; and `warnings`, rows by column of a broken rule of severity warning, which refuses none.
+
     Raises:
-        QualityError: an expectation failed to run, or a row would be lost or doubled.
+        QualityError: an expectation failed to run, e.g. as its column is missing, or a row would be lost or doubled.
         KeyError: a column of `identity` is missing.
+        Exception: as pyspark raises it, where the rows cannot be computed.
     """
     from pyspark.sql import functions as F
 

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 def ingest(
     partition: str, skip_lost: bool = False, reported: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[dict[str, dict[str, Any]], list[DriftEvent]]:
-    """Write the records that every topic got since its last commit to the lake, then look for drift of the loads.
+    """Write the records that every topic got since its last commit to the lake, then check the loads for drift.
 
     Invalid records go to the table `quarantine`. A second run under the same name reads the same offsets again and
     writes the same rows. Starts a local Spark session if there is anything to read, and stops it.
@@ -47,17 +47,20 @@ def ingest(
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
         was a re-run). An earlier partition that had to be finished first is left out. Second, the new drift events
-        (`drift.DriftEvent`).
+        (`drift.newest_drift` has their keys), at most one per job; none where no metrics were stored.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
         OffsetsError: the broker no longer has the records, or has another topic of that name.
-        BrokerError: no broker, or no such topic.
+        BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
-        SettingsError: a setting is wrong.
-        SeriesError: the times of a job span too many steps; what was read is committed by then.
-        JavaError: no usable Java.
-        JarsError: the jars of Delta or of the Kafka connector are missing.
+        SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
+        SeriesError, KeyError: the times of a job span over 10⁶ steps, or a reported event lacks a field; all read is
+            committed by then.
+        JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
+        OSError: the log of a table cannot be read, or `var/spark` not be created.
+        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay
+            committed.
     """
     from pipelines.spark.session import local_session
 
@@ -86,8 +89,8 @@ def _jobs(settings: Settings) -> list[str]:
 def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
     """Return the ranges of offsets to ingest, topic by topic; asks the broker and reads the lake's log, without Spark.
 
-    If an earlier run ended before a topic's newest partition was complete, that partition comes again before the named
-    one.
+    If an earlier run ended before the refused rows of a topic's newest partition were stored, that partition comes
+    again before the named one.
 
     Args:
         settings: of broker and lake.
@@ -97,7 +100,9 @@ def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool 
 
     Raises:
         OffsetsError: the broker no longer has the records, or has another topic of that name.
-        BrokerError: no broker, or no such topic.
+        BrokerError: no broker is set or answers within 10 s, or no such topic.
+        kafka.errors.KafkaError: a look-up is not answered within 30 s, or is refused.
+        OSError, ValueError: a table's log cannot be read, or is no JSON; an unknown security option.
     """
     found = []
     for topic in KINDS:
@@ -118,6 +123,7 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
 
     Raises:
         QualityError: the quality gate failed; ranges before are committed.
+        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; likewise.
     """
     return {r.topic: _take(spark, settings, r) if r.records else _nothing(settings, r) for r in ranges}
 

@@ -28,8 +28,9 @@ def read_series(
 ) -> Series:
     """Read a CSV file (plain or gzipped) as a regular series, at its own step or resampled to a multiple of it.
 
-    A longer step is the mean of the file's steps in it, NaN where fewer than half of them are known. It begins at a
-    multiple of its length since the epoch, as far as the file's own steps allow.
+    The file's own step is the median distance of its rows. A longer step is the mean of the file's steps in it, NaN
+    where fewer than half of them are known. It begins at a multiple of its length since the epoch, as far as the file's
+    own steps allow.
 
     Args:
         path: of the file.
@@ -39,11 +40,11 @@ def read_series(
         timezone: IANA name in which times without an offset are read, so that clock changes neither double nor skip.
 
     Returns:
-        Values in the file's own unit, NaN where a step is missing; it begins and ends with a known step.
+        Values (N,) in the file's own unit, NaN where a step is missing; the first and the last are known.
 
     Raises:
-        TraceError: no such file, or a wrong row or column, see `trace_file.read_rows`; the steps are irregular, see
-            `trace.place_on_grid`.
+        TraceError: the file cannot be read; a wrong row, column or time zone, see `trace_file.read_rows`; a row lies
+            off the regular steps, or a gap is longer than 10⁶ steps.
         SeriesError: the value column cannot be guessed; the step is no multiple of the file's or over 12 hours; every
             value is missing, or all are equal.
     """
@@ -84,7 +85,7 @@ def parse_step(text: str) -> float:
 
 
 def format_step(step_s: float) -> str:
-    """Format seconds per step for people: 300 is "5min", 3600 "1h", 90 "90s"; `parse_step` reads it back."""
+    """Format seconds per step in whole hours or minutes, else in seconds: 300 is "5min", 3600 "1h", 90 "90s"."""
     for length, unit in ((3600, "h"), (60, "min")):
         if step_s >= length and step_s % length == 0:
             return f"{step_s / length:g}{unit}"

@@ -33,7 +33,7 @@ class ShippedSeries:
     Attributes:
         name: of the series, e.g. "iot".
         step_s: seconds per step.
-        unit: of its values, of which a longer step than the file's holds the mean.
+        unit: of its values, e.g. "requests per 5 min"; a longer step than the file's holds their mean, in this unit.
         path: of its file.
     """
 
@@ -66,7 +66,7 @@ def list_shipped() -> list[ShippedSeries]:
 
 
 def find_shipped(label: str) -> ShippedSeries:
-    """Look up a shipped series by its name and step, e.g. "iot 5min".
+    """Look up a shipped series by its name and step, e.g. "iot 5min"; its file is not read.
 
     Raises:
         SeriesError: there is none of that name; the message lists all.

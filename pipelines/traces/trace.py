@@ -73,16 +73,17 @@ def load_trace(replay: Replay) -> Trace:
 
     Args:
         replay: `trace` is the name of a shipped trace (a CSV file in TRACES), or the path of a CSV file: with a slash
-            in it, or ending in `.csv`.
+            in it, or ending in `.csv`. From `live_start` (ISO 8601, in `timezone` if it has no offset) `live_hours`
+            trace hours are live; the history is the `history_days` days before.
 
     Returns:
         The trace, scaled so that the highest value in use is `replay.peak_rps` records per wall second; gaps of at most
-        FILL_STEPS steps are interpolated and named in its notes.
+        FILL_STEPS (3) steps are interpolated linearly and named in its notes.
 
     Raises:
-        TraceError: no such trace, or a wrong row or column, see `trace_file.read_rows`; irregular steps, see
-            `place_on_grid`; `live_start` is no ISO 8601 time; the history or the live part reaches beyond the trace; in
-            the part in use there is a longer gap, or every value is 0.
+        TraceError: the file cannot be read; a wrong row, column or time zone, see `trace_file.read_rows`; irregular
+            steps, see `place_on_grid`; `live_start` is no ISO 8601 time; the history or the live part reaches beyond
+            the trace; in the part in use there is a longer gap, or every value is 0.
     """
     path = _path(replay.trace)
     rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)
@@ -111,7 +112,8 @@ def _path(trace: str) -> Path:
 def place_on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, float]:
     """Place rows at regular steps, as many as lie between the first row and the last.
 
-    The step is the median distance between rows. A row may lie up to a hundredth of a step off its place.
+    The step is the median distance between rows. A row may lie up to a hundredth of a step off its place, counted from
+    the row before it.
 
     Args:
         path: of the file, for messages.
@@ -122,7 +124,8 @@ def place_on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, flo
         the seconds per step.
 
     Raises:
-        TraceError: a row lies between two steps, or over MAX_STEPS (a million) steps after the row before it.
+        TraceError: a row lies between two steps, or over MAX_STEPS (10⁶) steps after the row before it.
+        ValueError: fewer than two rows.
     """
     strides_s = np.diff([row.time for row in rows])
     step_s = float(np.median(strides_s))
