@@ -38,7 +38,7 @@ def backtest_policies() -> None:
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:
-        """Replay one job's load under the policies in its simulator; log figures and page as an MLflow run; takes minutes.
+        """Replay one job's load under the policies in its simulator; log figures and page as an MLflow run, in minutes.
 
         Returns:
             `job`, `run` (id of the MLflow run) and `verdict` (list of sentences).

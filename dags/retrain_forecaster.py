@@ -111,7 +111,7 @@ def retrain_forecaster() -> None:
 
     @task
     def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
-        """Make the challenger champion if a person approved or did not answer; returns the version that is champion then.
+        """Make the challenger champion if a person approved or was silent; returns the version that is champion then.
 
         Raises:
             AirflowSkipException: a person said no.

@@ -20,10 +20,12 @@ def compare_transfers(
 ) -> None:
     """Forecast every shipped 5-minute load from a short history, alone and helped by every other load.
 
-    Prints a table of RMSE relative to the load's own best model. Takes an hour; a line per pair goes to stderr.
+    Prints RMSE ÷ that of the best model from the load's own history, the geometric mean over pairs of loads: by model,
+    length of history and steps ahead. Takes an hour; a line per pair goes to stderr.
 
     Raises:
         SeriesError: `days` is no list of whole numbers from 1 on, or no shipped series is long enough (status 2).
+        TraceError: a shipped series is gone or damaged (status 2).
         OSError: the JSON file cannot be written.
     """
     import torch

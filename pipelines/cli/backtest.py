@@ -49,13 +49,16 @@ def backtest(
 ) -> None:
     """Replay loads in a simulated job and print what every policy costs there.
 
-    `backtest map [TRACE...]` does so at several lead times and prints what a forecast is worth at each. Progress goes
-    to stderr.
+    The cost is executor-hours with 0.1, 1 and 5 % of seconds over the latency target; a policy's knob (its one tuned
+    parameter) trades one for the other. `backtest map [TRACE...]` replays at several lead times and prints what a
+    forecast is worth at each. Progress goes to stderr.
 
     Raises:
-        SettingsError: an unknown policy, one that cannot be built, or an agent's file that cannot be read (status 2).
+        SettingsError: an unknown policy, one that cannot be built, two traces of one name for the map, or an agent's
+            file that cannot be read (status 2).
         SeriesError, TraceError: no such file or series, or a fault in it (status 2).
-        TwinError: `job` cannot be read, or a trace is too short, has gaps or cannot be scaled to the job (status 2).
+        TwinError: `job` cannot be read; lead time, executors or `--as-is` do not fit; a trace is too short, has gaps or
+            cannot be scaled to the job (status 2).
         typer.BadParameter: an unknown `engine` (status 2).
         OSError: the JSON file or the page cannot be written.
     """

@@ -40,13 +40,14 @@ def measure_agent(
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of runs, with and without the agent.")] = 8,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure what the agent costs a job: throughput with ÷ without it, and its share of a core.
+    """Measure what the agent costs a job: throughput (records/s) with ÷ without it, and its share of a core.
 
-    Starts a broker of its own; takes minutes.
+    Starts a broker of its own; takes minutes. Prints each pair, the ratio's 95 % interval and the median share.
 
     Raises:
         SettingsError: the address of a service is set, which must not be emptied (status 2).
-        StackError, ProcessError: the broker does not start (status 2).
+        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
+        JavaError, JarsError: Spark cannot start (status 2).
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.agent.overhead import measure_overhead
@@ -60,10 +61,13 @@ def measure_borders(
 ) -> None:
     """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop.
 
-    Prints the records on which readers stop or differ; status 0 even then.
+    Prints how many readers stopped, differed from the reference reader, or accepted or refused what they should not,
+    and each such record; status 0 even then.
 
     Raises:
+        SettingsError: a setting is wrong (status 2).
         JavaError, JarsError: Spark cannot start (status 2).
+        Exception: of the lake's gate; errors of other readers are printed.
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.borders.compare import compare_readers
@@ -90,7 +94,10 @@ def measure_dqn(
     peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment with stable-baselines3.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure the DQN learner: reward per decision after so many steps, and seconds of training.
+    """Measure the DQN learner: reward per decision after so many steps, and seconds of training (wall, and of CPU).
+
+    Prints a line per learner (medians over seeds, each seed's reward), and the rewards of never moving and of the
+    advice.
 
     Raises:
         FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
@@ -112,10 +119,11 @@ def measure_dqn(
 def measure_fastpath(only: Only = None, quick: Quick = False, as_json: JsonFile = None, page: Page = None) -> None:
     """Measure the fast path: in process, by socket, by Kafka, beside Redis and Structured Streaming, and its store.
 
-    Prints a line per goal with what was measured, and whether it is met; status 0 even where one is missed.
+    Prints a line per goal with what was measured, in the goal's unit, and whether it is met; status 0 even where one is
+    missed. A part that fails is named with its error, and the others go on. Sets OMP_NUM_THREADS to 1 if it is unset.
 
     Raises:
-        StackError, ProcessError: the broker does not start (status 2).
+        FigureError: a goal of the command cannot be read (status 2).
         OSError: the JSON file or the page cannot be written.
     """
     import os
@@ -157,10 +165,14 @@ def measure_twin(
     repeats: Annotated[int, typer.Option(min=1)] = 3,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure how fast the job's simulator runs under each policy: simulated seconds per second of one core.
+    """Measure how fast the job's simulator runs under each policy, in 10⁶ simulated seconds per second of one core.
+
+    The seconds are summed over 2048 runs and divided by this process's CPU time; each policy's line has the median of
+    the repeats, the lowest and the highest.
 
     Raises:
         SettingsError: an unknown policy, or one that needs an agent or a timetable (status 2).
+        StatisticsError: no policy is named.
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.twin.speed import measure_speed
@@ -180,7 +192,7 @@ def measure_volume(
 ) -> None:
     """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk.
 
-    Starts a broker of its own; blocks for `minutes` and 90 s.
+    Starts a broker of its own; blocks for `minutes` and 90 s. Prints 10⁶ bytes per day, by topic and in all.
 
     Raises:
         SettingsError: the address of a service is set, which must not be emptied (status 2).

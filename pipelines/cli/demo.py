@@ -29,10 +29,11 @@ def run(
     broker_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Run the main job: history, training, serving, a live day on real executors, and what was learned from it.
+    """Run the main job: history, training, serving, a live load on real executors, and a second training.
 
     Status 1 where records were lost, live metrics or models are missing, or a process was left running; the run's
-    folder under `var/runs` has its report, `summary.json` and topics all the same. Blocks for minutes.
+    folder under `var/runs` has its report, `summary.json` and topics all the same. Its services are on the loopback,
+    their state in `var/demo`; all is stopped at the end. Blocks for minutes.
 
     Raises:
         typer.Exit: 1, as above.
@@ -40,6 +41,7 @@ def run(
         StackError, PortError, JavaError, DemoError, OrchestratorError, BrokerError, RegistryError: a service does not
             start or fails, or a stage does not get through (status 2).
         RunError, EventLogError: a file of the run is missing or broken (status 2).
+        OSError: the JSON file cannot be written.
     """
     settings = settings_from_options(
         replay={"trace": trace, "speed": speed, "live_hours": hours, "live_start": live_start},
@@ -72,12 +74,14 @@ def compare(
 ) -> None:
     """Run policies live in turn on the same trace; print every run and the medians, and write a page.
 
-    Every run keeps its folder under `var/runs`, and takes minutes.
+    Medians are of seconds over the latency target and of executor-seconds. Every run takes minutes and keeps its folder
+    under `var/runs`.
 
     Raises:
         SettingsError, TraceError: a wrong option, setting, contract or trace (status 2).
         StackError, PortError, JavaError, DemoError, OrchestratorError, BrokerError, RegistryError: a service does not
             start or fails, or a run does not get through (status 2).
+        RunError, EventLogError, OSError: a file of a run is missing or broken, or one cannot be written.
     """
     from pipelines.demo.compare import compare_policies
 
@@ -91,12 +95,12 @@ def report(
     run_dir: Annotated[Path, typer.Argument(help="A run's folder, or its name under var/runs.")],
     compare_with: Annotated[Path | None, typer.Option("--compare", help="Another run to set beside it.")] = None,
 ) -> None:
-    """Compute `summary.json` and `report.html` of a finished run again, and print the summary.
+    """Compute `summary.json` and `report.html` of a finished run again, and print the summary and the page's path.
 
     Raises:
         SettingsError: no such run; the message lists those there are (status 2).
         RunError, EventLogError: a file of a run is missing or broken (status 2).
-        OSError: the report cannot be written.
+        OSError: one of the two cannot be written.
     """
     from pipelines.report.headline import summary_text
     from pipelines.report.page import render_report

@@ -21,9 +21,10 @@ def measure_detectors(
     ] = "",
     as_json: JsonFile = None,
 ) -> None:
-    """Put lasting changes of the mean into shipped series and count what is found, and what is found without one.
+    """Change the mean of shipped series for good and count the changes found, and the alarms without one.
 
-    Prints a table of shares found and of false alarms, per series and pooled. Takes minutes.
+    Prints per series and pooled: false alarms, the share of changes by ± 30 % found within 50 steps, by shape, and the
+    median delay in steps. Takes minutes.
 
     Raises:
         SettingsError: no such model (status 2).

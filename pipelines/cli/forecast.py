@@ -50,11 +50,16 @@ def evaluate(
 ) -> None:
     """Train models on a series and judge their forecasts of its newest fifth; of several series, print the means.
 
+    Prints RMSE and skill (1 − RMSE ÷ the best naive forecast's) of the first and the last step ahead, WAPE, pinball
+    loss in the series' unit, coverage of the 80, 90 and 95 % intervals, and times; of several series, geometric means
+    of RMSE ÷ naive.
+
     Raises:
         TraceError: no such file, or a wrong row, column or step in it (status 2).
         typer.BadParameter: `page` with several files (status 2).
         SeriesError: `step` is no length of time, or a series cannot be read, is too short, or is constant (status 2).
         SettingsError: an unknown model (status 2).
+        TypeError: no step of the newest fifth is known.
         OSError: the JSON file or the page cannot be written.
     """
     from pipelines.bench.forecast.cells import evaluate_files
@@ -94,8 +99,10 @@ def shipped_table(
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts; takes minutes to hours.
 
+    Prints a line per series and, for each model, the geometric mean of RMSE ÷ the best naive forecast's.
+
     Raises:
-        SeriesError: a series is too short for the horizon (status 2).
+        SeriesError, TraceError: a series is too short for the horizon; its file is gone or damaged (status 2).
         SettingsError: an unknown model (status 2).
         OSError: the JSON file cannot be written.
     """
@@ -114,8 +121,10 @@ def lasting_breaks(
 ) -> None:
     """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good.
 
+    Prints RMSE one step ahead ÷ that of the last value, over the first day, the second and all later ones.
+
     Raises:
-        SeriesError: a series is too short (status 2).
+        SeriesError, TraceError: a series is too short; its file is gone or damaged (status 2).
         SettingsError: an unknown model (status 2).
         OSError: the JSON file cannot be written.
     """
@@ -139,10 +148,10 @@ def time_forecaster(
 ) -> None:
     """Time a network's training and one forecast; or the blend's forecast, alone and for a thousand series at once.
 
-    Prints the seconds as JSON.
+    Prints JSON; names that end in `_s` are seconds, `_ms` milliseconds, `cpu` of the processor, else on the wall.
 
     Raises:
-        SeriesError: no such series, or it is too short (status 2).
+        SeriesError, TraceError: no such series, or it is too short; its file is gone or damaged (status 2).
         FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
         OSError: the JSON file cannot be written.
     """
@@ -168,11 +177,13 @@ def repeat_published_table(
 ) -> None:
     """Repeat a published comparison of GRU, CNN, ARIMA and Prophet on two sources at 5, 2 and 1 minutes.
 
-    Finished rows go to the JSON file at once, so that `--resume` goes on from there; all take hours.
+    Prints SMAPE in per cent, and skill (1 − RMSE ÷ the last value's). Finished rows go to the JSON file at once, so
+    that `--resume` goes on from there; all take hours.
 
     Raises:
         SeriesError, FigureError: the file to resume from has another seed, or is no file of figures (status 2).
-        OSError: the JSON file cannot be written.
+        TraceError: a shipped series is gone or damaged (status 2).
+        OSError: the JSON file cannot be read or written.
     """
     from pipelines.bench.table2.loads import STEPS
     from pipelines.bench.table2.table import compute_table

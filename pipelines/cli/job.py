@@ -11,12 +11,15 @@ app = command_group("Talk to a running job's agent.")
 
 @app.command("mode")
 def set_job_mode(name: str, mode: str) -> None:
-    """Switch a running job's agent to observe, freeze or act, at most to the mode that it was attached with.
+    """Switch a running job's agent to observe (change nothing), freeze (keep the executors) or act (apply decisions).
 
-    The word goes to the topic `control`, and agents attached later obey it, too; nobody waits for an answer.
+    It goes at most to the mode that it was attached with. The word is kept in the topic `control`, so that agents
+    attached later obey it too. Blocks until the broker acknowledges it, at most about 20 s; whether the job runs is not
+    checked.
 
     Raises:
-        SettingsError: no such mode, no valid name of a job, or no broker is known (status 2).
+        SettingsError: no such mode, no valid name of a job, no broker is known, or a security option is wrong (status
+            2).
         BrokerError: the broker cannot be reached or did not take the word in time (status 2).
     """
     from pipelines.kafka.broker import BrokerError

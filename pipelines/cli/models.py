@@ -16,10 +16,13 @@ Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count
 def list_versions(job: Job) -> None:
     """Print every version of a job's forecaster, its aliases, and how right it has been on the running job.
 
-    `live WAPE` is the sum of misses over the sum of the load (0.1: 10 %) in the `live steps` that it forecast.
+    `live WAPE` is the sum of misses over the sum of the load (0.1: 10 %) in the `live steps` that it forecast; `-`
+    where it served none. The alias `champion` is the version that serves.
 
     Raises:
-        RegistryError: MLflow does not answer (status 2).
+        RegistryError, MlflowException: MLflow does not answer (status 2); it stops to while versions are listed (status
+            1).
+        OSError: `var/mlflow` cannot be written.
         SettingsError: a setting is wrong (status 2).
     """
     from pipelines.registry import Registry
@@ -40,12 +43,13 @@ def list_versions(job: Job) -> None:
 
 @app.command()
 def rollback(job: Job) -> None:
-    """Let the version serve again that served before; serving takes it up within seconds, without a gap.
+    """Let the version serve again that served before, without a gap; a second call undoes the first.
 
-    A second call undoes the first.
+    Servers ask for the version every `serving.alias_poll_s` (2 s); the command does not wait for them.
 
     Raises:
         RegistryError: nothing served before, or MLflow does not answer (status 2).
+        MlflowException, OSError: MLflow refuses to change an alias or tag; `var/mlflow` cannot be written (status 1).
         SettingsError: a setting is wrong (status 2).
     """
     from pipelines.registry import Registry

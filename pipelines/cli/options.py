@@ -55,10 +55,10 @@ def split_names(text: str) -> list[str]:
 
 
 def one_model(name: str) -> str:
-    """Return the name of a kind of forecaster.
+    """Return the name of a kind of forecaster, unchanged.
 
     Raises:
-        SettingsError: it is not in the catalogue; the message lists those that are.
+        SettingsError: it is not in the catalogue, or "all"; the message lists those that are.
     """
     from models.forecast.selection.catalogue import CATALOGUE, select_kinds
 

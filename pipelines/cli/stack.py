@@ -10,13 +10,16 @@ from configs.settings import load
 def up() -> None:
     """Start the stack, leave it running, and print its addresses; after a failure all is stopped again.
 
-    Its state is in `var`, its logs in `var/log`. Blocks until every part is healthy, a minute or two.
+    Broker, Spark, Airflow and MLflow listen on the loopback, at the ports of the settings (0: any free one). Their
+    state is in `var`, their logs in `var/log`. Blocks until every part is healthy, 3 minutes at most.
 
     Raises:
-        StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs on this
-            folder already (status 2).
+        StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs on this folder
+            already (status 2).
         BrokerError: the topics cannot be created (status 2).
+        kafka.errors.KafkaError: the broker refuses to create them.
         SettingsError: a setting is wrong (status 2).
+        OSError: a file under `var` cannot be written.
     """
     from pipelines.kafka.topics import create_topics
     from pipelines.stack.stack import Stack
@@ -35,11 +38,12 @@ def up() -> None:
 
 
 def down() -> None:
-    """Stop the stack that runs on this `var` folder, and print what was ended.
+    """Stop the stack that runs on this `var` folder, within 13 s, and print what was ended.
 
     Raises:
         StackError: something survived SIGKILL (status 2).
         SettingsError: a setting is wrong (status 2).
+        OSError: `var/stack.json` cannot be read, or the stack is another user's.
     """
     from pipelines.stack.state import end_recorded_stack
 
@@ -50,9 +54,13 @@ def down() -> None:
 def doctor() -> None:
     """Check what this computer needs and say how to get what is missing; status 1 where something is.
 
+    A line per check: Python, packages, Java, jars, memory, disk, cores, ports, services. Takes about a second, and up
+    to 5 s for each host of the settings that does not answer.
+
     Raises:
         typer.Exit: 1: something is missing.
         SettingsError: a setting is wrong (status 2).
+        FileNotFoundError: there is no requirements.lock.
     """
     from pipelines.stack.doctor import run_checks
 

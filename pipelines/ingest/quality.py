@@ -42,7 +42,7 @@ class QualityRule:
     severity: Literal["critical", "warning"] = "critical"
 
     def expectation(self) -> Any:
-        """Return the rule as Great Expectations' expectation: null, or within both bounds, which NaN never is in Spark."""
+        """Return the rule as Great Expectations has it: null, or within both bounds, which NaN never is in Spark."""
         if self.bounds is None:
             return gxe.ExpectColumnValuesToBeNull(column=self.column)
         least, most = self.bounds
