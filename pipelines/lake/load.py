@@ -66,7 +66,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     """Read a job's load and its served forecasts from the lake; if the load is short, also long loads of other jobs.
 
     A load spans from its first step to its last; short is less than `LONG_DAYS` (14) days of job time. Other jobs count
-    where they have a contract file. Starts a local Spark session and stops it; blocks until read.
+    that have a contract file and so many days of records. Starts a local Spark session and stops it; blocks until read.
 
     Args:
         settings: folders of the lake and of the contracts.

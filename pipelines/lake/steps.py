@@ -14,7 +14,7 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
     """Sum records per job and time step; a record that lies in several steps counts in each by its share of time.
 
     Steps begin at multiples of `step_s` since the epoch. Spark evaluates the result lazily and raises then. A record of
-    more than 10⁶ (MAX_STEPS) steps is put into its first and its last.
+    over 10⁶ (MAX_STEPS) steps is put into its first step only, with its end as `until`.
 
     Args:
         records: columns job, time (epoch seconds), span_s (seconds, above 0), arrival_rps (records/s); each covers

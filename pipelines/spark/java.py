@@ -71,7 +71,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def install_java() -> Java:
-    """Install OpenJDK 17 (21 if that fails) without a display, by apt, as root; returns it. Blocks until apt is done.
+    """Install a headless JRE 17, or 21 if that fails, by apt as root, and return it; blocks until apt is done.
 
     Raises:
         JavaError: no apt, not root, apt failed, or what it installed does not do; the message says what to install.
