@@ -26,7 +26,7 @@ def describe_errors(error: ValidationError, listed: str) -> list[str]:
     """Describe pydantic's errors, one line per wrong value: its key, the value seen, and what would be right.
 
     Args:
-        error: of a section or contract.
+        error: of a section or contract (a job's YAML of latency target and executor bounds).
         listed: the file to name as the list of all keys.
     """
     unknown = f"no such key. Look for a misspelling; {listed} lists every one."

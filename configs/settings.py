@@ -91,7 +91,7 @@ class Settings(BaseSettings):
         return (self.job.name, *self.job.also)
 
     def speed(self, job: str) -> float:
-        """Return job seconds per wall second: `replay.speed` for jobs of the replay and the newcomer, else 1."""
+        """Return job seconds per wall second: `replay.speed` for jobs of the replay or `replay.newcomer`, else 1."""
         newcomer = self.replay.newcomer
         fast = (*self.replayed, *([newcomer.job] if newcomer else []))
         return self.replay.speed if job in fast else 1.0

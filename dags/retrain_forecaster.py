@@ -81,7 +81,7 @@ def retrain_forecaster() -> None:
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        """Decide from the run's figures whether the challenger beats the champion; promote it if nobody is to be asked.
+        """Decide if the challenger beats the champion (the version that serves); promote it if nobody is to be asked.
 
         Returns:
             `job`; `promoted` (whether it won); `reason` (text); `version` registered (None: no challenger); `champion`,

@@ -138,7 +138,7 @@ class Orchestrator:
         """Read what a task of a run returned (its XCom), as JSON values.
 
         Raises:
-            OrchestratorError: the task returned nothing or there is no such task; or Airflow does not answer.
+            OrchestratorError: the task returned nothing or is not there; or Airflow does not answer.
         """
         path = _path(dag, run_id, task, "xcomEntries", "return_value")
         return self._get(path, deserialize="false", stringify="false")["value"]

@@ -117,7 +117,7 @@ def measure_dqn(
 
 @app.command("fastpath")
 def measure_fastpath(only: Only = None, quick: Quick = False, as_json: JsonFile = None, page: Page = None) -> None:
-    """Measure the fast path: in process, by socket, by Kafka, beside Redis and Structured Streaming, and its store.
+    """Measure the fast path: in process, by socket, by Kafka, beside Redis and Spark's streaming, and its LMDB store.
 
     Prints a line per goal with what was measured, in the goal's unit, and whether it is met; status 0 even where one is
     missed. A part that fails is named with its error, and the others go on. Sets OMP_NUM_THREADS to 1 if it is unset.
@@ -147,7 +147,9 @@ def measure_lake(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer days and jobs: shows that everything runs.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure the lake: megabytes per job and day, and the driver's memory to read a day, a year, and 500 jobs.
+    """Measure the lake: megabytes (10⁶ bytes) per job and day, and the memory to read a day, a year, and 500 jobs.
+
+    Memory is the most that Python and Spark's JVM hold together, in 10⁶ bytes. Takes minutes; its lakes are deleted.
 
     Raises:
         subprocess.CalledProcessError: a process that reads failed.

@@ -13,14 +13,13 @@ app = command_group("Talk to a running job's agent.")
 def set_job_mode(name: str, mode: str) -> None:
     """Switch a running job's agent to observe (change nothing), freeze (keep the executors) or act (apply decisions).
 
-    It goes at most to the mode that it was attached with. The word is kept in the topic `control`, so that agents
-    attached later obey it too. Blocks until the broker acknowledges it, at most about 20 s; whether the job runs is not
-    checked.
+    It goes at most to the mode that it was attached with. The topic `control` keeps the mode, so that agents attached
+    later obey it too. Blocks until the broker acknowledges it, at most about 20 s; whether the job runs is not checked.
 
     Raises:
         SettingsError: no such mode, no valid name of a job, no broker is known, or a security option is wrong (status
             2).
-        BrokerError: the broker cannot be reached or did not take the word in time (status 2).
+        BrokerError: the broker cannot be reached or did not acknowledge the mode within 10 s (status 2).
     """
     from pipelines.kafka.broker import BrokerError
     from tidecast.control import set_mode

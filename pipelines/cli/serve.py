@@ -21,7 +21,7 @@ def serve(context: typer.Context) -> None:
 
     Raises:
         SettingsError, BrokerError: a wrong setting; no broker answers at the start (status 2).
-        StoreError, SocketError: fast path only, see `fast` (status 2).
+        StoreError, SocketError, OSError: fast path only, see `fast`.
     """
     if context.invoked_subcommand is None:
         from pipelines.serve.path import serve as serve_forever
@@ -31,12 +31,16 @@ def serve(context: typer.Context) -> None:
 
 @app.command()
 def fast() -> None:
-    """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where one is set.
+    """Serve by the fast path: an LMDB store, a Unix socket, HTTP on the loopback, and the broker where one is set.
+
+    Runs until SIGTERM or ctrl-C, or until another server takes over. Prints where it listens (`serving.http_port`; 0:
+    any free port); its files are in the folder `serving.store` under `var`.
 
     Raises:
         StoreError: the store cannot be opened or written, or another process serves on its folder (status 2).
         SocketError, BrokerError: the socket cannot be opened; the broker does not answer at the start (status 2).
         SettingsError: a setting is wrong (status 2).
+        OSError: a file beside the store cannot be made.
     """
     from pipelines.serve.fast.server import serve_fast
 
@@ -49,7 +53,7 @@ def autoscale(
     ] = None,
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
-    """Run the autoscaler query until stopped: it reads metrics and forecasts and publishes decisions.
+    """Run the autoscaler query until SIGTERM or ctrl-C: it reads metrics and forecasts and publishes decisions.
 
     Raises:
         SettingsError, BrokerError, JavaError, JarsError: Spark or the broker cannot be used (status 2).

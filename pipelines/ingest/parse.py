@@ -20,7 +20,7 @@ def quality_rules(now: float) -> list[QualityRule]:
     """Return the gate's rules: rows with a `problem` are refused, those of an unlikely `wall_time` only counted.
 
     Args:
-        now: epoch seconds, wall time; 30 days before to `FUTURE_S` after it is likely.
+        now: epoch seconds, wall time; from 30 days before it to `FUTURE_S` (300 s) after it is likely.
     """
     return [QualityRule("problem"), QualityRule("wall_time", (now - _OLD_S, now + FUTURE_S), severity="warning")]
 
@@ -31,11 +31,15 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
     Args:
         records: columns partition, offset, key, value, as Spark's Kafka source gives them.
         kind: the message class.
-        now: epoch seconds, wall time, by which a record from the future is refused.
+        now: epoch seconds, wall time; a record from over 300 s after it is refused.
 
     Returns:
         Columns kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), those of the class, and problem:
         null, or why the record cannot be accepted; then the columns of the class are null.
+
+    Raises:
+        TypeError: a field of the class has a type that no column type is known for.
+        AnalysisException: a column of `records` is missing.
     """
     from pyspark.sql import functions as F
 

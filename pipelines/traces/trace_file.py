@@ -58,10 +58,10 @@ def read_rows(
 ) -> list[TraceRow]:
     """Read every row of a CSV file, plain or gzipped (`.gz`), in the file's order; times rise strictly.
 
-    Times are ISO 8601 or epoch seconds; one without an offset is taken in `timezone`. Where clocks are set back, the
-    second occurrence of an hour is recognised by its place in the file. A row that repeats the time and value of the
-    row before it is left out, and so is a blank line. The separator (comma, semicolon, bar or tab) is found in the
-    header.
+    Times are ISO 8601 or epoch seconds (below 10¹¹); one without an offset is taken in `timezone`. Where clocks are set
+    back, the second occurrence of an hour is recognised by its place in the file. A row that repeats the time and value
+    of the row before it is left out, and so is a blank line. The separator (comma, semicolon, bar or tab) is found in
+    the header.
 
     Args:
         path: of the file, in UTF-8.
@@ -71,13 +71,14 @@ def read_rows(
         options: what messages call the settings to change.
 
     Returns:
-        At least two rows, times in epoch seconds; the value of an empty cell is NaN.
+        At least two rows: line in the file (the header is 1), time (epoch seconds), time as written, value (NaN: empty
+        cell).
 
     Raises:
-        TraceError: no such file, column or time zone; the file is no UTF-8 or damaged, or has fewer than two rows; a
-            row with too many or too few cells; a time that is none, or does not exist in the zone; a value that is no
-            number, negative or infinite; times that fall, or two values for one time. The message names the row and the
-            remedy.
+        TraceError: no such file, column or time zone; the file cannot be read, is no UTF-8 or damaged, or has fewer
+            than two rows; a row with too many or too few cells; a time that is none, or does not exist in the zone; a
+            value that is no number, negative or infinite; times that fall, or two values for one time. The message
+            names the row and the remedy.
     """
     zone = _zone(path, timezone, options)
     rows: list[TraceRow] = []
