@@ -41,9 +41,9 @@ def by_default(summary: dict[str, dict[str, Any]], names: list[str]) -> list[dic
         names: of policies.
 
     Raises:
-        KeyError, IndexError: a policy is not in the summary, or there is none.
+        KeyError: a policy is not in the summary.
     """
-    defaults = summary[names[0]]["by_default"]
+    defaults = summary[names[0]]["by_default"] if names else ()
     return [
         {"default": one, **{f"`{name}` ÷ it": summary[name]["by_default"][one] for name in names}} for one in defaults
     ]

@@ -25,8 +25,7 @@ def publish_history(settings: Settings) -> int:
 
     Raises:
         TraceError: the trace cannot be used.
-        BrokerError: no broker, or a record was not accepted.
-        kafka.errors.KafkaTimeoutError: topic `metrics` is not there, or the broker stopped answering.
+        BrokerError: no broker, no topic `metrics`, or a record was not accepted in time.
     """
     trace = load_trace(settings.replay)
     return _publish(settings, settings.job.name, *trace.history(), trace.step_s)
@@ -40,8 +39,7 @@ def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
 
     Raises:
         SettingsError, TraceError, SeriesError: as `newcomer_load`.
-        BrokerError: no broker, or a record was not accepted.
-        kafka.errors.KafkaTimeoutError: topic `metrics` is not there, or the broker stopped answering.
+        BrokerError: no broker, no topic `metrics`, or a record was not accepted in time.
         ValueError: kafka-python has no such security option.
     """
     load = newcomer_load(settings.replay, newcomer)

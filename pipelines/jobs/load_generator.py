@@ -67,9 +67,9 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
 
     Raises:
         TraceError: the trace cannot be used, or its live part ends in the future.
-        BrokerError: no broker, no topic `events`, or the clock was not accepted.
-        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s, the clock was not acknowledged within
-            120 s, or a record not queued within 5 minutes.
+        BrokerError: no broker, no topic `events`, the clock was not acknowledged within 120 s, or a record not queued
+            within 5 minutes.
+        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
         OSError: `warmup.json` cannot be read or the truth not written.
     """
@@ -104,8 +104,8 @@ def warm_up(settings: Settings, run_dir: Path) -> int:
 
     Raises:
         TraceError: the trace, whose live start is the records' time, cannot be used.
-        BrokerError: no broker, or no topic `events`.
-        kafka.errors.KafkaTimeoutError: no offsets within 30 s, or a record could not be queued within 5 minutes.
+        BrokerError: no broker, no topic `events`, or a record could not be queued within 5 minutes.
+        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
         OSError: `warmup.json` cannot be read or written.
     """

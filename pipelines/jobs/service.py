@@ -39,8 +39,7 @@ def service_stage(service_s: float, kafka: dict[str, Any], by: str) -> Stage:
         by: name of the job, for `rejects`.
 
     Returns:
-        The function; in the task it raises BrokerError or kafka.errors.KafkaError (KafkaTimeoutError: no such topic
-        within 60 s) if rejects cannot be sent.
+        The function; in the task it raises BrokerError if rejects cannot be sent.
     """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

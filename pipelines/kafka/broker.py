@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafka import TopicPartition
+from kafka.errors import KafkaError
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
@@ -55,7 +56,7 @@ class Publisher:
 
         Raises:
             MessageError: a number in it is not finite.
-            kafka.errors.KafkaError: as `send_bytes`.
+            BrokerError: as `send_bytes`.
         """
         self.send_bytes(topic, key.encode(), encode(message))
 
@@ -75,10 +76,17 @@ class Publisher:
             timestamp_s: the record's timestamp, epoch seconds, cut to ms; default: now.
 
         Raises:
-            kafka.errors.KafkaError: the topic stayed unknown (KafkaTimeoutError), or the record is too large.
+            BrokerError: the topic stayed unknown, the queue full, or the record is too large.
         """
         stamp = None if timestamp_s is None else int(timestamp_s * 1000)
-        future = self._producer.send(self._name(topic), key=key, value=value, partition=partition, timestamp_ms=stamp)
+        name = self._name(topic)
+        try:
+            future = self._producer.send(name, key=key, value=value, partition=partition, timestamp_ms=stamp)
+        except KafkaError as error:
+            raise BrokerError(
+                f"the broker at {self._address} takes no record for topic {name}: {error}. Create the topic "
+                "(`make up`, or your broker's tools), or send it again once the broker answers."
+            ) from error
         future.add_errback(self._failed)
         return future
 
@@ -86,7 +94,7 @@ class Publisher:
         """Queue a record that could not be accepted, with the reason, for the topic `rejects`; `by` is who refused it.
 
         Raises:
-            kafka.errors.KafkaError: as `send_bytes`.
+            BrokerError: as `send_bytes`.
         """
         at = record.topic, record.partition, record.offset
         self.send("rejects", record.topic, Reject.of(*at, by, reason, record.value, time.time()))
@@ -95,10 +103,16 @@ class Publisher:
         """Wait up to `timeout` seconds until every record sent so far is acknowledged or has failed.
 
         Raises:
-            BrokerError: a record failed since the last `flush`; the first such error is shown.
-            kafka.errors.KafkaTimeoutError: some are neither by then; a later `flush` waits for them.
+            BrokerError: a record failed since the last `flush` (the first such error is shown), or some are neither by
+                then; a later `flush` waits for them.
         """
-        self._producer.flush(timeout=timeout)
+        try:
+            self._producer.flush(timeout=timeout)
+        except KafkaError as error:
+            raise BrokerError(
+                f"the broker at {self._address} has not acknowledged every record within {timeout:g} s. Look at the "
+                "broker; what it has not taken is sent again when it answers."
+            ) from error
         failure, self._failure = self._failure, None
         if failure is not None:
             raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. Send it again.")
@@ -107,7 +121,7 @@ class Publisher:
         """Flush and close the producer, which is closed even if the flush fails.
 
         Raises:
-            BrokerError, kafka.errors.KafkaTimeoutError: as `flush`.
+            BrokerError: as `flush`.
         """
         try:
             self.flush()

@@ -69,7 +69,7 @@ class ContractWatch:
 
         Raises:
             OSError: the folder cannot be listed, or the accepted file not written.
-            Exception: whatever else `announce` raises, as KafkaTimeoutError; nothing is accepted in this call then.
+            Exception: whatever else than RuntimeError `announce` raises; nothing is accepted in this call then.
         """
         if not self._folder.is_dir():
             return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")

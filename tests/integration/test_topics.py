@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from pipelines.kafka.broker import BrokerError, Publisher
 from tests.fakes.waiting import wait_until
 from tidecast.connection.transport import TOPICS
 
@@ -32,3 +33,15 @@ def test_every_topic_keeps_its_records_as_long_as_the_settings_say(empty_topics)
     assert set(TOPICS) - set(kept) == {"control", "contracts", "results"}
     for topic, configs in found.items():  # an open segment outlives its retention
         assert int(configs["segment.ms"].value) <= int(kept.get(topic, 24 * HOUR_MS))
+
+
+def test_a_topic_that_is_not_there_and_records_that_are_not_acknowledged_are_told_as_the_brokers(empty_topics):
+    """Whoever sends catches one error, BrokerError; the autoscaler goes on over it (a contract waits for its turn)."""
+    publisher = Publisher(empty_topics, max_block_ms=300)
+    with pytest.raises(BrokerError, match=r"takes no record for topic .*nowhere"):
+        publisher.send_bytes("nowhere", b"key", b"value")
+    for _ in range(1000):
+        publisher.send_bytes("rejects", b"key", b"x" * 1000)
+    with pytest.raises(BrokerError, match="has not acknowledged every record within 0 s"):
+        publisher.flush(0)
+    publisher.close()
