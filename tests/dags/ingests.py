@@ -29,7 +29,7 @@ class Ingests:
         origin = Origin("metrics", "id", partition, taken.start, taken.end, 0.0, taken.records, 0)
         self.commits.insert(0, origin)
         offsets = [taken.start[0], taken.end[0]]
-        return {"metrics": {"stored": taken.records, "again": taken.again, "offsets": offsets}}, []
+        return {"metrics": {"stored": taken.records, "again": taken.is_rerun, "offsets": offsets}}, []
 
 
 class Events:

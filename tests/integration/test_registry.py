@@ -88,10 +88,11 @@ def test_an_outage_is_not_taken_for_no_verdict(registry, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["{", "[1]"])
-def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path, text):
-    (tmp_path / "forecaster.json").write_text(text)
+def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "forecaster.json").write_text(text)
     with pytest.raises(RegistryError, match=r"orders: forecaster\.json .*Retrain"):
-        read_forecaster(tmp_path, "orders")
+        read_forecaster(folder, "orders")
 
 
 def tampered(registry, settings, job, change):

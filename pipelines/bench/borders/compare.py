@@ -154,7 +154,7 @@ class _Sent:
     def __init__(self) -> None:
         self.topics: list[str] = []
 
-    def send(self, topic: str, key: str, message: Any) -> None:
+    def enqueue(self, topic: str, key: str, message: Any) -> None:
         encode(message)
         self.topics.append(topic)
 

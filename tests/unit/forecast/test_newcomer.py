@@ -112,14 +112,14 @@ def test_a_source_that_is_kept_out_leaves_its_figures_and_the_reason():
     task = Task(3600.0, 3, (0.5,))
     short = Series(0.0, 3600.0, 100 + 50 * np.sin(np.arange(7 * 24) * np.pi / 12) + rng.random(7 * 24))
     with pytest.raises(NoSourceError):
-        candidates.fits(task, short)["adapted"](task, short)
+        candidates.fit_functions(task, short)["adapted"](task, short)
     assert candidates.run.kept["adapt.noise.shape"] > 0.5
     assert candidates.asked.startswith("noise kept out, its shape is")
     with pytest.raises(SeriesError):
         flat = Series(0.0, 3600.0, np.ones(48))
-        candidates.fits(task, flat)["adapted"](task, flat)
+        candidates.fit_functions(task, flat)["adapted"](task, flat)
     assert candidates.asked.startswith("nobody was asked: ") and "constant" in candidates.asked
-    assert "adapted" not in candidates.fits(task, noise)
+    assert "adapted" not in candidates.fit_functions(task, noise)
 
 
 def test_why_nobody_was_asked():
