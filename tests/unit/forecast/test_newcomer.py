@@ -114,11 +114,11 @@ def test_a_source_that_is_kept_out_leaves_its_figures_and_the_reason():
     with pytest.raises(NoSourceError):
         candidates.fit_functions(task, short)["adapted"](task, short)
     assert candidates.run.kept["adapt.noise.shape"] > 0.5
-    assert candidates.asked.startswith("noise kept out, its shape is")
+    assert candidates.transfer_note.startswith("noise kept out, its shape is")
     with pytest.raises(SeriesError):
         flat = Series(0.0, 3600.0, np.ones(48))
         candidates.fit_functions(task, flat)["adapted"](task, flat)
-    assert candidates.asked.startswith("nobody was asked: ") and "constant" in candidates.asked
+    assert candidates.transfer_note.startswith("nobody was asked: ") and "constant" in candidates.transfer_note
     assert "adapted" not in candidates.fit_functions(task, noise)
 
 
