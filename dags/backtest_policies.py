@@ -46,8 +46,7 @@ def backtest_policies() -> None:
         Raises:
             AirflowSkipException: the load is too short or has gaps.
             SettingsError, LakeError: an unknown policy or a wrong contract; nothing was ingested (no retry).
-            SeriesError, RegistryError, JavaError, JarsError: over 10⁶ steps; MLflow does not answer; Spark cannot
-                start.
+            SeriesError, RegistryError, JavaError, JarsError: over 10⁶ steps; no answer of MLflow; Spark cannot start.
         """
         from models.twin.sim.job import TwinError
         from pipelines.backtest import on_lake

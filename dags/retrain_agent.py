@@ -60,8 +60,7 @@ def retrain_agent() -> None:
 
         Returns:
             `job`; `promoted` (whether it won); `reason` (text); `version` registered (None: no challenger); `champion`,
-            the version compared with (None: none); `run` (id); `hours`, executor-hours by policy at the allowed share
-            of seconds over the latency target.
+            the version compared with (None: none); `run` (id); `hours`, executor-hours by policy at the error budget.
 
         Raises:
             RegistryError, MlflowException: MLflow does not answer or has no such run; it refuses to store the verdict.

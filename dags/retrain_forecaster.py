@@ -53,8 +53,8 @@ FORM = {
 def retrain_forecaster() -> None:
     """Build the DAG: for each job with data, one after the other, `train` a challenger and `judge` it.
 
-    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or has not answered
-    after so many wall seconds.
+    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or so many seconds have
+    passed.
     """
 
     @task

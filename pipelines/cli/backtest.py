@@ -54,11 +54,11 @@ def backtest(
     forecast is worth at each. Progress goes to stderr.
 
     Raises:
-        SettingsError: an unknown policy, one that cannot be built, two traces of one name for the map, or an agent's
-            file that cannot be read (status 2).
+        SettingsError: a policy is unknown or cannot be built, the map has two traces of one name, or `agent` cannot be
+            read (status 2).
         SeriesError, TraceError: no such file or series, or a fault in it (status 2).
-        TwinError: `job` cannot be read; lead time, executors or `--as-is` do not fit; a trace is too short, has gaps or
-            cannot be scaled to the job (status 2).
+        TwinError: `job` cannot be read or does not fit the options; a trace is too short, has gaps or cannot be scaled
+            (status 2).
         typer.BadParameter: an unknown `engine` (status 2).
         OSError: the JSON file or the page cannot be written.
     """

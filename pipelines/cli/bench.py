@@ -61,8 +61,8 @@ def measure_borders(
 ) -> None:
     """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop.
 
-    Prints how many readers stopped, differed from the reference reader, or accepted or refused what they should not,
-    and each such record; status 0 even then.
+    Prints on which records a reader stopped or differed from the reference reader, or that was wrong; status 0 even
+    then.
 
     Raises:
         SettingsError: a setting is wrong (status 2).
@@ -96,8 +96,7 @@ def measure_dqn(
 ) -> None:
     """Measure the DQN learner: reward per decision after so many steps, and seconds of training (wall, and of CPU).
 
-    Prints a line per learner (medians over seeds, each seed's reward), and the rewards of never moving and of the
-    advice.
+    Prints medians over seeds, each seed's reward, and the rewards of never moving and of following the advice.
 
     Raises:
         FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
@@ -169,12 +168,10 @@ def measure_twin(
 ) -> None:
     """Measure how fast the job's simulator runs under each policy, in 10⁶ simulated seconds per second of one core.
 
-    The seconds are summed over 2048 runs and divided by this process's CPU time; each policy's line has the median of
-    the repeats, the lowest and the highest.
+    The seconds are summed over 2048 runs and divided by this process's CPU time; median (lowest to highest) of repeats.
 
     Raises:
-        SettingsError: an unknown policy, or one that needs an agent or a timetable (status 2).
-        StatisticsError: no policy is named.
+        SettingsError, StatisticsError: a policy is unknown or needs an agent or a timetable (status 2); none is named.
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.twin.speed import measure_speed

@@ -74,8 +74,7 @@ def compare(
 ) -> None:
     """Run policies live in turn on the same trace; print every run and the medians, and write a page.
 
-    Medians are of seconds over the latency target and of executor-seconds. Every run takes minutes and keeps its folder
-    under `var/runs`.
+    Medians are of seconds over the latency target and executor-seconds. Runs take minutes each and stay in `var/runs`.
 
     Raises:
         SettingsError, TraceError: a wrong option, setting, contract or trace (status 2).

@@ -17,8 +17,7 @@ def set_job_mode(name: str, mode: str) -> None:
     later obey it too. Blocks until the broker acknowledges it, at most about 20 s; whether the job runs is not checked.
 
     Raises:
-        SettingsError: no such mode, no valid name of a job, no broker is known, or a security option is wrong (status
-            2).
+        SettingsError: no such mode, no valid job name, no broker is known, or a security option is wrong (status 2).
         BrokerError: the broker cannot be reached or did not acknowledge the mode within 10 s (status 2).
     """
     from pipelines.kafka.broker import BrokerError

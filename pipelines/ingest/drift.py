@@ -76,8 +76,7 @@ def newest_drift(
         `job`; `time` (estimated begin) and `found` (when it was certain), epoch seconds of job time; `kind` of
         detector, "page_hinkley" or "adwin"; `signal`, "load" or "forecast_error"; `before` and `after`, medians over
         the day before and since, of the load as log ratio to what is usual at that time of the week, of errors as mean
-        |log ratio| above their usual range (0: usual); `factor`, exp(after − before) (1.3: it rose by 30 %); `text`, a
-        sentence.
+        |log ratio| above their usual range (0: usual); `factor`, exp(after − before) (1.3: + 30 %); `text`.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.

@@ -19,8 +19,7 @@ def validate_name(name: str, now: datetime) -> str:
 
     Args:
         name: an hour `2014-10-22T04` that is over, an interval of hours `2014-09-24T04/2014-10-22T04` (the end is not
-            part of it), or a moment `2014-10-22T042031`; all UTC. Of intervals and moments it is not checked that they
-            are over.
+            part of it), or a moment `2014-10-22T042031`; all UTC. Only the hour has to be over.
         now: with a time zone.
 
     Raises:

@@ -55,12 +55,11 @@ def ingest(
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
-        SeriesError, KeyError: the times of a job span over 10⁶ steps, or a reported event lacks a field; all read is
-            committed by then.
+        SeriesError, KeyError: the times of a job span over 10⁶ steps, or an event lacks a field; all is committed by
+            then.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read, or `var/spark` not be created.
-        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay
-            committed.
+        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
     """
     from pipelines.spark.session import local_session
 
@@ -89,8 +88,7 @@ def _jobs(settings: Settings) -> list[str]:
 def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
     """Return the ranges of offsets to ingest, topic by topic; asks the broker and reads the lake's log, without Spark.
 
-    If an earlier run ended before the refused rows of a topic's newest partition were stored, that partition comes
-    again before the named one.
+    Where an earlier run ended before it stored the refused rows of a topic's newest partition, that one comes first.
 
     Args:
         settings: of broker and lake.

@@ -74,10 +74,9 @@ class Sender:
                 False; what it raises comes out there.
 
         Raises:
-            BrokerError: the client's queue (librdkafka's default: 100,000 records or 1 GiB) is full, because the broker
-                takes none; the record was not queued.
-            confluent_kafka.KafkaException: the client refuses the record, e.g. as larger than `message.max.bytes` (1
-                MB).
+            BrokerError: the client's queue (100,000 records or 1 GiB) is full, as the broker takes none; this one was
+                not queued.
+            confluent_kafka.KafkaException: the client refuses the record, e.g. as larger than 1 MB.
         """
 
         def on_delivery(error: KafkaError | None, message: Message) -> None:

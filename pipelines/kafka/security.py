@@ -42,13 +42,12 @@ def librdkafka_options(security: Mapping[str, str]) -> dict[str, str]:
 def java_options(security: Mapping[str, str]) -> dict[str, str]:
     """Translate security options from kafka-python's names, which the settings use, to those of Kafka's Java clients.
 
-    PEM files are read here; the options hold their text, so that Spark's executors need no files. Without `ssl_keyfile`
-    the key is looked for in `ssl_certfile`.
+    PEM files are read here; the options hold their text, so Spark's executors need no files. Without `ssl_keyfile` the
+    key is in `ssl_certfile`.
 
     Raises:
         SettingsError: an option without a counterpart, a file that cannot be read, a key that is not PKCS#8, a login
-            other than PLAIN or SCRAM-SHA-256/512 or without name or password, or `ssl_check_hostname` is neither true
-            nor false.
+            that is incomplete or none of PLAIN and SCRAM-SHA-256/512, or an `ssl_check_hostname` but true or false.
     """
     _check(security)
     options = {}

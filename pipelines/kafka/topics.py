@@ -27,8 +27,7 @@ def create_topics(kafka: Kafka) -> None:
 
     Raises:
         BrokerError: no broker is set or answers within 10 s, or topics have no leader after 30 s (they stay created).
-        ValueError: an unknown security option.
-        kafka.errors.KafkaError: the broker refuses, e.g. for want of replicas or rights.
+        kafka.errors.KafkaError, ValueError: the broker refuses, e.g. for want of replicas; an unknown security option.
     """
     with _admin(kafka) as admin:
         existing = set(admin.list_topics())
@@ -73,8 +72,7 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     """Return the id that a topic got at its creation; a topic of the same name that is made anew has another.
 
     Raises:
-        BrokerError: no broker is set or answers within 10 s.
-        ValueError: an unknown security option.
+        BrokerError, ValueError: no broker is set or answers within 10 s; an unknown security option.
     """
     with _admin(kafka) as admin:
         return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
@@ -88,8 +86,7 @@ def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
         topics: names without the prefix.
 
     Raises:
-        BrokerError: no broker is set or answers within 10 s.
-        ValueError: an unknown security option.
+        BrokerError, ValueError: no broker is set or answers within 10 s; an unknown security option.
         kafka.errors.KafkaError: the broker refuses, e.g. for want of rights.
     """
     found = dict.fromkeys(topics, 0)

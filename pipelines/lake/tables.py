@@ -127,8 +127,7 @@ class Lake:
         """Write the rows of one ingest partition in place of those it had, with their origin, in one Delta commit.
 
         Creates the table where there is none, with a log kept for 400 days; adds columns that it lacks. The partition
-        is `origin.partition`, in the table `quarantine` that of `origin.topic` alone. Evaluates `rows` and writes them
-        as one file.
+        is `origin.partition`, in the table `quarantine` that of `origin.topic` alone. Writes one file.
 
         Args:
             table: name of the table, a folder under the root.
@@ -186,8 +185,7 @@ class Lake:
             step_s: seconds of job time per step.
 
         Returns:
-            {job: series in records/s, NaN where less than half of a step is covered}; and the Delta version of the
-            table `metrics` that they were read from.
+            {job: series in records/s, NaN where less than half of a step is covered}; the Delta version that was read.
 
         Raises:
             LakeError: nothing was ever ingested.
@@ -209,8 +207,7 @@ class Lake:
         Returns:
             Columns version (text), model, kind, time (epoch seconds of job time at which the first step begins),
             wall_time (epoch seconds of issue), step_s (seconds), levels (list of quantile levels), quantiles
-            (records/s, a list per step ahead of a list per level); by wall_time, oldest first; empty where none was
-            served.
+            (records/s, a list per step ahead of a list per level); by wall_time, oldest first; may be empty.
 
         Raises:
             LakeError: there is no table `forecasts`.

@@ -70,11 +70,7 @@ def jar_paths(group: Group) -> list[str]:
 
 
 def describe_missing() -> str | None:
-    """Return in words the first group whose jars are missing or outdated, and the remedy; None where all are there.
-
-    Raises:
-        OSError: the list of jars cannot be read.
-    """
+    """Return in words the first group whose jars are missing or outdated, and the remedy; None where all are there."""
     try:
         for group in COORDINATES:
             jar_paths(group)  # type: ignore[arg-type]
@@ -90,8 +86,8 @@ def resolve_jars() -> dict[str, Any]:
     `var/log/jars.log`. `var` is the checkout's, whatever the settings say.
 
     Returns:
-        By group ("broker", "connector", "delta"), `coordinates` (Ivy URIs) and `jars` (paths as text, relative to the
-        checkout where they lie in it).
+        By group ("broker", "connector", "delta"), `coordinates` (Ivy URIs) and `jars` (paths, relative to the checkout
+        if in it).
 
     Raises:
         JarsError: Ivy failed, e.g. without a network; the message ends with the last 15 lines of the log.

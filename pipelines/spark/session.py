@@ -95,16 +95,16 @@ def cluster_session(
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
-    PYSPARK_PYTHON, and creates `var/spark`. Spark's dynamic allocation is on within the contract's bounds until the
-    agent takes over.
+    PYSPARK_PYTHON, and creates `var/spark`. Dynamic allocation is on within the contract's bounds until the agent takes
+    over.
 
     Args:
         app: name of the application.
         settings: Spark's master, memory sizes, partitions of state, port of the UI (0: any free one).
         contract: of the job: least and most executors, and cores of each.
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
-        archive_to: file to which executors write a class archive (AppCDS) when they end, if the master is on this
-            computer; by default they use the one there is.
+        archive_to: file to which executors of this computer write a class archive when they end; by default they use
+            it.
 
     Raises:
         SettingsError: no Spark master is set.

@@ -71,14 +71,12 @@ def read_rows(
         options: what messages call the settings to change.
 
     Returns:
-        At least two rows: line in the file (the header is 1), time (epoch seconds), time as written, value (NaN: empty
-        cell).
+        At least two rows: line in the file (header: 1), time (epoch seconds), time as written, value (NaN: empty cell).
 
     Raises:
         TraceError: no such file, column or time zone; the file cannot be read, is no UTF-8 or damaged, or has fewer
             than two rows; a row with too many or too few cells; a time that is none, or does not exist in the zone; a
-            value that is no number, negative or infinite; times that fall, or two values for one time. The message
-            names the row and the remedy.
+            value that is no number, negative or infinite; times that fall, or two values for one time.
     """
     zone = _zone(path, timezone, options)
     rows: list[TraceRow] = []
