@@ -53,8 +53,7 @@ def ingest_metrics() -> None:
 
         Returns:
             By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (records by column); `offsets`
-            ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether it was ingested
-            before.
+            ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether this is a re-run.
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).

@@ -53,8 +53,8 @@ FORM = {
 def retrain_forecaster() -> None:
     """Build the DAG: for each job with data, one after the other, `train` a challenger and `judge` it.
 
-    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or so many seconds have
-    passed.
+    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or so many wall seconds
+    have passed.
     """
 
     @task

@@ -112,8 +112,7 @@ class Orchestrator:
 
         Args:
             dag: id of the DAG, unpaused.
-            after: epoch seconds; runs queued earlier do not count. Of several later ones (at most 100) the first
-                counts.
+            after: epoch seconds; runs queued earlier do not count. The first of the later ones (at most 100) is taken.
             start_within_s: wall seconds until it is there at most; once there it may take 600 s.
 
         Raises:

@@ -61,8 +61,7 @@ def measure_borders(
 ) -> None:
     """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop.
 
-    Prints on which records a reader stopped or differed from the reference reader, or that was wrong; status 0 even
-    then.
+    Prints each record on which a reader stopped or differed from the reference reader, or that erred; status 0.
 
     Raises:
         SettingsError: a setting is wrong (status 2).

@@ -23,8 +23,7 @@ def measure_detectors(
 ) -> None:
     """Change the mean of shipped series for good and count the changes found, and the alarms without one.
 
-    Prints per series and pooled: false alarms, share of changes by ± 30 % found within 50 steps, median delay in steps.
-    Takes minutes.
+    Prints, by series and pooled, false alarms, share of changes by ± 30 % found within 50 steps, median delay (steps).
 
     Raises:
         SettingsError: no such model (status 2).

@@ -51,8 +51,8 @@ def evaluate(
     """Train models on a series and judge their forecasts of its newest fifth; of several series, print the means.
 
     Prints RMSE and skill (1 − RMSE ÷ the best naive forecast's) of the first and the last step ahead, WAPE, pinball
-    loss in the series' unit, coverage of the 80, 90 and 95 % intervals, and times; of several, geometric means of RMSE
-    ÷ naive.
+    loss in the series' unit, coverage of the 80, 90 and 95 % intervals, and times; of several series, geometric means
+    of RMSE ÷ that of the best naive forecast.
 
     Raises:
         TraceError: no such file, or a wrong row, column or step in it (status 2).

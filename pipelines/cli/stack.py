@@ -14,8 +14,8 @@ def up() -> None:
     state is in `var`, their logs in `var/log`. Blocks until every part is healthy, 3 minutes at most.
 
     Raises:
-        StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs here (status
-            2).
+        StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs on this folder
+            already (status 2).
         BrokerError: the topics cannot be created (status 2).
         kafka.errors.KafkaError: the broker refuses to create them.
         SettingsError: a setting is wrong (status 2).

@@ -55,8 +55,7 @@ def ingest(
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
-        SeriesError, KeyError: the times of a job span over 10⁶ steps, or an event lacks a field; all is committed by
-            then.
+        SeriesError, KeyError: the times of a job span over 10⁶ steps, or an event lacks a field; all is stored.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.

@@ -74,8 +74,7 @@ class Sender:
                 False; what it raises comes out there.
 
         Raises:
-            BrokerError: the client's queue (100,000 records or 1 GiB) is full, as the broker takes none; this one was
-                not queued.
+            BrokerError: the client's queue (100,000 records or 1 GiB) is full, as the broker takes none; not queued.
             confluent_kafka.KafkaException: the client refuses the record, e.g. as larger than 1 MB.
         """
 

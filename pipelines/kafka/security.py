@@ -42,8 +42,8 @@ def librdkafka_options(security: Mapping[str, str]) -> dict[str, str]:
 def java_options(security: Mapping[str, str]) -> dict[str, str]:
     """Translate security options from kafka-python's names, which the settings use, to those of Kafka's Java clients.
 
-    PEM files are read here; the options hold their text, so Spark's executors need no files. Without `ssl_keyfile` the
-    key is in `ssl_certfile`.
+    PEM files are read here; the options hold their text, so Spark's executors need no files. Without `ssl_keyfile`,
+    `ssl_certfile` has the key.
 
     Raises:
         SettingsError: an option without a counterpart, a file that cannot be read, a key that is not PKCS#8, a login

@@ -87,7 +87,7 @@ def resolve_jars() -> dict[str, Any]:
 
     Returns:
         By group ("broker", "connector", "delta"), `coordinates` (Ivy URIs) and `jars` (paths, relative to the checkout
-        if in it).
+        where they lie in it).
 
     Raises:
         JarsError: Ivy failed, e.g. without a network; the message ends with the last 15 lines of the log.

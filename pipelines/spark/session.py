@@ -95,16 +95,15 @@ def cluster_session(
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
-    PYSPARK_PYTHON, and creates `var/spark`. Dynamic allocation is on within the contract's bounds until the agent takes
-    over.
+    PYSPARK_PYTHON, and creates `var/spark`. Dynamic allocation is on in the contract's bounds until the agent acts.
 
     Args:
         app: name of the application.
         settings: Spark's master, memory sizes, partitions of state, port of the UI (0: any free one).
         contract: of the job: least and most executors, and cores of each.
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
-        archive_to: file to which executors of this computer write a class archive when they end; by default they use
-            it.
+        archive_to: file to which executors of this computer write a class archive (AppCDS) when they end; by default
+            they use the one in place.
 
     Raises:
         SettingsError: no Spark master is set.

@@ -29,7 +29,7 @@ def read_series(
     """Read a CSV file (plain or gzipped) as a regular series, at its own step or resampled to a multiple of it.
 
     The file's own step is the median distance of its rows. A longer step is the mean of the file's steps in it, NaN
-    where fewer than half of them are known. It begins at a multiple of its length since 1970, as far as the file's
+    where fewer than half of them are known. It begins at a multiple of its length since 1970, as far as the file's own
     steps allow.
 
     Args:

@@ -112,7 +112,7 @@ def _path(trace: str) -> Path:
 def place_on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, float]:
     """Place rows at regular steps, as many as lie between the first row and the last.
 
-    The step is the median distance between rows. A row may lie 1 % of a step off its place, counted from the row
+    The step is the median distance between rows. Rows may lie 1 % of a step off their place, as seen from the one
     before.
 
     Args:
@@ -124,8 +124,7 @@ def place_on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, flo
         the seconds per step.
 
     Raises:
-        TraceError, ValueError: a row is between steps or over MAX_STEPS (10⁶) after the row before it; fewer than two
-            rows.
+        TraceError, ValueError: a row between steps, or over MAX_STEPS (10⁶) after the one before; fewer than two rows.
     """
     strides_s = np.diff([row.time for row in rows])
     step_s = float(np.median(strides_s))
