@@ -12,7 +12,7 @@ from configs.sections import Newcomer, Replay
 from configs.settings import Settings
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
-from pipelines.kafka.broker import Publisher
+from pipelines.kafka.publisher import Publisher
 from pipelines.traces.shipped import find_shipped
 from pipelines.traces.trace import load_trace
 from tidecast.messages import MetricSample

@@ -32,7 +32,8 @@ from configs.settings import Settings, load
 from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.replay import ReplayPlan, plan_replay
 from pipelines.jobs.truth import count_per_key, read_warm_up, write_truth, write_warm_up
-from pipelines.kafka.broker import BrokerError, Publisher, topic_offsets
+from pipelines.kafka.broker import BrokerError, topic_offsets
+from pipelines.kafka.publisher import Publisher
 from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control

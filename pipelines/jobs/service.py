@@ -89,7 +89,8 @@ def _batch(columns: Columns) -> pa.RecordBatch:
 
 def _publish_rejects(kafka: dict[str, Any], by: str, bad: list[tuple[Any, ...]]) -> None:
     from configs.sections import Kafka
-    from pipelines.kafka.broker import Publisher, Record
+    from pipelines.kafka.broker import Record
+    from pipelines.kafka.publisher import Publisher
 
     with closing(Publisher(Kafka(**kafka))) as publisher:
         for partition, offset, raw, produced_at, reason in bad:

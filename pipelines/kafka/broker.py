@@ -1,4 +1,4 @@
-"""Kafka for the pipeline: publish, follow, read and reject; topics are named without the prefix `kafka.prefix`."""
+"""Kafka for the pipeline: follow and read topics, which are named without the prefix `kafka.prefix`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafka import TopicPartition
-from kafka.errors import KafkaError
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
 from tidecast.connection.reach import UnreachableError
-from tidecast.connection.transport import consumer, producer
-from tidecast.messages import Message, Reject, encode
+from tidecast.connection.transport import consumer
 
 C = TypeVar("C")
 STUCK_S = 30.0  # seconds without a further record after which `read_records` gives up
@@ -36,100 +34,6 @@ class Record:
     value: bytes
     timestamp: float
     headers: Mapping[str, bytes] = field(default_factory=dict)
-
-
-class Publisher:
-    """Sends messages to Kafka, acknowledged by all replicas; `close` waits until everything sent is acknowledged.
-
-    Raises:
-        BrokerError: no broker is set, or none answers within 10 s.
-        ValueError: an unknown security option.
-    """
-
-    def __init__(self, kafka: Kafka, **options: Any) -> None:
-        self._address, self._name = bootstrap_address(kafka), kafka.topic
-        self._failure: Exception | None = None
-        self._producer = connect_client(producer, kafka, **options)
-
-    def send(self, topic: str, key: str, message: Message) -> None:
-        """Queue one message as JSON; a failed delivery shows at `flush`.
-
-        Raises:
-            MessageError: a number in it is not finite.
-            BrokerError: as `send_bytes`.
-        """
-        self.send_bytes(topic, key.encode(), encode(message))
-
-    def send_bytes(
-        self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
-    ) -> Any:
-        """Queue one record; returns kafka-python's future of `partition` and `offset`, done once it is acknowledged.
-
-        Blocks up to the producer's `max_block_ms` (60 s unless set) while the topic is unknown. Delivery is retried for
-        120 s unless `delivery_timeout_ms` is set; a failure then makes the next `flush` raise.
-
-        Args:
-            topic: name without the prefix.
-            key: the record's key.
-            value: the record's value.
-            partition: number of the partition; default: by the key's hash.
-            timestamp_s: the record's timestamp, epoch seconds, cut to ms; default: now.
-
-        Raises:
-            BrokerError: the topic stayed unknown, the queue full, or the record is too large.
-        """
-        stamp = None if timestamp_s is None else int(timestamp_s * 1000)
-        name = self._name(topic)
-        try:
-            future = self._producer.send(name, key=key, value=value, partition=partition, timestamp_ms=stamp)
-        except KafkaError as error:
-            raise BrokerError(
-                f"the broker at {self._address} takes no record for topic {name}: {error}. Create the topic "
-                "(`make up`, or your broker's tools), or send it again once the broker answers."
-            ) from error
-        future.add_errback(self._failed)
-        return future
-
-    def reject(self, record: Record, by: str, reason: object) -> None:
-        """Queue a record that could not be accepted, with the reason, for the topic `rejects`; `by` is who refused it.
-
-        Raises:
-            BrokerError: as `send_bytes`.
-        """
-        at = record.topic, record.partition, record.offset
-        self.send("rejects", record.topic, Reject.of(*at, by, reason, record.value, time.time()))
-
-    def flush(self, timeout: float = 120) -> None:
-        """Wait up to `timeout` seconds until every record sent so far is acknowledged or has failed.
-
-        Raises:
-            BrokerError: a record failed since the last `flush` (the first such error is shown), or some are neither by
-                then; a later `flush` waits for them.
-        """
-        try:
-            self._producer.flush(timeout=timeout)
-        except KafkaError as error:
-            raise BrokerError(
-                f"the broker at {self._address} has not acknowledged every record within {timeout:g} s. Look at the "
-                "broker; what it has not taken is sent again when it answers."
-            ) from error
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. Send it again.")
-
-    def close(self) -> None:
-        """Flush and close the producer, which is closed even if the flush fails.
-
-        Raises:
-            BrokerError: as `flush`.
-        """
-        try:
-            self.flush()
-        finally:
-            self._producer.close()
-
-    def _failed(self, error: Exception) -> None:
-        self._failure = self._failure or error
 
 
 class Follower:

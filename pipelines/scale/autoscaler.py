@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
-from pipelines.kafka.broker import Publisher, topic_offsets
+from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.spark import KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts

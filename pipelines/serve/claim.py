@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower, Publisher, Record, read_records
+from pipelines.kafka.broker import Follower, Record, read_records
+from pipelines.kafka.publisher import Publisher
 from tidecast.messages import Control, MessageError, decode, encode
 
 TOPIC = "control"

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.kafka.broker import Follower, Publisher, read_records
+from pipelines.kafka.broker import Follower, read_records
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.stack.stack import Stack
 from tests.fakes.waiting import PATIENCE_S, wait_until

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from pipelines.kafka.broker import Follower, Publisher
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.publisher import Publisher
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.messages import MetricSample
 

@@ -8,7 +8,8 @@ import pytest
 
 from configs.settings import load
 from models.policy.live.replay import parse_contracts, replay_decision
-from pipelines.kafka.broker import Follower, Publisher, read_records
+from pipelines.kafka.broker import Follower, read_records
+from pipelines.kafka.publisher import Publisher
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import make_contract_watch, start_query
 from pipelines.scale.contracts import AcceptedContracts, accepted_file

@@ -8,7 +8,7 @@ import time
 import pytest
 from kafka import KafkaAdminClient
 
-from pipelines.kafka.broker import Publisher
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.waiting import wait_until

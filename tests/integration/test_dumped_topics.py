@@ -4,7 +4,7 @@ import time
 import pytest
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Publisher
+from pipelines.kafka.publisher import Publisher
 from pipelines.report.recorded.dump import DUMPED, dump_topics
 from tidecast.messages import MetricSample
 

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Publisher, read_records
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.publisher import Publisher
 from pipelines.serve.claim import Claim
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.fast.swapping import swap_model

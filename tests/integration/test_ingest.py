@@ -13,7 +13,8 @@ from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import ingest_ranges, plan_ranges
-from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.lake import tables as lake
 from pipelines.lake.tables import Lake

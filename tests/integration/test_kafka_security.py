@@ -10,8 +10,9 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import UserScramCredentialUpsertion
 
-from pipelines.kafka.broker import BrokerError, Follower, Publisher, read_records, topic_offsets
+from pipelines.kafka.broker import BrokerError, Follower, read_records, topic_offsets
 from pipelines.kafka.librdkafka import Feed, Sender
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.spark import spark_options
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver

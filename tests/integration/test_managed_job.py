@@ -13,7 +13,8 @@ from configs.settings import load
 from pipelines.jobs.history import publish_history
 from pipelines.jobs.running import read_first_offsets
 from pipelines.jobs.truth import compare_counts, read_counts
-from pipelines.kafka.broker import Publisher, read_records
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.publisher import Publisher
 from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app
-from pipelines.kafka.broker import Publisher, read_records
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.connection.transport import TOPICS

@@ -8,7 +8,8 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.kafka.broker import Publisher, read_records, topic_offsets
+from pipelines.kafka.broker import read_records, topic_offsets
+from pipelines.kafka.publisher import Publisher
 from pipelines.registry import Registry
 from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.serve.stream.server import Server

@@ -4,7 +4,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.publisher import Publisher
 from tests.fakes.waiting import wait_until
 from tidecast.connection.transport import TOPICS
 

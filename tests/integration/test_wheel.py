@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from configs.settings import ROOT, load
-from pipelines.kafka.broker import Follower, Publisher
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.spark import jars
 from pipelines.stack.stack import Stack

@@ -17,7 +17,8 @@ import psutil
 from pipelines.bench.borders.corpus import JOB as STRANGER
 from pipelines.bench.borders.corpus import make_corpus
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.kafka.broker import Follower, Publisher
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.publisher import Publisher
 from pipelines.stack.processes import find_processes
 from pipelines.stack.stack import Stack
 from tests.fakes.bad_events import BAD_EVENTS

@@ -19,7 +19,7 @@ import psutil
 
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines.kafka.broker import Publisher
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.spark.session import local_session
 from pipelines.stack.isolation import isolated_settings

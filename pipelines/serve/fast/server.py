@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from configs.settings import Settings
-from pipelines.kafka.broker import Publisher
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, stop_on_signals

@@ -15,7 +15,8 @@ from contextlib import suppress
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from pipelines.kafka.broker import Follower, Publisher, Record, read_records, topic_offsets
+from pipelines.kafka.broker import Follower, Record, read_records, topic_offsets
+from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, stop_on_signals

@@ -2,8 +2,9 @@ import pytest
 from kafka.future import Future
 
 from configs.sections import Kafka
-from pipelines.kafka import broker
-from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka import publisher
+from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.publisher import Publisher
 
 
 class Producer:
@@ -26,7 +27,7 @@ class Producer:
 @pytest.fixture
 def producer(monkeypatch):
     fake = Producer()
-    monkeypatch.setattr(broker, "producer", lambda *args, **options: fake)
+    monkeypatch.setattr(publisher, "producer", lambda *args, **options: fake)
     return fake
 
 
