@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 from configs.errors import SettingsError
@@ -29,12 +30,15 @@ from models.twin.experiment.value import (
     summarise,
 )
 from pipelines.backtest.load import NamedLoad
+from pipelines.backtest.map_parts import read_parts
 from pipelines.backtest.map_tables import by_default, by_lead_time
+from pipelines.figures.written import write_figure
 
 
 def compute_value_map(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
     report_progress: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
+    file: Path | None = None, resume: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Compute what a forecast is worth per trace, lead time and allowed violation, by replays under all policies.
 
@@ -49,6 +53,8 @@ def compute_value_map(
         report_progress: called with a line of text when the forecasts are made and after each lead time.
         learned: DQN policies or timetables, by policy.
         leads_s: lead times in seconds, at least one.
+        file: the figure is written there after each lead time, over what it held; None writes nothing.
+        resume: take the lead times that the file holds from an earlier run, and compute only the others.
 
     Returns:
         The inputs (`traces` (names), `leads_s`, `violations`, `test_days`, `seeds`, `knobs` (values of the parameter),
@@ -61,7 +67,9 @@ def compute_value_map(
         infinities are None.
 
     Raises:
-        SettingsError: an unknown policy, one asked for by name that cannot be built, or two traces of one name.
+        SettingsError: an unknown policy, one asked for by name that cannot be built, two traces of one name, or a file
+            to resume from that holds another map.
+        FigureError, KeyError, OSError: that file holds no map, or cannot be read or written.
         TwinError, SeriesError: a trace is too short, has gaps, negative or infinite rates, or cannot be scaled to the
             job.
         ValueError, IndexError: no lead time or no process; IndexError at the end, if none of our policies took part.
@@ -76,7 +84,14 @@ def compute_value_map(
         )
     for one in traces:
         split_trace(one.name, one.series, replace(setup, lead_s=max(leads)))
-    setups = [replace(setup, lead_s=lead) for lead in leads]
+    found, left_out = select_contenders(policies, setup.contract, learned or {})
+    inputs = to_json_values({
+        "traces": called, "violations": VIOLATIONS, "test_days": setup.test_days, "seeds": effort.seeds,
+        "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS, "policies": [one.name for one in found],
+        "left_out": left_out,
+    })  # fmt: skip
+    parts = read_parts(file, inputs) if resume and file is not None else {}
+    setups = [replace(setup, lead_s=lead) for lead in leads if lead not in parts]
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
         issued = _listened(pool, traces, setups)
         report_progress(f"forecasts of {len(traces)} traces are made")
@@ -86,25 +101,23 @@ def compute_value_map(
             for at_lead in issued
         ]
         alike = (repeat(one) for one in (policies, replace(effort, oracle=False), learned or {}))
-        parts_of_map: list[dict[str, Any]] = []
-        for found in pool.map(map_lead_time, setups, cases, *alike):
-            parts_of_map.append(found)
-            report_progress(
-                f"{leads[len(parts_of_map) - 1]:g} s: {len(traces)} traces ({len(parts_of_map)} of {len(leads)})"
-            )
-    all_cells = [cell for one in parts_of_map for cell in one["cells"]]
-    defaults = [one for part in parts_of_map for one in part["as_shipped"]]
-    found = to_json_values({
-        "traces": called, "leads_s": leads, "violations": VIOLATIONS,
-        "test_days": setup.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
-        "policies": parts_of_map[0]["policies"], "left_out": parts_of_map[0]["left_out"],
-        "summary": summarise(all_cells, defaults), "forecast_adds": compare_without_forecaster(all_cells),
-        "cells": all_cells, "as_shipped": defaults,
+        for at, part in zip(setups, pool.map(map_lead_time, setups, cases, *alike), strict=True):
+            parts[at.lead_s] = part
+            report_progress(f"{at.lead_s:g} s: {len(traces)} traces ({len(parts)} of {len(leads)})")
+            write_figure(file, _summed_up(inputs, parts))
+    return _summed_up(inputs, {lead: parts[lead] for lead in leads})
+
+
+def _summed_up(inputs: dict[str, Any], parts: dict[float, dict[str, Any]]) -> dict[str, Any]:
+    """The map over the lead times of `parts`, as JSON values."""
+    cells = [cell for _, part in sorted(parts.items()) for cell in part["cells"]]
+    defaults = [one for _, part in sorted(parts.items()) for one in part["as_shipped"]]
+    found = inputs | to_json_values({
+        "leads_s": sorted(parts), "summary": summarise(cells, defaults),
+        "forecast_adds": compare_without_forecaster(cells), "cells": cells, "as_shipped": defaults,
     })  # fmt: skip
     ours = list(found["summary"])
-    tables = {
-        "by_lead_time": by_lead_time(found["cells"], ours), "by_default": by_default(found["summary"], ours),
-    }  # fmt: skip
+    tables = {"by_lead_time": by_lead_time(found["cells"], ours), "by_default": by_default(found["summary"], ours)}
     return {**found, **tables}
 
 
@@ -121,24 +134,22 @@ def map_lead_time(
         learned: DQN policies or timetables, by policy.
 
     Returns:
-        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` (lists of dicts) as in
-        `compute_value_map`; numbers may be NaN.
+        `cells` and `as_shipped` (lists of dicts) as in `compute_value_map`; numbers may be NaN.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
         KeyError: a case lacks the forecasts that a policy receives.
     """
-    selected, left_out = select_contenders(names, setup.contract, learned)
+    selected, _ = select_contenders(names, setup.contract, learned)
     results = run_benchmark(cases, setup, selected, effort)
     if setup.lead_s == OPTIMUM_LEAD_S:
         for one in results:
             one.results[OPTIMUM] = optimum_results(one.scenario, (OPTIMUM_AT,))
     return {
-        "policies": [one.name for one in selected], "left_out": left_out,
         "cells": [cell for one in results for cell in compare_policies(one)],
         "as_shipped": [default for one in results for default in compare_at_vendor_defaults(one)],
-    }  # fmt: skip
+    }
 
 
 def _listened(

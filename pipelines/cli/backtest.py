@@ -44,6 +44,9 @@ def backtest(
     value_column: ValueColumn = None,
     timezone: Timezone = "UTC",
     processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the map's lead times that the --json file holds.")
+    ] = False,
     as_json: JsonFile = None,
     page: Page = None,
 ) -> None:
@@ -84,7 +87,9 @@ def backtest(
         from pipelines.backtest.value_map import compute_value_map
 
         leads_s = LEADS_S if lead_s is None else (lead_s,)
-        value = compute_value_map(loads, setup, names, effort, processes, print_progress, learned, leads_s)
+        value = compute_value_map(
+            loads, setup, names, effort, processes, print_progress, learned, leads_s, as_json, resume
+        )
         print(map_text.format_map(value))
         write_figure(as_json, value)
         if page is not None:

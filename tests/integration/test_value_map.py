@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def run(tmp_path_factory):
     asked = ["backtest", "map", *loads, "--lead-s", "60", *ASKED, *written]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return done.output, json.loads((folder / "map.json").read_text())["data"], (folder / "map.html").read_text()
+    return done.output, json.loads((folder / "map.json").read_text())["data"], (folder / "map.html").read_text(), asked
 
 
 def test_a_map_of_ones_own_loads_has_a_cell_per_load_lead_time_and_share(run):
@@ -50,7 +51,7 @@ def test_nobody_beats_the_optimum_and_ours_is_held_against_the_best_reactive_pol
 
 
 def test_table_and_page_name_the_loads_and_sum_them_up(run):
-    output, _, page = run
+    output, _, page, _ = run
     for text in (output, page):
         assert "early.csv" in text and "late.csv" in text and "captures" in text
     assert "Is forecasting worth it" in page
@@ -60,3 +61,20 @@ def test_two_loads_of_one_name_are_refused_before_anything_is_computed(tmp_path)
     loads = [load(tmp_path / side / "load.csv", 0.0) for side in ("a", "b")]
     with pytest.raises(SettingsError, match=r"two traces are called load\.csv"):
         CliRunner().invoke(app, ["backtest", "map", *loads, *ASKED], catch_exceptions=False)
+
+
+def test_a_map_that_is_resumed_keeps_its_lead_times_and_refuses_another_map(run):
+    """Marked figures show that they were taken, not computed anew."""
+    _, data, _, asked = run
+    file = Path(asked[asked.index("--json") + 1])
+    written = json.loads(file.read_text())
+    written["data"]["cells"][0]["hours"]["hpa"] = 77.0
+    file.write_text(json.dumps(written))
+    done = CliRunner().invoke(app, [*asked, "--resume"], catch_exceptions=False)
+    again = json.loads(file.read_text())["data"]
+    assert done.exit_code == 0 and again["cells"][0]["hours"]["hpa"] == 77.0
+    assert {key: again[key] for key in data if key != "cells"} == {key: data[key] for key in data if key != "cells"}
+    assert again["cells"][1:] == data["cells"][1:]
+    asked[asked.index("--seeds") + 1] = "2"
+    with pytest.raises(SettingsError, match=r"holds a map with seeds 1, and 2 are asked for"):
+        CliRunner().invoke(app, [*asked, "--resume"], catch_exceptions=False)
