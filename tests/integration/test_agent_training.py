@@ -101,7 +101,7 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
     folder = tmp_path_factory.mktemp("agents")
     agents.set_champion("orders", "1")
     sync, known = synced(settings, folder)
-    assert sync.tick(0.0) == ["orders: agent is version 1"]
+    assert sync.sync(0.0) == ["orders: agent is version 1"]
     (name,) = LEARNED
     here = Learned(known).decider(name, CONTRACT, AT)
     assert isinstance(here.policy, Dqn) and (here.version, here.stand_in) == ("1", "")
@@ -114,7 +114,7 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
     with pytest.raises(RegistryError, match=r"orders-agent version 2: features=\['load'\].*train the agent again"):
         agents.load("orders", "2")
     agents.set_champion("orders", "2")
-    (said,) = sync.tick(1.0)
+    (said,) = sync.sync(1.0)
     assert "version 2: features=['load']" in said and "the present agent stays" in said
     assert Learned(known).decider(name, CONTRACT, AT).version == "1"
 
@@ -144,7 +144,7 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
 ):
     nobody = CONTRACT.model_copy(update={"job": "nobody"})
     folder = tmp_path_factory.mktemp("none")
-    assert ArtifactSync(learned.agent_source(settings), lambda: {nobody.job: nobody}, folder, 0.0).tick(0.0) == []
+    assert ArtifactSync(learned.agent_source(settings), lambda: {nobody.job: nobody}, folder, 0.0).sync(0.0) == []
     here = Learned(SyncedArtifacts(folder, learned.read_policy)).decider("dqn", nobody, AT)
     assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
     with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):

@@ -58,7 +58,7 @@ class Job:
 
 @contextmanager
 def running(spark, settings, checkpoint, agents=None):
-    make_contract_watch(settings, AcceptedContracts(accepted_file(checkpoint))).look()
+    make_contract_watch(settings, AcceptedContracts(accepted_file(checkpoint))).update()
     query = start_query(spark, settings, checkpoint, Learned(agents))
     try:
         yield

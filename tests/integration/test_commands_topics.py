@@ -99,8 +99,8 @@ def test_heartbeats_alone_keep_an_agent_acting_through_quiet_hours(attached, pub
     wait_until(lambda: job.mode == "act", "an acting agent")
     decide(publisher, 3, "d1")
     wait_until(lambda: job.actuator.target == 3, "3 executors")
-    quiet = job.heard_at + 2 * LOST_S
-    wait_until(lambda: beat(publisher) or job.heard_at > quiet, "heartbeats over twice that time", every_s=0.2)
+    quiet = job.last_contact_at + 2 * LOST_S
+    wait_until(lambda: beat(publisher) or job.last_contact_at > quiet, "heartbeats over twice that time", every_s=0.2)
     assert not job.handed_back and job.actuator.calls == ["take over", "target 3"]
 
 
@@ -118,7 +118,7 @@ def test_silence_hands_back_and_a_heartbeat_takes_over_again(attached, publisher
 
 
 def test_an_older_pipeline_has_no_heartbeats_and_a_newer_one_is_found(attached, empty_topics, publisher, monkeypatch):
-    monkeypatch.setattr(commands, "LOOK_S", 0.5)
+    monkeypatch.setattr(commands, "REDISCOVER_S", 0.5)
     admin = KafkaAdminClient(bootstrap_servers=empty_topics.bootstrap)
     admin.delete_topics([empty_topics.topic("heartbeats")])
     wait_until(lambda: empty_topics.topic("heartbeats") not in admin.list_topics(), "the topic gone")

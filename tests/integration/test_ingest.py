@@ -47,7 +47,7 @@ def ingest(spark, settings, partition, now=NOW, topics=tuple(KINDS)):
 def contents(spark, settings):
     store = Lake(spark, settings.lake_dir)
     tables = [t for t in (*KINDS, lake.QUARANTINE) if lake.exists(settings.lake_dir, t)]
-    return {t: sorted(map(str, store.read(t).collect())) for t in tables}
+    return {t: sorted(map(str, store.read_table(t).collect())) for t in tables}
 
 
 def test_bad_records_on_every_topic_are_quarantined_and_a_rerun_changes_nothing(spark, settings):
@@ -60,14 +60,14 @@ def test_bad_records_on_every_topic_are_quarantined_and_a_rerun_changes_nothing(
 
     counts = ingest(spark, settings, "2014-10-22T04")
     store = Lake(spark, settings.lake_dir)
-    kept_back = store.read("quarantine").collect()
+    kept_back = store.read_table("quarantine").collect()
     for topic, (good, bad, values) in sent.items():
         assert (counts[topic]["read"], counts[topic]["stored"], counts[topic]["quarantined"]) == (good + bad, good, bad)
         assert counts[topic]["offsets"] == {0: [0, good + bad]}
         rows = sorted((r for r in kept_back if r.topic == topic), key=lambda r: r.kafka_offset)
         assert [r.raw for r in rows] == values
         assert all(r.reasons for r in rows)
-        hours = [r.event_hour for r in store.read(topic).orderBy("kafka_offset").collect()]
+        hours = [r.event_hour for r in store.read_table(topic).orderBy("kafka_offset").collect()]
         assert hours == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
 
     before = contents(spark, settings)
@@ -79,7 +79,7 @@ def test_bad_records_on_every_topic_are_quarantined_and_a_rerun_changes_nothing(
 
     read = counts["metrics"]["read"]
     assert ingest(spark, settings, "2014-10-22T05", topics=("metrics",))["metrics"]["offsets"] == {0: [read, read + 1]}
-    assert store.read("metrics").where("arrival_rps = 1.0").count() == 1
+    assert store.read_table("metrics").where("arrival_rps = 1.0").count() == 1
 
 
 def test_an_empty_range_commits_nothing_and_leaves_the_name_free(spark, settings):
@@ -107,9 +107,9 @@ def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, s
     ingest(spark, settings, "2014-10-22T05")
 
     store = Lake(spark, settings.lake_dir)
-    rows = store.read("quarantine").orderBy("kafka_offset").collect()
+    rows = store.read_table("quarantine").orderBy("kafka_offset").collect()
     assert [(r.raw, r.ingest_partition) for r in rows] == [(value, "2014-10-22T04") for value in bad]
-    assert store.read("metrics").count() == 2
+    assert store.read_table("metrics").count() == 2
 
 
 def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, settings):
@@ -140,8 +140,8 @@ def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(sp
     )  # after a restart it is told again
     ingest(spark, settings, "2025-10-09T08")
     kept = Lake(spark, settings.lake_dir)
-    contracts = parse_contracts(found.asDict() for found in kept.read("contracts").collect())
-    (found,) = (found.asDict() for found in kept.read("decisions").collect())
+    contracts = parse_contracts(found.asDict() for found in kept.read_table("contracts").collect())
+    (found,) = (found.asDict() for found in kept.read_table("decisions").collect())
     logged = {**found, "inputs": json.loads(found["inputs"])}
     assert replay_decision(logged, contracts) == (decision.executors, decision.reason, decision.codes)
     with pytest.raises(LookupError, match=contract.hash):

@@ -80,12 +80,12 @@ def test_training_says_in_the_card_what_it_learned_of_peaks(registry, version):
 def test_the_champion_of_the_run_has_peaks_too_and_a_new_one_brings_its_own(settings, registry, version, folder):
     assert registry.champion_version("orders") == "1"  # the naive one, which may serve on
     sync, known = synced(settings, folder)
-    (said,) = sync.tick(0.0)
+    (said,) = sync.sync(0.0)
     assert said.startswith("orders: model of peaks is version 1@")
     scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(peaks=known))
     assert decided(scaler, "1")["levels"] == list(LEVELS)
     registry.set_champion("orders", version)
-    (said,) = sync.tick(1.0)
+    (said,) = sync.sync(1.0)
     assert said.startswith(f"orders: model of peaks is version {version}@")
     assert decided(scaler, version)["levels"] == list(LEVELS)
     assert decided(scaler, "1")["levels"] == list(TRAINING.levels)  # forecast by the version before
@@ -101,20 +101,20 @@ def decided(scaler, version):
 def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry, version, folder):
     registry.set_champion("orders", version)
     sync, known = synced(settings, folder)
-    sync.tick(0.0)
+    sync.sync(0.0)
     before = known.newest(CONTRACT)[1]
     train_challenger(registry, "orders", TRAINING, source(11), live=LiveJob(PLANNING, 1.0))  # a blend again: no better
-    (said,) = sync.tick(1.0)
+    (said,) = sync.sync(1.0)
     assert said.startswith(f"orders: model of peaks is version {version}@")
     assert not np.array_equal(known.newest(CONTRACT)[1].soon.scores, before.soon.scores)
 
 
 def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings, registry, version, folder):
     registry.set_champion("orders", version)
-    synced(settings, folder)[0].tick(0.0)
+    synced(settings, folder)[0].sync(0.0)
     other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"lead_s": 90.0})})
     sync, known = synced(settings, folder, other)  # after a restart, on the same folder
-    (said,) = sync.tick(0.0)
+    (said,) = sync.sync(0.0)
     assert "learned for 60 + 30 s" in said and "90 + 30 s: retrain" in said
     scaler = Scaler("orders", other, "mpc", "act", Learned(peaks=known))
     assert decided(scaler, version)["levels"] == list(TRAINING.levels)

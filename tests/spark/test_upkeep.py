@@ -32,7 +32,7 @@ def origin(hour):
 
 
 def contents(store):
-    return sorted(map(str, store.read("metrics").collect()))
+    return sorted(map(str, store.read_table("metrics").collect()))
 
 
 def test_files_become_one_and_all_else_stays(spark, settings):
@@ -47,10 +47,17 @@ def test_files_become_one_and_all_else_stays(spark, settings):
     assert maintain(settings) == {"metrics": 1}
     assert (contents(store), lake.commit_origins(store.root, "metrics")) == (before, history)
     assert (lake.job_span_s(store.root, "a"), lake.job_span_s(store.root, "b")) == (span, 0.0)
-    assert store.read("metrics", at=2).count() == 3  # who reads an older version goes on reading it
+    assert store.read_table("metrics", at=2).count() == 3  # who reads an older version goes on reading it
 
     store.commit("metrics", rows(spark, 3, rate=9.0), origin(3))  # a re-run replaces its rows in the merged file
-    assert [r.arrival_rps for r in store.read("metrics").orderBy("time").collect()] == [4.0, 4.0, 4.0, 9.0, 4.0, 4.0]
+    assert [r.arrival_rps for r in store.read_table("metrics").orderBy("time").collect()] == [
+        4.0,
+        4.0,
+        4.0,
+        9.0,
+        4.0,
+        4.0,
+    ]
 
 
 def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, settings):
@@ -63,7 +70,7 @@ def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, setti
     assert maintain(settings) == {"metrics": 1}
     assert (lake.partition_columns(store.root, "metrics"), contents(store)) == ([], before)
     store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))
-    assert sorted(r.arrival_rps for r in store.read("metrics").collect()) == [4.0, 9.0]
+    assert sorted(r.arrival_rps for r in store.read_table("metrics").collect()) == [4.0, 9.0]
 
 
 def test_an_empty_lake_starts_no_spark(tmp_path):
