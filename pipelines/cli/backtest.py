@@ -83,17 +83,18 @@ def backtest(
     loads = [read_load(text, step, (time_column, value_column), timezone) for text in named]
     if map_wanted:
         from models.twin.experiment.value import LEADS_S
-        from pipelines.backtest import map_page, map_text
-        from pipelines.backtest.value_map import compute_value_map
+        from pipelines.backtest.value_map.compute import compute_value_map
+        from pipelines.backtest.value_map.page import write_map_page
+        from pipelines.backtest.value_map.text import format_map
 
         leads_s = LEADS_S if lead_s is None else (lead_s,)
         value = compute_value_map(
             loads, setup, names, effort, processes, print_progress, learned, leads_s, as_json, resume
         )
-        print(map_text.format_map(value))
+        print(format_map(value))
         write_figure(as_json, value)
         if page is not None:
-            print(f"page: {map_page.write_map_page(value, page)}")
+            print(f"page: {write_map_page(value, page)}")
     else:
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text

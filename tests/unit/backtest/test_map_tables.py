@@ -1,4 +1,4 @@
-from pipelines.backtest.map_tables import by_default, by_lead_time
+from pipelines.backtest.value_map.tables import by_default, by_lead_time
 
 
 def cell(lead, gap, **captured):

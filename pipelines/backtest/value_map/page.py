@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pipelines.backtest import map_text as words
+from pipelines.backtest.value_map import text as words
 from pipelines.html.document import document, holder, section
 from pipelines.html.numbers import share
 from pipelines.html.plot import Chart, line, marks, silent, stacked_rows

@@ -30,8 +30,8 @@ from models.twin.experiment.value import (
     summarise,
 )
 from pipelines.backtest.load import NamedLoad
-from pipelines.backtest.map_parts import read_parts
-from pipelines.backtest.map_tables import by_default, by_lead_time
+from pipelines.backtest.value_map.parts import read_parts
+from pipelines.backtest.value_map.tables import by_default, by_lead_time
 from pipelines.figures.written import write_figure
 
 
@@ -63,7 +63,7 @@ def compute_value_map(
         `compare_without_forecaster`), and `cells`, one per trace, lead time and allowed violation: `trace`, `lead_s`,
         `violation`, `best_reactive` (name or None), `hours` (executor-hours by policy), `gap` (share of the best
         reactive hours that the true future saves), and by policy of ours `ratio` (÷ the best reactive hours) and
-        `captured` (share of the gap); also the tables of `map_tables`, `by_lead_time` and `by_default`. NaN and
+        `captured` (share of the gap); also the tables of `tables`, `by_lead_time` and `by_default`. NaN and
         infinities are None.
 
     Raises:
