@@ -1,9 +1,11 @@
-"""Which figures are older than the code they measure, as git knows it."""
+"""Which figures are older than the code they measure, as git knows it; docstrings and comments do not count."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from pipelines.figures import goals
@@ -30,11 +32,30 @@ def _older(figure: Figure, root: Path) -> str | None:
     measured = figure.commit.removesuffix("-dirty")
     if _git(root, "cat-file", "-e", f"{measured}^{{commit}}") is None:
         return f"its commit {measured[:7]} is not in this clone"
-    since = _git(root, "log", "--format=%h %cs %s", f"{measured}..HEAD", "--", *asked.measures)
-    if not since:
+    newest = _git(root, "rev-parse", "HEAD") or "HEAD"
+    touched = (_git(root, "diff", "--name-only", measured, newest, "--", *asked.measures) or "").splitlines()
+    changed = [file for file in touched if _code(root, measured, file) != _code(root, newest, file)]
+    if not changed:
         return None
-    changes = since.splitlines()
-    return f"of {figure.date}; {len(changes)} commits changed what it measures since, the newest {changes[0]}"
+    commits = (_git(root, "log", "--format=%h %cs %s", f"{measured}..HEAD", "--", *changed) or "").splitlines()
+    return f"of {figure.date}; {len(commits)} commits changed what it measures since, the newest {commits[0]}"
+
+
+@cache
+def _code(root: Path, commit: str, file: str) -> str | None:
+    """A file's content at a commit; of Python its syntax tree without docstrings. None where it is not there."""
+    text = _git(root, "show", f"{commit}:{file}")
+    if text is None or not file.endswith(".py"):
+        return text
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [one for one in body if not _is_text(one)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _git(root: Path, *words: str) -> str | None:

@@ -162,9 +162,9 @@ def git(folder, *words):
     return ran.stdout.strip()
 
 
-def commit(folder, path):
+def commit(folder, path, text=None):
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).write_text(str(len(git(folder, "log", "--oneline", "--all"))))
+    (folder / path).write_text(text or str(len(git(folder, "log", "--oneline", "--all"))))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", f"change {path}")
     return git(folder, "rev-parse", "HEAD")
@@ -183,6 +183,16 @@ def test_a_figure_is_older_once_a_room_it_measures_has_changed(tmp_path):
     assert old.startswith("agent: of 2026-11-21; 1 commits") and "change tidecast/agent.py" in old
     commit(tmp_path, "models/twin/run.py")
     assert [line.split(":")[0] for line in age.list_outdated(known, tmp_path)] == ["twin", "agent"]
+
+
+def test_what_is_said_of_the_code_makes_no_figure_old(tmp_path):
+    git(tmp_path, "init", "-q")
+    first = commit(tmp_path, "models/twin/job.py", "def speed():\n    return 2\n")
+    known = {"twin": figure(commit=first)}
+    commit(tmp_path, "models/twin/job.py", 'def speed():\n    """Return it."""\n    return 2  # records/s\n')
+    assert age.list_outdated(known, tmp_path) == []
+    commit(tmp_path, "models/twin/job.py", 'def speed():\n    """Return it."""\n    return 3\n')
+    assert len(age.list_outdated(known, tmp_path)) == 1
 
 
 def test_a_figure_whose_age_nobody_can_tell_is_listed(tmp_path):
