@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import re
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
 MOST = 1 << 28  # bytes of an unpacked archive, at most
+_BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError)  # what unpacking a torn member raises
 _DROPPED = re.compile(r"data/sample_inputs/model\.pt")  # pickled, and of no use here
 _TENSORS = re.compile(r"data/weights/weight_\d+|data/constants/tensor_\d+")
 _MARKS = re.compile(r"archive_format|archive_version|\.data/version|byteorder|\.data/serialization_id")
@@ -73,7 +76,7 @@ def _understood(archive: bytes) -> bytes:
             for member in members:
                 name = member.filename.partition("/")[2]
                 clean.writestr(f"archive/{name}", _member(name, found.read(member)))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, RecursionError) as error:
+    except (*_BROKEN, NotImplementedError, RuntimeError, ValueError, RecursionError) as error:
         if isinstance(error, ArchiveError):
             raise
         raise ArchiveError(f"{len(archive)} bytes are no pt2 archive: {error!r:.200}") from None

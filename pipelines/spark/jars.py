@@ -1,7 +1,7 @@
 """The jars of the broker, the Kafka connector and Delta: resolved once by Spark's own Ivy, local paths afterwards.
 
 `python -m pipelines.spark.jars` resolves them into the repository's own `var/` (also when `var` is set to another
-folder, so that they are fetched once); everybody else asks `paths(group)`. Resolution runs in a process of its own
+folder, so that they are fetched once); everybody else asks `jar_paths(group)`. Resolution runs in a process of its own
 because a JVM gateway that was used for it must not be reused for a SparkSession.
 """
 

@@ -141,6 +141,19 @@ def test_torn_and_flipped_archives_are_refused_or_hold_numbers(good):
             continue
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_torn_compressed_member_is_refused_by_name(packing):
+    """Archives of torch are not compressed; others may be, and each way to unpack has errors of its own."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as new:
+        new.writestr(MODEL, random.Random(1).randbytes(2000))
+    torn, begin = bytearray(out.getvalue()), out.getvalue().index(MODEL.encode()) + len(MODEL)
+    for at in range(begin, begin + 200):
+        torn[at] ^= 0xFF
+    with pytest.raises(ArchiveError):
+        load_network(bytes(torn))
+
+
 @pytest.mark.parametrize("flavour", ["python_function", "pytorch", "sklearn"])
 def test_a_model_of_mlflow_that_is_a_pickle_is_not_opened(flavour, tmp_path, mine):
     folder = tmp_path / "model"
