@@ -97,8 +97,19 @@ class Figure:
         head = "".join(f' "{key}": {json.dumps(getattr(self, key), ensure_ascii=False)},\n' for key in KEYS[:5])
         rows = ",".join(f"\n  {json.dumps(row.to_json(), ensure_ascii=False)}" for row in self.rows)
         end = "\n " if rows else ""
-        data = json.dumps(self.data, indent=1, ensure_ascii=False).replace("\n", "\n ")
+        data = _lines(self.data, depth=1)
         return f'{{\n{head} "rows": [{rows}{end}],\n "data": {data}\n}}\n'
+
+
+def _lines(data: Any, depth: int) -> str:
+    """JSON with a line per key and list item of the outer two levels, so that a diff shows what was measured anew."""
+    if depth > 2 or not isinstance(data, dict | list) or not data:
+        return json.dumps(data, ensure_ascii=False)
+    begin, end = "\n" + " " * (depth + 1), "\n" + " " * depth
+    if isinstance(data, list):
+        return "[" + ",".join(begin + _lines(item, depth + 1) for item in data) + end + "]"
+    keys = (f"{json.dumps(str(key), ensure_ascii=False)}: {_lines(item, depth + 1)}" for key, item in data.items())
+    return "{" + ",".join(begin + key for key in keys) + end + "}"
 
 
 def read_figure(path: Path) -> Figure:
