@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -107,40 +106,36 @@ class Orchestrator:
                 )
             time.sleep(0.5)
 
-    def wait_next_run(self, dag: str, after: float, start_within_s: float = 180) -> str:
-        """Wait for the run that an asset event starts, asking every 0.3 s, and for its success; returns its id.
+    def wait_caused_run(self, dag: str, by: str, start_within_s: float = 600) -> str:
+        """Wait for the run that the newest asset event of another DAG started, asking every 0.3 s; returns its id.
 
         Args:
-            dag: id of the DAG, unpaused.
-            after: epoch seconds; runs queued earlier do not count. The first of the later ones (at most 100) is taken.
-            start_within_s: wall seconds until it is there at most; once there it may take 600 s.
+            dag: id of the DAG, unpaused, that waits for assets.
+            by: id of the DAG that reports them; a run of it has ended.
+            start_within_s: wall seconds until the run has started at most; then it may take 600 s to succeed.
 
         Raises:
             OrchestratorError: no run came, it failed, or it did not end in time; or Airflow does not answer.
         """
         deadline = time.monotonic() + start_within_s
-        while True:
-            runs = self._get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
-            matching = [run for run in runs if run["triggered_by"] == "asset" and _epoch(run["queued_at"]) >= after]
-            if matching:
-                run_id = str(matching[-1]["dag_run_id"])
-                self.wait_run(dag, run_id)
-                return run_id
+        while not (started := self._caused_by_newest_event(dag, by)):
             if time.monotonic() > deadline:
                 raise OrchestratorError(
-                    f"no run of DAG {dag} was started by asset within {start_within_s:.0f} s. "
+                    f"no run of DAG {dag} was started by an asset of DAG {by} within {start_within_s:.0f} s. "
                     f"Is it unpaused, and did the task before it succeed? See {self._url}/dags/{dag}."
                 )
             time.sleep(0.3)
+        self.wait_run(dag, started[0])
+        return started[0]
 
-    def result(self, dag: str, run_id: str, task: str) -> Any:
-        """Read what a task of a run returned (its XCom), as JSON values.
-
-        Raises:
-            OrchestratorError: the task returned nothing or is not there; or Airflow does not answer.
-        """
-        path = _path(dag, run_id, task, "xcomEntries", "return_value")
-        return self._get(path, deserialize="false", stringify="false")["value"]
+    def _caused_by_newest_event(self, dag: str, by: str) -> list[str]:
+        try:
+            events = self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=1)["asset_events"]
+        except _RefusedError as refused:
+            if refused.status != 500:
+                raise
+            return []  # Airflow cannot write an event as JSON while a run that it caused is queued, without a start
+        return [str(run["run_id"]) for event in events for run in event["created_dagruns"] if run["dag_id"] == dag]
 
     def _failure(self, dag: str, run_id: str) -> str:
         """What went wrong in a run: every failed task with its last log lines, or the state of each task."""
@@ -206,10 +201,6 @@ def _quoted(run_id: str) -> str:
 def _path(dag: str, run_id: str, *task: str) -> str:
     """Of a run, or of what is named of one of its tasks."""
     return "/".join([f"dags/{dag}/dagRuns/{_quoted(run_id)}", *(["taskInstances", *task] if task else [])])
-
-
-def _epoch(text: str | None) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC).timestamp() if text else 0.0
 
 
 def _indented(text: str) -> str:

@@ -46,10 +46,9 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
         screen.note(f"{rows} back-dated records of {settings.replay.trace} on `metrics`")
         if not rows:
             return None
-        asked = datetime.now(UTC).timestamp()
         run_ingest(dags, *history_window(settings))
     with screen.stage("first champion: the retrain DAG, started by the asset event"):
-        dags.wait_next_run("retrain_forecaster", asked)
+        dags.wait_caused_run("retrain_forecaster", by="ingest_metrics")
         champion = registry.champion_version(name)
         if champion is None:
             raise DemoError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
@@ -85,18 +84,14 @@ def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) ->
     return champion
 
 
-def run_ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
+def run_ingest(dags: Orchestrator, start: datetime, end: datetime) -> None:
     """Run the ingest DAG for the event hours [start, end), in UTC, and wait for its end; minutes and less are cut off.
-
-    Returns:
-        Number of metrics records stored in the lake.
 
     Raises:
         OrchestratorError: Airflow does not answer, or the run failed or took more than 600 s.
     """
     run_id = dags.trigger("ingest_metrics", {"partition": f"{start:%Y-%m-%dT%H}/{end:%Y-%m-%dT%H}"})
     dags.wait_run("ingest_metrics", run_id)
-    return int(dags.result("ingest_metrics", run_id, "ingest")["metrics"]["stored"])
 
 
 def history_window(settings: Settings) -> tuple[datetime, datetime]:

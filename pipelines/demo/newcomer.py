@@ -14,7 +14,6 @@ from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from pipelines.demo.progress import Screen
 from pipelines.jobs.history import newcomer_load, publish_newcomer
-from pipelines.lake.tables import job_span_s
 from pipelines.registry import Registry
 from pipelines.train.transfer.sources import SOURCE, WHY
 
@@ -56,18 +55,6 @@ def publish_newcomer_history(settings: Settings, screen: Screen) -> None:
     if newcomer := settings.replay.newcomer:
         rows = publish_newcomer(settings, newcomer)
         screen.note(f"{rows} back-dated records of {newcomer.trace} on `metrics`, for the newcomer {newcomer.job}")
-
-
-def count_stored_steps(settings: Settings) -> int:
-    """Count the steps of load that the lake holds of the job `replay.newcomer`; 0 where there is none.
-
-    Raises:
-        SettingsError, SeriesError: its trace cannot be used or read.
-        OSError, ValueError: the table's log cannot be read.
-    """
-    if newcomer := settings.replay.newcomer:
-        return round(job_span_s(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
-    return 0
 
 
 def collect_newcomer_results(settings: Settings, registry: Registry) -> dict[str, Any] | None:

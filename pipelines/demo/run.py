@@ -23,6 +23,7 @@ from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
+from pipelines.lake.tables import job_span_s
 from pipelines.registry import Registry
 from pipelines.report.headline import newcomer_lines
 from pipelines.report.page import render_report
@@ -96,7 +97,7 @@ def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[st
             summary["lost"] or summary["duplicated"] or summary["produced"] != summary["counted"]
         ),
         "no scale-up that the forecast caused was confirmed by an outcome": unconfirmed,
-        "the live metrics are not in the lake": not run_facts.get("live_rows_ingested"),
+        "the live metrics are not in the lake": not run_facts.get("live_ingested_s"),
         "no challenger was judged": not run_facts.get("challenger"),
         f"no model of the newcomer {new.get('job')} was judged: {new.get('reason')}": not new["version"],
         f"still alive: {', '.join(run_facts['left_alive'])}": run_facts["left_alive"],
@@ -177,7 +178,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     Returns:
         Entries for `run.json`: `challenger` (verdict on the model trained on history and live load: `version`,
         `promoted`, `reason`, and losses in records/s; None: none was judged), `newcomer` (of
-        `collect_newcomer_results`), `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
+        `collect_newcomer_results`), `live_ingested_s` (job seconds of load), `peak_memory_mb` (MiB).
 
     Raises:
         DemoError: a stage did not get through.
@@ -190,6 +191,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     versions = {"champion": train_first_champion(settings, dags, screen) or "none"}
     if settings.autoscaler.policy in LEARNED:
         versions["agent"] = train_first_agent(settings, dags, screen) or "none"
+    history_s = job_span_s(settings.lake_dir, settings.job.name)
     live = LiveReplay(stack, settings, run_dir, screen, began)
     with screen.stage("start serving DAG, managed job and autoscaler"):
         write_run_json(settings, run_dir, began, versions)
@@ -205,15 +207,16 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     with screen.stage("live metrics into the lake; a challenger is trained on history and live day, and judged"):
         learned = _learn_from_live_day(settings, dags, registry, screen)
         dags.pause("serve_forecasts")
-    return {**learned, "peak_memory_mb": live.peak_mb()}
+    live_s = job_span_s(settings.lake_dir, settings.job.name) - history_s
+    return {**learned, "live_ingested_s": live_s, "peak_memory_mb": live.peak_mb()}
 
 
 def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Registry, screen: Screen) -> dict[str, Any]:
     """Ingest the live metrics and the newcomer's history and wait for the retrain DAG; entries for `run.json`."""
     newcomer.publish_newcomer_history(settings, screen)
-    asked_at, earlier = time.time(), registry.read_verdict(settings.job.name)
-    stored = run_ingest(dags, *live_window(settings)) - newcomer.count_stored_steps(settings)
-    dags.wait_next_run("retrain_forecaster", asked_at)
+    earlier = registry.read_verdict(settings.job.name)
+    run_ingest(dags, *live_window(settings))
+    dags.wait_caused_run("retrain_forecaster", by="ingest_metrics")
     verdict = registry.read_verdict(settings.job.name)
     if verdict == earlier:
         verdict = None  # of the first champion: this time too little data made the DAG skip
@@ -221,7 +224,7 @@ def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Regis
     results = newcomer.collect_newcomer_results(settings, registry)
     for label, text in newcomer_lines(results):
         screen.note(f"{label}: {text}")
-    return {"challenger": verdict, "newcomer": results, "live_rows_ingested": stored}
+    return {"challenger": verdict, "newcomer": results}
 
 
 def update_run_json(run_dir: Path, **more: Any) -> dict[str, Any]:

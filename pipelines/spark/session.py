@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOPBACK = "127.0.0.1"
-_LOG4J = f"-Dlog4j2.configurationFile=file:{ROOT / 'pipelines' / 'stack' / 'log4j2.properties'}"
+_LOG4J = f"-Dlog4j2.configurationFile=file:{ROOT / 'pipelines' / 'stack' / 'services' / 'log4j2.properties'}"
 # A large stack: stopping inside a Python foreachBatch overflows the default one (a regex over the Py4J error).
 _DRIVER_JAVA = f"-Xss64m -XX:+UseSerialGC {_LOG4J}"
 # C1 alone starts in half the time and costs work that waits for others nothing.

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipelines.stack import airflow, kafka, mlflow, spark
 from pipelines.stack.context import StackContext
 from pipelines.stack.ports import HOST
 from pipelines.stack.processes import MARKER
+from pipelines.stack.services import airflow, kafka, mlflow, spark
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from configs.settings import Settings, load
-from pipelines.stack import kafka
 from pipelines.stack.ports import HOST
+from pipelines.stack.services import kafka
 from pipelines.stack.stack import Stack
 
 USER, PASSWORD = "tidecast", 'it"s \\ secret'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -16,16 +17,16 @@ from pipelines.store.reading.cuts import Cuts, raising_store_errors
 T = TypeVar("T")
 
 
-class Reads(Cuts):
+class Reads(Cuts, ABC):
     """The reading calls that `Store` and `Reader` share; each answers from one snapshot and pins no page after it.
 
     Every call but `clear_dead_readers` may raise `Closed`, `Corrupt` (a damaged record) and other errors of
     `StoreError`.
     """
 
+    @abstractmethod
     def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
         """Where the key lives and its id, None for a key never put."""
-        raise NotImplementedError
 
     @raising_store_errors
     def get(self, key: str, version: int | None = None) -> StoredRecord | None:

@@ -17,7 +17,7 @@ from pipelines.demo.run import create_run_dir, left_alive, list_failures, update
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
-FACTS = {"policy": "forecast", "live_rows_ingested": 40, "challenger": {"reason": "rejected"}, "left_alive": []}
+FACTS = {"policy": "forecast", "live_ingested_s": 40, "challenger": {"reason": "rejected"}, "left_alive": []}
 
 
 def test_a_closed_ring_has_no_open_end():
@@ -32,7 +32,7 @@ def test_a_closed_ring_has_no_open_end():
         ({"lost": 1, "counted": 99}, {}, "produced 100, counted 99"),
         ({"duplicated": 2}, {}, "counts differ"),
         ({"forecast_scale_ups_confirmed": 0}, {}, "forecast caused"),
-        ({}, {"live_rows_ingested": 0}, "not in the lake"),
+        ({}, {"live_ingested_s": 0}, "not in the lake"),
         ({}, {"challenger": None}, "no challenger"),
         ({}, {"newcomer": {"job": "rides", "version": None, "reason": "too few steps"}}, "rides was judged: too few"),
         ({}, {"left_alive": ["17 java"]}, "17 java"),

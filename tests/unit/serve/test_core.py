@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -90,14 +91,24 @@ def value_of(found):
     return decode_value(ForecastValue, found.value)
 
 
-def taken_by_a_full_store(core, arrival, monkeypatch):
-    def full(*arguments):
-        raise StoreFull("the map is full")
+@contextmanager
+def full_store(monkeypatch, takes_persistent=False):
+    """Within, each commit finds the map full, or only those without a persistent event."""
+    whole = puts.commit_events
+
+    def full(memory, persistent, *rest):
+        if not (takes_persistent and persistent):
+            raise StoreFull("the map is full")
+        whole(memory, persistent, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr("pipelines.store.writing.puts.commit_events", full)
-        with pytest.raises(StoreFull):
-            core.process([arrival], NOW)
+        yield
+
+
+def taken_by_a_full_store(core, arrival, monkeypatch):
+    with full_store(monkeypatch), pytest.raises(StoreFull):
+        core.process([arrival], NOW)
 
 
 def test_without_a_model_windows_are_kept_and_nothing_is_said(core, store):
@@ -349,15 +360,7 @@ def test_a_swap_that_is_tried_again_is_the_same_deployment(core, store, monkeypa
     feed(core, BEGIN, BEGIN + 30)
     crown(core)
     ready = prepare_model(core.windows, JOB, f"{JOB}-forecaster", "2", pack_model(Naive(TASK, seasonal=False)))
-    whole = puts.commit_events
-
-    def full(memory, persistent, *rest):
-        if not persistent:
-            raise StoreFull("the map is full")
-        whole(memory, persistent, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.writing.puts.commit_events", full)
+    with full_store(monkeypatch, takes_persistent=True):
         for _ in range(3):
             with pytest.raises(StoreFull):
                 swap_model(core, ready)
@@ -396,17 +399,8 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
     core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
     logged = [IncomingSample(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(33)]
     core.process(logged[:30], NOW)
-    whole = puts.commit_events
-
-    def full(memory, persistent, *rest):
-        if not persistent:
-            raise StoreFull("the map is full")
-        whole(memory, persistent, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.writing.puts.commit_events", full)
-        with pytest.raises(StoreFull):
-            crown(core)
+    with full_store(monkeypatch, takes_persistent=True), pytest.raises(StoreFull):
+        crown(core)
     core.process(logged[30:], NOW)
     wire = Wire()
     core.outbox.send(wire)

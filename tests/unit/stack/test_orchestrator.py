@@ -89,19 +89,22 @@ def test_run_that_does_not_end_names_its_tasks(airflow):
         dags.wait_run("d", "r1", timeout_s=0)
 
 
-def test_next_run_is_one_that_the_asset_started_afterwards(airflow):
-    queued = 1_767_225_610.0  # 2026-01-01T00:00:10Z
-    runs = {
-        "dag_runs": [
-            run("success", dag_run_id="by hand"),
-            run("success", dag_run_id="mine", triggered_by="asset"),
-            run("success", dag_run_id="old", triggered_by="asset", queued_at="2025-12-31T00:00:00Z"),
-        ]
-    }
-    dags, _ = airflow({"GET /dags/d/dagRuns": runs, "GET /dags/d/dagRuns/mine": run("success")})
-    assert dags.wait_next_run("d", after=queued - 1) == "mine"
-    with pytest.raises(OrchestratorError, match="no run of DAG d was started by asset"):
-        dags.wait_next_run("d", after=queued + 1, start_within_s=0)
+def test_the_run_that_the_newest_asset_event_caused_is_waited_for(airflow):
+    """Another run of the same DAG may begin meanwhile; while the caused one is queued Airflow cannot tell of it."""
+    others = [{"dag_id": "e", "run_id": "another DAG's"}, {"dag_id": "d", "run_id": "mine"}]
+    fresh, consumed = ({"asset_events": [{"created_dagruns": created}]} for created in ([], others))
+    answers = {"GET /assets/events": [fresh, 500, consumed], "GET /dags/d/dagRuns/mine": run("success")}
+    dags, fake = airflow(answers)
+    assert dags.wait_caused_run("d", by="ingest") == "mine"
+    assert [name for name, _ in fake.calls].count("GET /assets/events") == 3
+
+
+def test_an_asset_that_causes_no_run_is_named(airflow):
+    dags, _ = airflow({"GET /assets/events": [{"asset_events": []}, 403]})
+    with pytest.raises(OrchestratorError, match="no run of DAG d was started by an asset of DAG ingest within 0 s"):
+        dags.wait_caused_run("d", by="ingest", start_within_s=0)
+    with pytest.raises(OrchestratorError, match="403"):
+        dags.wait_caused_run("d", by="ingest", start_within_s=0)
 
 
 def test_missing_dag_shows_import_errors(airflow):

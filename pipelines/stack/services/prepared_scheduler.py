@@ -1,4 +1,4 @@
-"""Airflow's scheduler in a process that has imported what tasks import; `python -m pipelines.stack.prepared_scheduler`.
+"""Airflow's scheduler in a process that has imported what tasks import, started with `python -m` and this module.
 
 Its LocalExecutor forks every task from it. Without this each task imports them anew, up to 10 s of CPU. None of our own
 packages is among them, so that a task runs the code as it is when the task begins.

@@ -59,7 +59,7 @@ def start(context: StackContext) -> None:
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(context.ports["airflow"]), "--workers", "1"]
     context.spawn("airflow-api-server", server, env, probe=healthy)
-    scheduler = [sys.executable, "-m", "pipelines.stack.prepared_scheduler"]
+    scheduler = [sys.executable, "-m", "pipelines.stack.services.prepared_scheduler"]
     context.spawn("airflow-scheduler", scheduler, env, probe=healthy)
     context.spawn("airflow-dag-processor", [*_COMMAND, "dag-processor"], env, probe=healthy)
     for name in ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipelines.spark import jars
 from pipelines.stack.context import StackContext, port_probe
 from pipelines.stack.ports import HOST
-from pipelines.stack.spark import spark_home
+from pipelines.stack.services.spark import spark_home
 
 ADDRESS = f"{HOST}:{{broker}}"
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
