@@ -124,8 +124,8 @@ def load(**overrides: Any) -> Settings:
 
     Raises:
         SettingsError: a wrong key or value (the message names both and what would be right); a variable `TIDECAST_...`
-            of no section, or one that should hold JSON and does not; a file that is missing or not YAML.
-        OSError, ValueError, TypeError: TIDECAST_FILE cannot be read, is not UTF-8, or holds no mapping.
+            of no section, or one that should hold JSON and does not; a file that is missing, cannot be read or holds no
+            mapping in YAML.
     """
     own = os.environ.get("TIDECAST_FILE")
     if own and not Path(own).is_file():
@@ -140,5 +140,6 @@ def load(**overrides: Any) -> Settings:
         raise SettingsError("\n".join(describe_errors(error, "configs/default.yaml"))) from None
     except SettingsSourceError as error:  # a whole section or a list in one variable
         raise SettingsError(f"{error}: write it as JSON, or one variable per key, as TIDECAST_REPLAY__SPEED.") from None
-    except yaml.YAMLError as error:
-        raise SettingsError(f"settings file is not YAML: {error}") from None
+    except (yaml.YAMLError, OSError, ValueError, TypeError) as error:
+        named = f"TIDECAST_FILE={own}" if own else str(DEFAULT_FILE)
+        raise SettingsError(f"{named}: no settings can be read: {error}. A mapping in YAML is expected.") from None

@@ -59,7 +59,7 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
 def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
     """Run the DAG that trains and judges an agent (of the policy `dqn`) for the main job, and wait for its end.
 
-    The DAG is unpaused for that and paused again; after an error it stays unpaused. Blocks for some 900 s at most.
+    The DAG is unpaused for that and paused again. Blocks for some 900 s at most.
 
     Returns:
         Version of the agent that serves, in the registry, as text; None where none does, because none won or the load
@@ -74,8 +74,10 @@ def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) ->
     with screen.stage(f"first agent: the DAG {AGENT_DAG} trains it in the job's twin and judges it"):
         dags.wait_for_dags((AGENT_DAG,))
         dags.unpause(AGENT_DAG)
-        dags.wait_run(AGENT_DAG, dags.trigger(AGENT_DAG, {"job": name}))
-        dags.pause(AGENT_DAG)
+        try:
+            dags.wait_run(AGENT_DAG, dags.trigger(AGENT_DAG, {"job": name}))
+        finally:
+            dags.pause(AGENT_DAG)
         if verdict := registry.read_verdict(name):
             screen.note(f"agent: {verdict['reason']}")
         champion = registry.champion_version(name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import socket
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -202,7 +202,7 @@ def page_probe(url: str, holds: Callable[[str], bool] = bool) -> Probe:
         try:
             with urllib.request.urlopen(url, timeout=3) as answer:
                 return holds(answer.read().decode("utf-8", "replace"))
-        except (urllib.error.URLError, OSError, ValueError):
+        except (http.client.HTTPException, OSError, ValueError):
             return False
 
     return probe

@@ -49,7 +49,7 @@ def path(var: Path) -> Path:
 def read(var: Path) -> StackState | None:
     """Read `stack.json` of a `var` folder; it may describe a stack that has died since.
 
-    Returns None where there is no such file, or one that is no JSON or lacks the expected keys.
+    Returns None where there is no such file, or one that is no JSON or not of the expected form.
 
     Raises:
         OSError: the file is there and cannot be read.
@@ -57,7 +57,7 @@ def read(var: Path) -> StackState | None:
     try:
         raw: dict[str, Any] = json.loads(path(var).read_text())
         return StackState(**{**raw, "processes": {name: (pid, at) for name, (pid, at) in raw["processes"].items()}})
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
+    except (FileNotFoundError, AttributeError, ValueError, TypeError, KeyError):
         return None
 
 

@@ -164,8 +164,10 @@ class ServedJob:
         found, is logged and dropped, and begun anew at the next window. None is returned before the first deployment.
 
         Raises:
-            SeriesError: the window is older than the newest one.
+            SeriesError: the window is not newer than the newest one; nothing is changed.
         """
+        if self.newest is not None and window.window_index <= self.newest:
+            raise SeriesError(f"window {window.window_index} of {self.job} is not newer than {self.newest}, the newest")
         deployment = deployment_at(self.deployments, window.window_index)
         try:
             if deployment is not None and deployment.number != self.deployment_number:

@@ -71,7 +71,7 @@ class ServedJobs:
             window: newer than the job's newest.
 
         Raises:
-            SeriesError: the window is older than the job's newest.
+            SeriesError: the window is not newer than the job's newest; nothing is changed.
         """
         served = self.job(job)
         served.step(window)

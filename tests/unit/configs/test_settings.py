@@ -49,11 +49,12 @@ def test_a_wrong_setting_is_named_with_its_value(monkeypatch, name, value, says)
         load()
 
 
-def test_a_file_that_is_not_yaml_is_named(monkeypatch, tmp_path):
+@pytest.mark.parametrize("content", [b"replay: {speed: 60", b"- a list", b"just text", b"replay: \xff"])
+def test_a_file_that_holds_no_settings_is_named(monkeypatch, tmp_path, content):
     own = tmp_path / "own.yaml"
-    own.write_text("replay: {speed: 60")
+    own.write_bytes(content)
     monkeypatch.setenv("TIDECAST_FILE", str(own))
-    with pytest.raises(SettingsError, match="not YAML"):
+    with pytest.raises(SettingsError, match=r"own\.yaml: no settings can be read"):
         load()
 
 

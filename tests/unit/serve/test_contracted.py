@@ -4,11 +4,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from models.forecast.baselines.naive import Naive
+from models.forecast.core.series import SeriesError
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.http.app import build_app
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.jobs import ServedJobs
+from pipelines.serve.step.windower import Window
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
@@ -45,6 +47,15 @@ def test_the_stream_takes_a_job_once_it_has_a_contract(folder, known):
         jobs.add_record("orders", raw("orders", BEGIN, 5.0), NOW)
     (folder / "orders.yaml").touch()
     assert jobs.add_record("orders", raw("orders", BEGIN, 5.0), NOW)[0].job == "orders"
+
+
+@pytest.mark.parametrize("again", [7, 6])
+def test_a_window_that_is_not_newer_than_the_newest_changes_nothing(known, again):
+    jobs = ServedJobs(RecentWindows(STEP), known, lambda job, by: None, 7)
+    jobs.step("orders", Window(7, 5.0, None, 0.0))
+    with pytest.raises(SeriesError, match=f"window {again} of orders is not newer than 7"):
+        jobs.step("orders", Window(again, 6.0, None, 0.0))
+    assert jobs.windows.rates("orders", 0, 9) == [(7, 5.0)]
 
 
 class Champions:

@@ -109,7 +109,8 @@ def test_an_asset_that_causes_no_run_is_named(airflow):
 
 def test_missing_dag_shows_import_errors(airflow):
     told = {"import_errors": [{"filename": "retrain.py", "stack_trace": "NameError: name 'dagg' is not defined"}]}
-    dags, _ = airflow({"GET /dags": {"dags": [{"dag_id": "a"}]}, "GET /importErrors": told})
+    none = {"import_errors": []}
+    dags, _ = airflow({"GET /dags/a": [404, {"dag_id": "a"}], "GET /dags/b": 404, "GET /importErrors": [none, told]})
     dags.wait_for_dags(["a"])
     with pytest.raises(OrchestratorError, match=r"DAGs b(.|\n)*retrain\.py(.|\n)*dagg"):
         dags.wait_for_dags(["a", "b"])
