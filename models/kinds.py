@@ -13,7 +13,7 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.neural.network import Network
+from models.forecast.neural.network import Network, script_step
 from models.forecast.neural.recurrent import CELLS
 from models.forecast.neural.windows import PastWindow
 
@@ -64,7 +64,7 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
     """The forecaster that was described, with its network's module where it has one.
 
     Raises:
-        KindError: an unknown kind, a missing parameter, or a network without its module.
+        KindError: an unknown kind, a missing parameter, or a network without its module or with one of other shapes.
     """
     try:
         kind = described["kind"]
@@ -81,7 +81,12 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
         if kind == "adapted" and module is not None:
             return AdaptedForecaster(task, module, DomainScale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
-            return Network(PastWindow(task, int(described["season"])), module, kind, int(described["carried"]))
+            view, carried = PastWindow(task, int(described["season"])), int(described["carried"])
+            return Network(view, script_step(module, view.width, carried), kind, carried)
+    except RuntimeError as error:
+        raise KindError(
+            f"kind={described['kind']!r}: its network takes other shapes ({error}). Register it anew."
+        ) from None
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
     if kind in (*CELLS, "adapted"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +19,29 @@ from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import MOST, RECENT, Packed, PastWindow, input_rows, moves_to_rates
 
 Module = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def script_step(module: Module, width: int, carried: int) -> Module:
+    """Turn one step of a network into TorchScript, which gives the same numbers in a quarter of the time.
+
+    What torch.export loads checks its inputs and goes from operator to operator in Python, 270 µs for 50 µs of work.
+
+    Args:
+        module: row (1, width) and state (1, carried) to moves (1, horizon, levels) and state (1, carried).
+        width: numbers in a row.
+        carried: numbers in a hidden state.
+
+    Raises:
+        RuntimeError: the module takes other shapes.
+    """
+    jit: Any = torch.jit
+    example = torch.zeros(1, width), torch.zeros(1, carried)
+    if isinstance(module, torch.fx.GraphModule):
+        module = torch.fx.GraphModule(module, module.graph)  # without the checks, which cannot be traced
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # torch recommends its compiler, which a server cannot wait for
+        scripted: Module = jit.freeze(jit.trace(module, example, check_trace=False).eval())
+    return scripted
 
 
 class NetworkState(NamedTuple):
@@ -39,7 +63,7 @@ class Network(Carrying):
     Attributes:
         view: what of the past the network reads.
         module: one step: row (B, width) and state (B, carried) to moves (B, horizon, levels) and state; a `Recurrent`
-            or what was exported from one.
+            or what `script_step` makes of an exported one.
         kind: name of the cell, "gru" or "lstm".
         carried: numbers in a hidden state.
     """
@@ -58,7 +82,7 @@ class Network(Carrying):
     def state_after(self, history: Series) -> State:
         """Build the state at the end of a history (may be empty); the network runs over its newest 20,001 rows at most.
 
-        An exported module is run row by row, which is slower. Nothing is carried while the history is shorter than
+        Any but a `Recurrent` is run row by row, which is slower. Nothing is carried while the history is shorter than
         `view.needs` steps.
 
         Raises:
@@ -105,7 +129,7 @@ class Network(Carrying):
         return "network" if state.carried is not None else Naive(self.view.task).basis(state)
 
     def _follow(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return moves and hidden state after rows (1, T, width) from a zero state, row by row if exported."""
+        """Return moves and hidden state after rows (1, T, width) from a zero state, row by row without `run_rows`."""
         hidden = torch.zeros(1, self.carried)
         if isinstance(self.module, Recurrent):
             moves, hidden = self.module.run_rows(rows, hidden)
