@@ -23,8 +23,8 @@ PATHS: dict[str, tuple[str, str, str]] = {
     "kafka_floor_us": ("bare echo, Kafka", "@other", "dash"),
     "kafka_us": ("fast path, Kafka", "@arrival", "solid"),
     "micro_batch_us": ("Structured Streaming, Kafka", "@capacity", "solid"),
-    "in_process_blend_us": ("fast path in process, blend", "@executors", "dash"),
-    "socket_blend_us": ("fast path, Unix socket, blend", "@executors", "solid"),
+    "in_process_gru_us": ("fast path in process, a GRU", "@executors", "dash"),
+    "socket_gru_us": ("fast path, Unix socket, a GRU", "@executors", "solid"),
     "socket_scheduled_floor_us": ("bare echo, Unix socket, 1,000/s", "@other", "dashdot"),
     "socket_scheduled_us": ("fast path, Unix socket, 1,000/s over 16 jobs", "@forecast", "dashdot"),
 }

@@ -28,7 +28,7 @@ class Sizes:
         events: per run and path.
         warm: events before those that count.
         scheduled: events per run at fixed moments.
-        blend: events per run with the blend, a model that learns online.
+        gru: events per run with a GRU; all others are with the blend, the model that serves by default.
         streamed, streamed_warm: samples through the Structured Streaming query, and before those that count.
         puts: of the store that are timed.
         seconds: rounds of one sample of each of the 500 jobs.
@@ -37,10 +37,10 @@ class Sizes:
     """
 
     runs: int = 5
-    events: int = 20_000
-    warm: int = 5_000
+    events: int = 10_000
+    warm: int = 2_500
     scheduled: int = 4_000
-    blend: int = 4_000
+    gru: int = 4_000
     streamed: int = 240
     streamed_warm: int = 40
     puts: int = 2_000
@@ -87,17 +87,17 @@ def measure_parts(parts: Collection[str], sizes: Sizes) -> Found:
 
 
 def _local(folder: Path, sizes: Sizes) -> Found:
-    runs = local.time_in_process(folder / "gru", fit_champion("gru"), sizes.runs, sizes.events, sizes.warm)
-    blend = local.time_in_process(folder / "blend", fit_champion("blend"), sizes.runs, sizes.blend, sizes.blend // 4)
-    return {"in_process_us": summarise_runs(runs), "in_process_blend_us": summarise_runs(blend)}
+    runs = local.time_in_process(folder / "blend", fit_champion("blend"), sizes.runs, sizes.events, sizes.warm)
+    gru = local.time_in_process(folder / "gru", fit_champion("gru"), sizes.runs, sizes.gru, sizes.gru // 4)
+    return {"in_process_us": summarise_runs(runs), "in_process_gru_us": summarise_runs(gru)}
 
 
 def _socket(folder: Path, sizes: Sizes) -> Found:
     peers = {} if why_unavailable() else {"redis": True, "redis_bare": False}
     lists = socket.time_by_socket(
-        folder, fit_champion("gru"), sizes.runs, sizes.events, sizes.warm, sizes.scheduled, peers
+        folder, fit_champion("blend"), sizes.runs, sizes.events, sizes.warm, sizes.scheduled, peers
     )
-    blend = socket.time_by_socket(folder / "blend", fit_champion("blend"), sizes.runs, sizes.blend, sizes.blend // 4)
+    gru = socket.time_by_socket(folder / "gru", fit_champion("gru"), sizes.runs, sizes.gru, sizes.gru // 4)
     ours = summarise_runs(lists["socket"])
     made = {f"{name}_us": summarise_runs(lists[name]) for name in peers}
     return {
@@ -108,7 +108,7 @@ def _socket(folder: Path, sizes: Sizes) -> Found:
         "socket_added_us": subtract_floor(ours, floor),
         "socket_scheduled_us": summarise_runs(lists["socket_scheduled"]),
         "socket_scheduled_floor_us": summarise_runs(lists["floor_scheduled"]),
-        "socket_blend_us": summarise_runs(blend["socket"]),
+        "socket_gru_us": summarise_runs(gru["socket"]),
     }
 
 
@@ -120,9 +120,9 @@ def _kafka(folder: Path, sizes: Sizes) -> Found:
 
     with Stack(bench_settings(folder), {"broker"}) as stack:
         create_topics(stack.settings.kafka)
-        pair = kafka.time_by_kafka(stack, fit_champion("gru"), sizes.runs, sizes.events, sizes.warm)
+        pair = kafka.time_by_kafka(stack, fit_champion("blend"), sizes.runs, sizes.events, sizes.warm)
         streamed = summarise_runs(
-            [stream.time_streaming_query(stack, fit_champion("gru"), sizes.streamed, sizes.streamed_warm)]
+            [stream.time_streaming_query(stack, fit_champion("blend"), sizes.streamed, sizes.streamed_warm)]
         )
     ours, floor = map(summarise_runs, pair)
     return {
@@ -154,7 +154,7 @@ PARTS: dict[str, Callable[[Path, Sizes], Found]] = {
     "socket": _socket,
     "kafka": _kafka,
     "store": _store,
-    "fleet": lambda folder, sizes: {"fleet": local.time_fleet(folder, fit_champion("gru"), sizes.seconds)},
+    "fleet": lambda folder, sizes: {"fleet": local.time_fleet(folder, fit_champion("blend"), sizes.seconds)},
     "swap": lambda folder, sizes: {
         "swap": swap.swap_under_load(folder, [fit_champion("gru"), fit_champion("other gru")], sizes.swapped)
     },

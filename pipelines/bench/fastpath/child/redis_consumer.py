@@ -22,6 +22,7 @@ from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, read_rates
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.forecasts import ForecastContext, build_message, encode_forecast
+from pipelines.serve.step.job import LARGE_STATE_BYTES, LARGE_STATE_WINDOWS
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.samples import read_sample
 
@@ -60,6 +61,7 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
     history = np.array([load[window % len(load)] for window in range(BEGIN, BEGIN + BEGUN)])
     online.admit(job, Series(BEGIN * STEP_S, STEP_S, history))
     deployment, last = Deployment(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S), "0"
+    small = len(online.state(job)) <= LARGE_STATE_BYTES  # a large one is kept as seldom as the fast path keeps it
     if durable:
         client.xgroup_create(METRICS, GROUP, last, mkstream=True)
     client.set("ready", 1)
@@ -87,7 +89,8 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
                     continue
                 with client.pipeline(transaction=True) as transaction:
                     transaction.xadd(FORECASTS, forecast, maxlen=KEPT)
-                    transaction.set("state", online.state(job))
+                    if small or not window % LARGE_STATE_WINDOWS:
+                        transaction.set("state", online.state(job))
                     transaction.xack(METRICS, GROUP, last)
                     transaction.execute()
 
