@@ -74,6 +74,8 @@ def least_cost_at(violation: Floats, cost: Floats, allowed: float) -> float:
 
 
 RUNS = 384  # most runs in one simulation: more are no faster and take memory
+PER_RUN = ("utilisation",)
+"""Fields of a policy that may differ between the runs of one simulation: fewer simulations, the same figures."""
 
 
 class SweepResults(NamedTuple):
@@ -154,10 +156,11 @@ def run_sweeps(contender: Contender, sweeps: Sequence[Sweep]) -> list[SweepResul
 
 
 def _chunks(contender: Contender, sweeps: Sequence[Sweep]) -> Iterable[list[int]]:
-    """Sweeps of the same fields and calibrator, longest first, in simulations of at most `RUNS` runs."""
+    """Sweeps of the same fields (but for `PER_RUN`) and calibrator, longest first, at most `RUNS` runs in each."""
     groups: dict[Any, list[int]] = {}
     for i in sorted(range(len(sweeps)), key=lambda i: -sweeps[i].scenario.seconds):
-        groups.setdefault((sweeps[i].setting.fields, _by_peaks(contender, sweeps[i])), []).append(i)
+        alike = tuple((name, name in PER_RUN or value) for name, value in sweeps[i].setting.fields)
+        groups.setdefault((alike, _by_peaks(contender, sweeps[i])), []).append(i)
     for group in groups.values():
         many = max(1, RUNS // (len(sweeps[group[0]].knobs) * sweeps[group[0]].scenario.seeds))
         yield from (group[at : at + many] for at in range(0, len(group), many))
@@ -189,6 +192,9 @@ def _policy(contender: Contender, sweeps: list[Sweep]) -> Policy:
     knob = np.concatenate([np.repeat(sweep.knobs, seeds) for sweep in sweeps])
     policy: Any = build(contender.policy, setup.contract, known, knob)
     fields: Any = dict(sweeps[0].setting.fields)
+    for name in fields.keys() & set(PER_RUN):
+        each = [np.full(len(sweep.knobs) * seeds, dict(sweep.setting.fields)[name]) for sweep in sweeps]
+        fields[name] = np.concatenate(each)
     if fields and isinstance(policy, Paced):
         inner: Any = policy.policy
         fields = {"policy": replace(inner, **fields)}
