@@ -84,6 +84,18 @@ def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
         assert (swept.actions == alone.actions).all()
 
 
+def test_settings_that_share_a_simulation_come_to_the_same_as_alone():
+    planner, hours = Contender("mpc", "mpc", "last_value"), []
+    settings = [Setting((("hold_s", 30.0), ("utilisation", use))) for use in (0.6, 1.0)]
+    sweeps = [Sweep(GROUND, setting, np.array([1.0, 3.0])) for setting in settings]
+    both = run_sweeps(planner, sweeps)
+    for sweep, swept in zip(sweeps, both, strict=True):
+        alone = run_sweeps(planner, [sweep])[0]
+        assert (swept.hours == alone.hours).all() and (swept.violation == alone.violation).all()
+        hours.append(alone.hours.mean())
+    assert hours[0] > hours[1], "a lower utilisation is no dearer: the settings did not reach the policy"
+
+
 def test_runs_of_one_call_may_end_at_different_seconds():
     arrived = np.stack([draw_arrivals(np.full(600, 300.0), seed) for seed in (1, 2)])
     cut = arrived.copy()
