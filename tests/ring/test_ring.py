@@ -196,7 +196,7 @@ def test_challenger_champion_and_naive_are_judged_on_the_same_rows(ring):
 def test_a_person_was_asked_about_every_winner_and_heeded(ring):
     """Those of the main job were approved and serve; another job's is rejected, and the naive forecast stays."""
     registry = ring["registry"]
-    runs = {v.run_id for job in ("word_count", "ride_count") for v in registry.versions(job)}
+    runs = {v.run_id for job in ("word_count", "key_window", "ride_count") for v in registry.versions(job)}
     verdicts = [json.loads(registry.figures(run)[2]["verdict"]) for run in sorted(runs)]
     won = {(verdict["job"], verdict["version"]) for verdict in verdicts if verdict["promoted"]}
     asked = {(a["job"], a["version"]): a["chosen"] for a in ring["asked"]}
