@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from models.twin.experiment.contenders import TRUE_FUTURE
-from models.twin.experiment.evaluation import pareto_frontier
+from models.twin.experiment.frontier import pareto_frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.backtest import text as words
 from pipelines.html.document import document, holder, section

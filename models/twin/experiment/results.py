@@ -11,7 +11,8 @@ import numpy as np
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
 from models.twin.experiment.contenders import Setting
-from models.twin.experiment.evaluation import SweepResults, least_cost_at
+from models.twin.experiment.evaluation import SweepResults
+from models.twin.experiment.frontier import least_cost_at
 from models.twin.experiment.scenario import Scenario
 
 ALLOWED = (0.001, 0.01, 0.05)

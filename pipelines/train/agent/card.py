@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation import AGENT, CHAMPION, MARGINS, RIVALS
-from models.twin.experiment.evaluation import pareto_frontier
+from models.twin.experiment.frontier import pareto_frontier
 from models.twin.experiment.results import ALLOWED, TraceResult
 from pipelines.train.agent.training_set import TrainingSet
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.twin.experiment.evaluation import pareto_frontier
+from models.twin.experiment.frontier import pareto_frontier
 from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second, subtract_offset
 from models.twin.sim.job import TwinError
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.twin.experiment.evaluation import least_cost_at, pareto_frontier
+from models.twin.experiment.frontier import least_cost_at, pareto_frontier
 from models.twin.experiment.tuning import narrow_knobs, refine_knobs
 
 
