@@ -37,7 +37,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 help: ## Show these lines.
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready var/jars.json ## Environment, Java and jars; nothing is done twice.
+setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Java, jars and class archive; nothing is done twice.
 
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
@@ -96,3 +96,9 @@ var/jars.json: pipelines/spark/jars.py $(VENV)/.ready
 	@$(BIN)/python -m pipelines.spark.java
 	@echo "resolving the jars of Kafka, its Spark connector and Delta"
 	@$(BIN)/python -m pipelines.spark.jars
+
+# Spark's JVMs start in half the time with it; where it cannot be written they start without.
+var/class-archive/.ready: var/jars.json
+	@echo "writing the class archive of Spark (half a minute)"
+	@$(BIN)/python -m pipelines.spark.write_archive
+	@mkdir -p $(@D) && touch $@

@@ -73,7 +73,7 @@ def measure_borders(
     from pipelines.spark.session import local_session
 
     logging.getLogger("tidecast").setLevel(logging.ERROR)  # the agent says every record that it rejects
-    spark = local_session("borders", cores=1, kafka=False)
+    spark = local_session("borders", cores=1)
     try:
         figures = compare_readers(spark, seed)
     finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -28,7 +26,6 @@ from pipelines.registry import Registry
 from pipelines.report.headline import newcomer_lines
 from pipelines.report.page import render_report
 from pipelines.report.summary import write_summary
-from pipelines.spark import class_archive
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.processes import describe, find_processes
 from pipelines.stack.stack import Stack
@@ -63,7 +60,6 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     began = time.time()
     run_dir = create_run_dir(settings)
     with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
-        _rehearse(stack, screen)
         found = run_stages(stack, run_dir, screen, began)
     run_facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     summary = write_summary(run_dir)
@@ -151,19 +147,6 @@ def running_stack(
     finally:
         with screen.stage("stop everything", last=True):
             stack.stop()
-
-
-def _rehearse(stack: Stack, screen: Screen) -> None:
-    """Write the executors' class archive, once per computer: it halves what starting an executor costs."""
-    if class_archive.archive_path().is_file():
-        return
-    screen.note("first run here: the executors' class archive is written, once")
-    process = stack.spawn("rehearsal", [sys.executable, "-m", "pipelines.jobs.rehearsal"])
-    try:
-        process.wait(180)
-    except subprocess.TimeoutExpired:
-        screen.note("no class archive within 180 s; executors start slower without it")
-        stack.end("rehearsal")
 
 
 def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:

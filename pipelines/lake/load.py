@@ -83,7 +83,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     from pipelines.spark.session import local_session
 
     long_s = LONG_DAYS * DAY_S
-    spark = local_session("train-forecaster", delta=True, kafka=False)
+    spark = local_session("train-forecaster", delta=True)
     try:
         lake = Lake(spark, settings.lake_dir)
         found, version = lake.read_loads([job], step_s)

@@ -41,7 +41,7 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
     found = tables(settings.lake_dir)
     if not found:
         return {}
-    spark = local_session("maintain-lake", delta=True, kafka=False)
+    spark = local_session("maintain-lake", delta=True)
     try:
         return {table: _maintained(spark, settings.lake_dir, table, settings.lake.versions_h) for table in found}
     finally:

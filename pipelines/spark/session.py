@@ -56,7 +56,7 @@ _DECOMMISSION = {
 }
 
 
-def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = True) -> SparkSession:
+def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Path | None = None) -> SparkSession:
     """Return a Spark session in this process (`local[cores]`, no UI, loopback only): the running one, or a new one.
 
     Creates `var/spark` for its files; sets JAVA_HOME, SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and, where unset, PYSPARK_PYTHON
@@ -65,8 +65,9 @@ def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = T
     Args:
         app: name of the application.
         cores: threads, and partitions of a shuffle.
-        delta: with Delta's tables and catalogue.
-        kafka: with the Kafka source and sink.
+        delta: with Delta's catalogue.
+        archive_to: file to which the JVM writes a class archive (AppCDS) when it ends; by default it uses the one in
+            place.
 
     Raises:
         SettingsError: a setting is wrong.
@@ -75,23 +76,21 @@ def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = T
         OSError: `var/spark` cannot be created.
     """
     settings = load()
-    groups = [group for group, wanted in (("connector", kafka), ("delta", delta)) if wanted]
+    archive = class_archive.use_option() if archive_to is None else class_archive.write_option(archive_to)
     options = {
         **_COMMON,
         **_on_loopback(settings),
         **(_DELTA if delta else {}),
-        "spark.driver.extraJavaOptions": _LOCAL_JAVA,
+        "spark.driver.extraJavaOptions": f"{_LOCAL_JAVA} {archive}",
+        "spark.driver.extraClassPath": ":".join(class_archive.class_path()),
         "spark.driver.memory": "600m",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
-        "spark.jars": ",".join(path for group in groups for path in jars.jar_paths(group)),  # type: ignore[arg-type]
     }
     return _build(app, f"local[{cores}]", options)
 
 
-def cluster_session(
-    app: str, settings: Settings, contract: Contract, event_log: Path | None = None, archive_to: Path | None = None
-) -> SparkSession:
+def cluster_session(app: str, settings: Settings, contract: Contract, event_log: Path | None = None) -> SparkSession:
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
@@ -102,8 +101,6 @@ def cluster_session(
         settings: Spark's master, memory sizes, partitions of state, port of the UI (0: any free one).
         contract: of the job: least and most executors, and cores of each.
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
-        archive_to: file to which executors of this computer write a class archive (AppCDS) when they end; by default
-            they use the one in place.
 
     Raises:
         SettingsError: no Spark master is set.
@@ -117,7 +114,7 @@ def cluster_session(
         raise SettingsError(
             "spark.master is not set and no stack is running. `make up` starts one, or set TIDECAST_SPARK__MASTER."
         )
-    executors, connector = contract.executors, jars.jar_paths("connector")
+    executors = contract.executors
     options = {
         **_COMMON,
         **_DECOMMISSION,
@@ -126,7 +123,6 @@ def cluster_session(
         "spark.executor.memory": settings.spark.executor_memory,
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.executor.extraJavaOptions": _EXECUTOR_JAVA,
-        "spark.jars": ",".join(connector),
         "spark.locality.wait": "0s",
         "spark.sql.shuffle.partitions": str(settings.job.state_partitions),
         # `spark.executor.instances` is ignored in standalone mode. Dynamic allocation is there only to start with few;
@@ -140,11 +136,15 @@ def cluster_session(
     }
     if _is_local(master):
         # The same local paths serve all processes; on the class path proper the class archive covers them.
-        archive = class_archive.use_option() if archive_to is None else class_archive.write_option(archive_to)
+        class_path, archive = ":".join(class_archive.class_path()), class_archive.use_option()
         options |= _on_loopback(settings) | {
-            "spark.executor.extraClassPath": ":".join(connector),
+            "spark.driver.extraClassPath": class_path,
+            "spark.driver.extraJavaOptions": f"{_DRIVER_JAVA} {archive}",
+            "spark.executor.extraClassPath": class_path,
             "spark.executor.extraJavaOptions": f"{_EXECUTOR_JAVA} {archive}",
         }
+    else:
+        options["spark.jars"] = ",".join(jars.jar_paths("connector"))
     if event_log is not None:
         event_log.mkdir(parents=True, exist_ok=True)
         options |= {

@@ -48,7 +48,7 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
     from pipelines.spark.session import local_session
 
     job = job_name(job)
-    spark = local_session("twin", delta=True, kafka=False)
+    spark = local_session("twin", delta=True)
     try:
         lake = Lake(spark, root)
         batches = lake.read_table("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")

@@ -79,7 +79,7 @@ def measure_reading(quick: bool = False, report_progress: Callable[[str], None] 
 
 def _fill(root: Path, jobs: int, days: int) -> None:
     """One commit a day and fifty jobs, or fewer for the first lake: one an hour, as live."""
-    spark = local_session("bench-lake", cores=2, delta=True, kafka=False)
+    spark = local_session("bench-lake", cores=2, delta=True)
     try:
         lake, parts = Lake(spark, root), 24 if (jobs, days) == (1, 1) else days
         for part in range(parts):
@@ -140,7 +140,7 @@ def _resident(process: psutil.Process) -> int:
 
 def _reads(root: Path, jobs: int) -> None:
     """What is watched: the loads of all jobs, as a training reads them."""
-    spark = local_session("bench-lake", delta=True, kafka=False)
+    spark = local_session("bench-lake", delta=True)
     found, _ = Lake(spark, root).read_loads([f"job-{job}" for job in range(jobs)], STEP_S)
     spark.stop()
     assert len(found) == jobs

@@ -1,0 +1,114 @@
+"""`python -m pipelines.spark.write_archive`: one JVM does a little of all that ours do, and archives its classes.
+
+Once per Java, PySpark and class path; half a minute. Without it everything works; a JVM starts 4 to 8 s of CPU later.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from configs.errors import CorrectableError
+from pipelines.spark import class_archive
+from pipelines.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_BATCHES, _BATCHES_S, _DUMP_S = 2, 60.0, 180.0
+# What a task in this process has no use for, though executors and Kafka's readers start with it.
+_ELSEWHERE = (
+    "org.apache.spark.executor.CoarseGrainedExecutorBackend",
+    "org.apache.spark.sql.kafka010.KafkaMicroBatchStream",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+)
+
+
+def write_archive() -> Path:
+    """Write the class archive (AppCDS) that later drivers and executors of this computer map; returns its path.
+
+    Starts a JVM and ends it. Replaces an archive only by a complete one, and then removes those of other versions.
+
+    Raises:
+        JavaError, JarsError: Spark cannot start.
+        TimeoutExpired: the JVM did not end within 180 s.
+        OSError: the folder cannot be written, or the JVM left no archive.
+    """
+    archive = class_archive.archive_path()
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    fresh = archive.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        spark = local_session("class archive", delta=True, archive_to=fresh)
+        spark.sparkContext.setLogLevel("OFF")  # its complaints about clients that reach nobody concern nobody
+        gateway: Any = spark.sparkContext._gateway
+        _use_tables(spark, f"{folder}/table")
+        _use_a_stream(spark, f"{folder}/checkpoint")
+        _use_kafka(gateway.jvm)
+        spark.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        status = gateway.proc.wait(_DUMP_S)
+    if status:  # it could not write all; a file that is cut short would crash whoever maps it
+        fresh.unlink(missing_ok=True)
+        raise OSError(f"Java ended with {status} while it wrote {fresh}. Is the disk full?")
+    fresh.replace(archive)
+    for other in archive.parent.glob("*.jsa"):
+        if other != archive:
+            other.unlink()
+    return archive
+
+
+def _use_tables(spark: SparkSession, table: str) -> None:
+    import pandas as pd
+
+    rows = spark.createDataFrame(pd.DataFrame({"key": ["a", "b"], "value": [1.0, 2.0]}))
+    for mode in ("append", "append"):
+        rows.write.format("delta").mode(mode).save(table)
+    spark.read.format("delta").load(table).groupBy("key").sum("value").toPandas()
+
+
+def _use_a_stream(spark: SparkSession, checkpoint: str) -> None:
+    """Some micro-batches with state, and a Python function that gets each."""
+
+    def collect(batch: Any, _number: int) -> None:
+        batch.mapInPandas(lambda frames: frames, batch.schema).collect()
+
+    rows = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second").groupBy("value").count()
+    query = rows.writeStream.outputMode("update").option("checkpointLocation", checkpoint).foreachBatch(collect).start()
+    deadline = time.monotonic() + _BATCHES_S
+    while query.isActive and time.monotonic() < deadline and len(query.recentProgress) < _BATCHES:
+        time.sleep(0.2)
+    query.stop()
+
+
+def _use_kafka(jvm: Any) -> None:
+    """Clients that reach nobody: their classes are what is wanted."""
+    for name in _ELSEWHERE:
+        jvm.java.lang.Class.forName(name)
+    options = jvm.java.util.Properties()
+    options.put("bootstrap.servers", "127.0.0.1:9")
+    for side in ("key", "value"):
+        options.put(f"{side}.serializer", "org.apache.kafka.common.serialization.ByteArraySerializer")
+        options.put(f"{side}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer")
+    jvm.org.apache.kafka.clients.consumer.KafkaConsumer(options).close()
+    jvm.org.apache.kafka.clients.producer.KafkaProducer(options).close()
+
+
+def main() -> int:
+    """Write the archive unless it is there. Returns 0 also where none was written, because nothing depends on it."""
+    try:
+        if class_archive.archive_path().is_file():
+            return 0
+        write_archive()
+    except (CorrectableError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"no class archive was written, so that Spark starts more slowly: {error}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+import pytest
+
+from pipelines.spark import class_archive
+from pipelines.spark.java import Java
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A Java and jars that can be changed; the folder of archives is the test's own."""
+    monkeypatch.setattr(class_archive, "FOLDER", tmp_path / "archives")
+    monkeypatch.setattr(class_archive.java, "find_java", lambda: Java(tmp_path / "java", 17))
+    monkeypatch.setattr(class_archive.jars, "jar_paths", lambda group: [f"/jars/{group}.jar"])
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    (tmp_path / "java").mkdir()
+    return tmp_path / "java"
+
+
+def test_an_archive_is_used_from_the_moment_it_is_there(home):
+    assert class_archive.use_option() == ""
+    path = class_archive.archive_path()
+    path.parent.mkdir()
+    path.touch()
+    assert f"-XX:SharedArchiveFile={path} -Xshare:auto" in class_archive.use_option()
+
+
+@pytest.mark.parametrize("what", ["java", "jars", "order", "configuration"])
+def test_what_would_not_fit_has_another_name(home, monkeypatch, what):
+    before = class_archive.archive_path()
+    if what == "java":
+        (home / "release").write_text("17.0.16")
+    elif what == "jars":
+        monkeypatch.setattr(class_archive.jars, "jar_paths", lambda group: [f"/jars/{group}-2.jar"])
+    elif what == "order":
+        path = class_archive.class_path()
+        monkeypatch.setattr(class_archive, "class_path", lambda: path[::-1])
+    else:
+        monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert class_archive.archive_path() != before
