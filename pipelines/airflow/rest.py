@@ -127,23 +127,26 @@ class Orchestrator:
             OrchestratorError: no run came, it failed, or it did not end in time; or Airflow does not answer.
         """
         deadline = time.monotonic() + start_within_s
-        while not (started := self._caused_by_newest_event(dag, by)):
+        while True:
+            why = "Is it unpaused, and did the task before it succeed?"
+            try:
+                if started := self._caused_by_newest_event(dag, by):
+                    break
+            except _RefusedError as refused:
+                if refused.status != 500:
+                    raise
+                why = str(refused)  # it may pass: Airflow cannot write an event as JSON while its run has no start
             if time.monotonic() > deadline:
                 raise OrchestratorError(
-                    f"no run of DAG {dag} was started by an asset of DAG {by} within {start_within_s:.0f} s. "
-                    f"Is it unpaused, and did the task before it succeed? See {self._url}/dags/{dag}."
+                    f"no run of DAG {dag} was started by an asset of DAG {by} within {start_within_s:.0f} s. {why} "
+                    f"See {self._url}/dags/{dag}."
                 )
             time.sleep(0.3)
         self.wait_run(dag, started[0])
         return started[0]
 
     def _caused_by_newest_event(self, dag: str, by: str) -> list[str]:
-        try:
-            events = self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=1)["asset_events"]
-        except _RefusedError as refused:
-            if refused.status != 500:
-                raise
-            return []  # Airflow cannot write an event as JSON while a run that it caused is queued, without a start
+        events = self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=1)["asset_events"]
         return [str(run["run_id"]) for event in events for run in event["created_dagruns"] if run["dag_id"] == dag]
 
     def _failure(self, dag: str, run_id: str) -> str:

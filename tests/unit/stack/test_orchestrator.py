@@ -107,6 +107,12 @@ def test_an_asset_that_causes_no_run_is_named(airflow):
         dags.wait_caused_run("d", by="ingest", start_within_s=0)
 
 
+def test_a_refusal_that_lasts_is_passed_on(airflow):
+    dags, _ = airflow({"GET /assets/events": 500})
+    with pytest.raises(OrchestratorError, match=r"no run of DAG d .*assets/events: 500 told why.*dags/d"):
+        dags.wait_caused_run("d", by="ingest", start_within_s=0)
+
+
 def test_missing_dag_shows_import_errors(airflow):
     told = {"import_errors": [{"filename": "retrain.py", "stack_trace": "NameError: name 'dagg' is not defined"}]}
     none = {"import_errors": []}
