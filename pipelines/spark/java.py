@@ -111,20 +111,24 @@ def _probe(home: Path) -> tuple[int, str | None]:
     if not os.access(program, os.X_OK):
         return 0, "has no bin/java that can be run"
     try:
-        done = subprocess.run([program, "--list-modules"], capture_output=True, text=True, timeout=30)
+        modules = _ask(program, "--list-modules").stdout
+        match = re.search(r"^java\.base@(\d+)", modules, re.M)
+        # Java 8 knows no modules.
+        old = None if match else re.search(r'version "(?:1\.)?(\d+)', _ask(program, "-version").stderr)
     except (OSError, subprocess.TimeoutExpired) as error:
         return 0, f"does not start ({error})"
-    match = re.search(r"^java\.base@(\d+)", done.stdout, re.M)
-    if match is None:  # Java 8 knows no modules
-        printed = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30).stderr
-        old = re.search(r'version "(?:1\.)?(\d+)', printed)
+    if match is None:
         return 0, f"version {old[1]}, which is not supported" if old else "does not say its version"
     version = int(match[1])
     if version not in SUPPORTED:
         return version, f"version {version}, which is not supported"
-    if _MODULE not in done.stdout:
+    if _MODULE not in modules:
         return version, f"version {version}, but lacks the module {_MODULE}, which Spark needs"
     return version, None
+
+
+def _ask(program: Path, option: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, option], capture_output=True, text=True, timeout=30)
 
 
 def main() -> int:

@@ -56,6 +56,13 @@ def test_unusable_java_is_named_with_its_fault_and_the_remedy(tmp_path, modules,
     assert said in text and str(home) in text and "openjdk-17-jre-headless" in text
 
 
+def test_a_java_that_goes_away_while_it_is_asked_leaves_the_others(tmp_path):
+    broken = fake(tmp_path / "broken", "")
+    (broken / "bin" / "java").write_text('#!/bin/sh\nrm "$0"\n')
+    good = fake(tmp_path / "good", "java.base@17\\njdk.incubator.vector@17\\n")
+    assert java.find_java({"JAVA_HOME": str(broken), "PATH": f"{good / 'bin'}:/bin:/usr/bin"}).home == good
+
+
 def test_hidden_java_is_an_error_with_the_remedy(tmp_path):
     with pytest.raises(java.JavaError, match="nothing in JAVA_HOME, PATH and the usual folders"):
         java.find_java({"PATH": str(tmp_path)})
