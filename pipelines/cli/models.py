@@ -20,7 +20,7 @@ def list_versions(job: Job) -> None:
     where it served none. The alias `champion` is the version that serves.
 
     Raises:
-        RegistryError, MlflowException: MLflow does not answer (status 2), or stops after a first request (status 1).
+        RegistryError: MLflow does not answer (status 2).
         OSError: `var/mlflow` cannot be written.
         SettingsError: a setting is wrong (status 2).
     """

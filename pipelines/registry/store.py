@@ -178,8 +178,9 @@ class ModelStore(AliasStore):
         """List the registered versions of the job's models, oldest first; empty where there are none.
 
         Raises:
-            MlflowException: MLflow does not answer.
+            RegistryError: MLflow does not answer.
             MessageError: no job can have the name.
         """
-        found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
+        with as_registry_error(f"MLflow at {self._uri}"):
+            found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))

@@ -78,7 +78,7 @@ def score_served_versions(
         (WAPE of the load before the forecast as forecast); an undefined one is missing. Empty where nothing was served.
 
     Raises:
-        MlflowException: MLflow does not answer.
+        RegistryError, MlflowException: MLflow does not answer.
         MessageError: no job can have the name.
     """
     if source.served is None or source.served.empty:

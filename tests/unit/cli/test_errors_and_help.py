@@ -4,6 +4,7 @@ import shutil
 import sys
 
 import pytest
+from mlflow.exceptions import MlflowException
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app, main
@@ -43,3 +44,15 @@ def test_a_name_that_no_job_may_have_is_told_in_a_line(monkeypatch, capsys):
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "127.0.0.1:1")
     told = fails(monkeypatch, capsys, "job", "mode", "a b", "act")
     assert "a b" in told and "as its contract does" in told
+
+
+def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+
+    class Client:
+        def search_model_versions(self, name):
+            raise MlflowException("connection refused")
+
+    monkeypatch.setattr("pipelines.registry.aliases.open_store", lambda settings: (Client(), "http://models", "0"))
+    told = fails(monkeypatch, capsys, "models", "list", "orders")
+    assert told == "tidecast: MLflow at http://models: connection refused\n"
