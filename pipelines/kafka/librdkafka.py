@@ -12,10 +12,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from configs.errors import SettingsError
 from configs.sections import Kafka
 from pipelines.kafka.broker import BrokerError, Record, bootstrap_address
 from pipelines.kafka.security import librdkafka_options
-from tidecast.connection.reach import diagnose
 
 log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
@@ -51,14 +51,13 @@ class Sender:
 
     Raises:
         BrokerError: no broker is set; whether it answers is not checked.
-        SettingsError: a security option without a counterpart.
-        confluent_kafka.KafkaException: a security option has a wrong value, e.g. a certificate that cannot be read.
+        SettingsError: a security option without a counterpart or of a wrong value, e.g. a certificate that is no file.
     """
 
     def __init__(self, kafka: Kafka) -> None:
         self._refused: int | None = None
         self._name = kafka.topic
-        self._producer = Producer(_options(kafka) | _WRITER)
+        self._producer = _made(Producer, kafka, _WRITER)
 
     def send(
         self, topic: str, key: str, value: bytes, headers: Headers, taken: Callable[[bool], None] | None = None
@@ -108,15 +107,15 @@ class Feed:
     `failure` is the error that ended the reading, `sink`'s own included; None while it goes on. Outages are waited out.
 
     Raises:
-        BrokerError: no broker is set, or the client cannot be made.
-        SettingsError: a security option without a counterpart.
+        BrokerError: no broker is set.
+        SettingsError: as `Sender`.
     """
 
     def __init__(
         self, kafka: Kafka, topic: str, start: Mapping[int, int], sink: Callable[[list[Record]], None]
     ) -> None:
         self._prefix, self._sink, self._stop = kafka.prefix, sink, threading.Event()
-        self._consumer = _consumer(kafka)
+        self._consumer = _made(Consumer, kafka, _READER)
         self._consumer.assign([TopicPartition(kafka.topic(topic), p, offset) for p, offset in start.items()])
         self.failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=f"feed-{topic}", daemon=True)
@@ -141,15 +140,13 @@ class Feed:
             self._consumer.close()
 
 
-def _options(kafka: Kafka) -> dict[str, Any]:
-    return {"bootstrap.servers": bootstrap_address(kafka), **_COMMON, **librdkafka_options(kafka.security)}
-
-
-def _consumer(kafka: Kafka) -> Any:
+def _made(client: Callable[[dict[str, Any]], Any], kafka: Kafka, options: Mapping[str, Any]) -> Any:
+    common = {"bootstrap.servers": bootstrap_address(kafka), **_COMMON, **librdkafka_options(kafka.security)}
     try:
-        return Consumer(_options(kafka) | _READER)
-    except KafkaException as error:
-        raise BrokerError(f"{diagnose(bootstrap_address(kafka), kafka.security, error)}") from None
+        return client({**common, **options})
+    except KafkaException as error:  # no broker is asked yet
+        shown = {name: value for name, value in kafka.security.items() if "password" not in name}
+        raise SettingsError(f"kafka.security={shown}: {error.args[0].str()}. Correct it, or name a PEM file.") from None
 
 
 def _good(message: Any) -> bool:

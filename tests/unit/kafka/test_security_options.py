@@ -11,7 +11,7 @@ import pytest
 from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.cli.app import main
-from pipelines.kafka.librdkafka import Sender
+from pipelines.kafka.librdkafka import Feed, Sender
 from pipelines.kafka.security import java_options, librdkafka_options
 from pipelines.kafka.spark import spark_options
 from tidecast.connection.security import client_options, translate_spark_options
@@ -72,6 +72,24 @@ def test_an_old_form_of_key_is_named_with_the_remedy(tmp_path):
 def test_the_fast_path_refuses_before_it_connects():
     with pytest.raises(SettingsError, match="sasl_kerberos_name"):
         Sender(load(kafka={"bootstrap": "b:1", "security": {"sasl_kerberos_name": "x"}}).kafka)
+
+
+@pytest.mark.parametrize("make", [Sender, lambda kafka: Feed(kafka, "metrics", {}, print)])
+@pytest.mark.parametrize(
+    ("security", "words"),
+    [
+        (
+            {"security_protocol": "SSL", "ssl_cafile": "/nowhere/ca.pem"},
+            r"kafka\.security=.*'/nowhere/ca\.pem'.*ssl\.ca\.location failed",
+        ),
+        ({"security_protocol": "TLS"}, r"kafka\.security=.*'TLS'}.*security\.protocol"),
+    ],
+)
+def test_a_value_that_librdkafka_refuses_is_named_and_no_broker_blamed(make, security, words):
+    security = {**security, "ssl_password": "secret"}
+    with pytest.raises(SettingsError, match=words) as refused:
+        make(load(kafka={"bootstrap": "127.0.0.1:9", "security": security}).kafka)
+    assert "secret" not in str(refused.value)
 
 
 def test_an_option_that_kafka_python_does_not_have_is_named_before_it_connects():
