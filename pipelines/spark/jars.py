@@ -48,7 +48,6 @@ def jar_paths(group: Group) -> list[str]:
 
     Raises:
         JarsError: no list `var/jars.json`, or a broken one or one of other versions; or a listed file is gone.
-        KeyError: no such group.
         OSError: the list cannot be read.
     """
     if not LIST.is_file():
@@ -56,13 +55,12 @@ def jar_paths(group: Group) -> list[str]:
             f"{LIST} does not exist: the jars of Kafka, its Spark connector and Delta are missing. {_REMEDY}"
         )
     try:
-        listed = json.loads(LIST.read_text())
-    except ValueError:
-        raise JarsError(f"{LIST} is not JSON: it was not written to its end. {_REMEDY}") from None
-    entry = listed.get(group, {})
-    if entry.get("coordinates") != COORDINATES[group]:
+        entry = json.loads(LIST.read_text())[group]
+        coordinates, found = entry["coordinates"], [ROOT / path for path in entry["jars"]]
+    except (ValueError, LookupError, TypeError):
+        raise JarsError(f"{LIST} does not list the {group} jars: it was not written to its end. {_REMEDY}") from None
+    if coordinates != COORDINATES[group]:
         raise JarsError(f"{LIST} holds other versions of the {group} jars than this checkout needs. {_REMEDY}")
-    found = [ROOT / path for path in entry["jars"]]
     for path in found:
         if not path.is_file():
             raise JarsError(f"{path} does not exist, though {LIST} lists it for {group}. {_REMEDY}")

@@ -29,10 +29,12 @@ def test_never_resolved(listed):
         jars.jar_paths("delta")
 
 
-def test_half_written_list(listed):
-    jars.LIST.write_text('{"broker": ')
-    with pytest.raises(jars.JarsError, match=r"is not JSON.*make setup"):
+@pytest.mark.parametrize("text", ['{"broker": ', "[]", "{}", '{"broker": {"coordinates": []}}', '{"broker": null}'])
+def test_half_written_list(listed, text):
+    jars.LIST.write_text(text)
+    with pytest.raises(jars.JarsError, match=r"does not list the broker jars.*make setup"):
         jars.jar_paths("broker")
+    assert "make setup" in (jars.describe_missing() or ""), "the remedy itself asks"
 
 
 def test_other_versions(listed):
