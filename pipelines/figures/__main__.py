@@ -21,7 +21,7 @@ def main(check: bool) -> int:
         Exit status: 1 if a page differs (with `check`) or has a table of measurements outside of a figure, else 0.
 
     Raises:
-        FigureError: a figure is missing or not in the form; KeyError, TypeError where one lacks a key.
+        FigureError: a figure is missing or not in the form.
         OSError: a page or figure cannot be read or written.
     """
     figures = pages.read_figures(ROOT / "docs" / "figures")

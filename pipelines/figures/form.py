@@ -116,21 +116,18 @@ def read_figure(path: Path) -> Figure:
     """Read a figure from its JSON file and check that `holds` follows from goal and measured.
 
     Raises:
-        FigureError: not JSON, other keys than KEYS, an unknown key in a row, or a `holds` that goal and measured do not
+        FigureError: not JSON, other keys than KEYS or those of a `Finding`, or a `holds` that goal and measured do not
             give.
-        KeyError, TypeError: a row lacks a key.
         OSError: the file cannot be read.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise FigureError(f"{path}: not JSON ({error}). Write it by its command's --json again.") from None
-    if tuple(content) != KEYS:
-        raise FigureError(f"{path}: its keys are {', '.join(content)}; {', '.join(KEYS)} are expected.")
+    _check_keys(path, "it", content, KEYS)
     rows = []
-    for entry in content["rows"]:
-        if unknown := set(entry) - {"holds", *(field.name for field in fields(Finding))}:
-            raise FigureError(f"{path}: {entry.get('what')!r} has unknown {', '.join(sorted(unknown))}.")
+    for number, entry in enumerate(content["rows"]):
+        _check_keys(path, f"row {number}", entry, (*(field.name for field in fields(Finding)), "holds"))
         stated = entry.pop("holds")
         row = Finding(**entry)
         if stated != row.holds:
@@ -140,3 +137,11 @@ def read_figure(path: Path) -> Figure:
             )
         rows.append(row)
     return Figure(**{**content, "rows": rows})
+
+
+def _check_keys(path: Path, where: str, found: Any, wanted: tuple[str, ...]) -> None:
+    if not isinstance(found, dict) or set(found) != set(wanted):
+        keys = ", ".join(found) if isinstance(found, dict) else found
+        raise FigureError(
+            f"{path}: {where} has {keys}; the keys {', '.join(wanted)} are expected. Write it by its command's --json."
+        )

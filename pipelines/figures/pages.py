@@ -20,7 +20,6 @@ def read_figures(folder: Path) -> dict[str, Figure]:
 
     Raises:
         FigureError: a file is no figure, see `read_figure`.
-        KeyError, TypeError: a row lacks a key.
     """
     return {path.stem: read_figure(path) for path in sorted(folder.glob("*.json"))}
 

@@ -57,10 +57,21 @@ def test_a_verdict_that_was_set_by_hand_is_refused(tmp_path):
         read_figure(path)
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"rows": []}'])
+@pytest.mark.parametrize("text", ["{", "{}", '{"rows": []}', "3", "null"])
 def test_what_is_no_figure_is_refused_by_name(tmp_path, text):
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(FigureError, match=r"odd\.json"):
+        read_figure(tmp_path / "odd.json")
+
+
+@pytest.mark.parametrize(
+    "change", [lambda row: row.pop("holds"), lambda row: row.pop("what"), lambda row: row.update(x=1)]
+)
+def test_a_row_of_other_keys_is_refused_by_place(tmp_path, change):
+    content = json.loads(figure(Finding("cost", None, 1.2), Finding("time", None, 3.0)).to_text())
+    change(content["rows"][1])
+    (tmp_path / "odd.json").write_text(json.dumps(content))
+    with pytest.raises(FigureError, match=r"odd\.json: row 1 .* the keys what, goal, measured, .*holds are expected"):
         read_figure(tmp_path / "odd.json")
 
 

@@ -24,17 +24,18 @@ def read_parts(file: Path, wanted: dict[str, Any]) -> dict[float, dict[str, Any]
         Per lead time `cells` and `as_shipped` (lists of dicts); unknown numbers are NaN.
 
     Raises:
-        SettingsError: the file holds a map of other loads, seeds, knobs or policies.
-        FigureError, KeyError: it holds no map.
+        SettingsError: the file holds a map of other loads, seeds, knobs or policies, or another command's figure.
+        FigureError: it holds no figure.
+        KeyError: a part of the map lacks a key.
         OSError: it cannot be read.
     """
     if not file.exists():
         return {}
     data = read_figure(file).data
     for name in SAME:
-        if data[name] != wanted[name]:
+        if data.get(name) != wanted[name]:
             raise SettingsError(
-                f"{file} holds a map with {name} {data[name]}, and {wanted[name]} are asked for. "
+                f"{file} holds a map with {name} {data.get(name)}, and {wanted[name]} are asked for. "
                 "Name another --json file, or leave --resume out."
             )
     cells, defaults = map(_cell, data["cells"]), [one | {"ratio": _numbers(one["ratio"])} for one in data["as_shipped"]]
