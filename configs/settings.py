@@ -138,8 +138,13 @@ def load(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         raise SettingsError("\n".join(describe_errors(error, "configs/default.yaml"))) from None
-    except SettingsSourceError as error:  # a whole section or a list in one variable
-        raise SettingsError(f"{error}: write it as JSON, or one variable per key, as TIDECAST_REPLAY__SPEED.") from None
+    except SettingsSourceError as error:  # a whole section or a list in one variable, which may hold a password
+        text = getattr(error.__cause__, "doc", None)
+        given = [name for name, value in os.environ.items() if name.upper().startswith("TIDECAST_") and value == text]
+        raise SettingsError(
+            f"{' or '.join(given) or error}: not JSON ({error.__cause__}). Write it as JSON, "
+            "or one variable per key, as TIDECAST_REPLAY__SPEED."
+        ) from None
     except (yaml.YAMLError, OSError, ValueError, TypeError) as error:
         named = f"TIDECAST_FILE={own}" if own else str(DEFAULT_FILE)
         raise SettingsError(f"{named}: no settings can be read: {error}. A mapping in YAML is expected.") from None

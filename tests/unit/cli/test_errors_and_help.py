@@ -37,7 +37,7 @@ def test_a_run_without_an_event_log_is_told_in_a_line(monkeypatch, capsys, tmp_p
 def test_a_section_that_is_no_json_is_told_in_a_line(monkeypatch, capsys):
     monkeypatch.setenv("TIDECAST_TRAINING__MODELS", "ridge")
     told = fails(monkeypatch, capsys, "down")
-    assert "training" in told and "write it as JSON" in told
+    assert "TIDECAST_TRAINING__MODELS: not JSON" in told and "Write it as JSON" in told
 
 
 def test_a_name_that_no_job_may_have_is_told_in_a_line(monkeypatch, capsys):
