@@ -58,13 +58,17 @@ class SyncedSnapshot:
         Give both to `sync_and_keep`: nothing is on the disk yet. The count of `count_commit` begins again at 0.
 
         Raises:
-            StoreError: LMDB gives no read transaction (`Closed` where the environment was closed).
-            OSError: `data.mdb` cannot be read.
+            StoreError: LMDB gives no read transaction (`Closed` where the environment was closed), or `data.mdb` cannot
+                be read, e.g. because this process has too many files open.
             AssertionError: a commit came between; hold the writer's lock.
         """
         pin = self._env.begin_read()
-        with (self._env.folder / "data.mdb").open("rb") as file:
-            meta = os.pread(file.fileno(), _META_BYTES, (pin.id() & 1) * self._env.lmdb.stat()["psize"])
+        try:
+            with (self._env.folder / "data.mdb").open("rb") as file:
+                meta = os.pread(file.fileno(), _META_BYTES, (pin.id() & 1) * self._env.lmdb.stat()["psize"])
+        except OSError as error:
+            pin.abort()
+            raise as_store_error(error, self._env.name) from error
         assert _txn(meta) == pin.id(), "the writer's lock is held"
         self._commits = 0
         return pin, meta

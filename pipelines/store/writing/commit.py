@@ -45,7 +45,7 @@ def commit_events(memory: WriterMemory, persistent: bool, events: Sequence[Event
         StoreFull: no space; nothing was written.
         Fenced: a later writer has taken over; nothing was written.
         Closed: the store was closed.
-        StoreError, OSError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit, so
+        StoreError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit, so
             that nobody knows whether that one stands.
     """
     if memory.commit_unknown:
@@ -161,7 +161,7 @@ def prepare_flush(memory: WriterMemory) -> int:
     If nothing was committed since the last flush, an empty commit moves the frontier of the idle store to now.
 
     Raises:
-        StoreFull, Fenced, Closed, StoreError, OSError: no space, a later writer, a closed store, or the disk refuses.
+        StoreFull, Fenced, Closed, StoreError: no space, a later writer, a closed store, or the disk refuses.
     """
     idle = memory.ts <= memory.flushed
     while idle or memory.hot.sent:  # of which a commit deletes some
@@ -220,7 +220,7 @@ def forbid_reads_before(memory: WriterMemory, t: int) -> int:
         The bound in ns: `t`, or the time of the newest commit where that is lower.
 
     Raises:
-        StoreFull, Fenced, Closed, StoreError, OSError: no space, a later writer, a closed store, or the disk refuses;
+        StoreFull, Fenced, Closed, StoreError: no space, a later writer, a closed store, or the disk refuses;
             one environment may have the bound already.
     """
     bound = min(t, memory.ts)

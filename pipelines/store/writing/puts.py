@@ -123,7 +123,7 @@ class Puts(Reads):
             good: False to drop all of them.
 
         Raises:
-            StoreFull, Fenced, Closed, StoreError, OSError: nothing was written; the lock is released, no callback runs.
+            StoreFull, Fenced, Closed, StoreError: nothing was written; the lock is released, no callback runs.
         """
         try:
             writing = [event for event in events if event.staged or event.meta or event.entries]

@@ -141,7 +141,7 @@ class Store(Puts):
         Raises:
             Closed: the store was closed before; a close meanwhile syncs by itself, and nothing is raised.
             Fenced: a later writer has taken over.
-            StoreFull, StoreError, OSError: the disk refuses; what was flushed before is still safe.
+            StoreFull, StoreError: the disk refuses; what was flushed before is still safe.
         """
         with self._writing:
             self._look()
@@ -162,7 +162,7 @@ class Store(Puts):
 
         Raises:
             BadTime: t is no int from 0 to 2^63 - 1.
-            Fenced, StoreFull, Closed, StoreError, OSError: keys already visited stay pruned.
+            Fenced, StoreFull, Closed, StoreError: keys already visited stay pruned.
         """
         check_time("prune", t)
         with self._writing:

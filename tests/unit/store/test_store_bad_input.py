@@ -1,6 +1,7 @@
 """What no store takes: a typed error that names it, and a store that is as before."""
 
 import os
+import resource
 
 import pytest
 
@@ -130,6 +131,22 @@ def test_a_full_disk_loses_nothing(tmp_path, kind):
         assert writer.do(f"store.put('/a/x', bytes(5000), {acknowledged + 1}, {kind!r})") == "applied"
     with Store.open(tmp_path, map_bytes=1 << 24) as store:
         assert [version for version, _ in store.list_versions("/a/x")] == list(range(1, acknowledged + 2))
+
+
+def test_a_flush_without_a_descriptor_to_be_had_is_an_error_of_the_store_after_which_the_next_one_flushes(store):
+    """As where very many clients are connected; any other error ends the thread that flushes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        with pytest.raises(StoreError, match="Too many open files"):
+            store.flush()
+        assert store.put("/a/x", b"2", 2) == "applied"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    store.flush()
+    assert store.frontier()[1] >= store.get("/a/x").ts
 
 
 def test_a_second_writer_is_refused_by_name(tmp_path):
