@@ -36,13 +36,13 @@ Too short a history raises SeriesError.
 
 
 def default_kind(names: Iterable[str]) -> str:
-    """Return the default candidate: "blend" if it is among the names, else the first of them.
+    """Return the default candidate: "blend" if it or "all" is among the names, else the first of them.
 
     Raises:
         IndexError: there is no name.
     """
     among = list(names)
-    return "blend" if "blend" in among else among[0]
+    return "blend" if {"blend", "all"} & set(among) else among[0]
 
 
 def select_kinds(names: Iterable[str]) -> list[str]:

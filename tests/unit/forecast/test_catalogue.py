@@ -8,7 +8,8 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.network import Network
 from models.forecast.selection.backtest import roll
-from models.forecast.selection.catalogue import CATALOGUE, NAIVE, select_kinds
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE, default_kind, select_kinds
+from models.forecast.selection.champion import choose_champion
 from models.kinds import describe, revive
 
 TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
@@ -49,3 +50,11 @@ def test_names():
     assert select_kinds(["all"]) == list(CATALOGUE)
     with pytest.raises(SettingsError, match=r"'oracle' is unknown.*last_value, yesterday"):
         select_kinds(["oracle"])
+
+
+def test_all_kinds_on_a_history_too_short_for_some_leave_the_default():
+    """Nothing can be compared on 30 steps; a kind that cannot be fitted to them must not stop the others."""
+    short, _ = load().split(len(load()) - 30)
+    chosen = choose_champion(TASK, short, CATALOGUE, default_kind(["all"]))
+    assert chosen.name == "blend"
+    assert default_kind(["gru", "ridge"]) == "gru"
