@@ -76,14 +76,10 @@ def transfer_tags(chosen: ChampionChoice, source: str, why: str) -> dict[str, st
 
     Returns:
         `adapt.source`: that job, or "none" where another candidate was chosen; `adapt.why`: the words, with the losses
-        of both added (geometric mean of RMSE and pinball loss, records/s) where the adapted one was tried and not
-        chosen.
-
-    Raises:
-        KeyError: the adapted one was tried, and the chosen one was not.
+        of both added (geometric mean of RMSE and pinball loss, records/s) where both were tried and another is chosen.
     """
     taken = chosen.name == TARGET
-    if TARGET in chosen.trials and not taken:
+    if not taken and {TARGET, chosen.name} <= set(chosen.trials):
         mine, best = (chosen.trials[name].loss for name in (TARGET, chosen.name))
         why += f", but not chosen: loss {mine:.4g} {'is not surely under' if mine < best else 'against'} "
         why += f"{best:.4g} of {chosen.name}"

@@ -143,6 +143,8 @@ def test_a_pupil_that_was_let_in_and_not_chosen_is_said_to_be():
     other = sources.transfer_tags(choice("blend"), "big", "big: let in")
     assert other["adapt.source"] == "none"
     assert other["adapt.why"] == "big: let in, but not chosen: loss 3 against 2 of blend"
+    untried = sources.transfer_tags(choice("gru"), "big", "nobody was asked: too short")
+    assert untried == {"adapt.source": "none", "adapt.why": "nobody was asked: too short"}
 
 
 class Registry:
