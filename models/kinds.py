@@ -64,7 +64,9 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
     """The forecaster that was described, with its network's module where it has one.
 
     Raises:
-        KindError: an unknown kind, a missing parameter, or a network without its module or with one of other shapes.
+        KindError: an unknown kind, a missing parameter or one of another type, or a network without its module or with
+            one that cannot run a step of these sizes.
+        ValueError: a text is no number; SeriesError where a number is out of range.
     """
     try:
         kind = described["kind"]
@@ -83,10 +85,8 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
         if kind in CELLS and module is not None:
             view, carried = PastWindow(task, int(described["season"])), int(described["carried"])
             return Network(view, script_step(module, view.width, carried), kind, carried)
-    except RuntimeError as error:
-        raise KindError(
-            f"kind={described['kind']!r}: its network takes other shapes ({error}). Register it anew."
-        ) from None
+    except (RuntimeError, TypeError) as error:
+        raise KindError(f"kind={described['kind']!r} is not as this code has it: {error}. Register it anew.") from None
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
     if kind in (*CELLS, "adapted"):

@@ -150,13 +150,11 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
             network's archive or signature does not fit it.
         MlflowException: the folder has no MLmodel file.
         OSError: a file cannot be read.
-        TypeError, ValueError: a parameter in `forecaster.json` has a value of another type.
     """
     from mlflow.models import Model
 
-    from models.forecast.core.series import SeriesError
-    from models.kinds import KindError, Networked, revive, shapes
-    from pipelines.registry.network_archive import ArchiveError, load_network
+    from models.kinds import Networked, revive, shapes
+    from pipelines.registry.network_archive import load_network
 
     files = sorted(folder.rglob(DESCRIPTION))
     if not files:
@@ -172,7 +170,7 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
         if "pytorch" not in model.flavors:
             return revive(described)
         forecaster = revive(described, load_network(read_archive(folder) or b""))
-    except (KindError, SeriesError, ArchiveError) as error:
+    except ValueError as error:
         raise RegistryError(f"{what}: {error}") from None
     assert isinstance(forecaster, Networked)
     expected, signed = shapes(forecaster), model.signature

@@ -26,7 +26,7 @@ class Registry(ModelStore):
         """Load the forecaster of a version, e.g. "3"; without one, of the champion (the version that serves).
 
         Raises:
-            RegistryError, MlflowException, OSError, TypeError, ValueError: as `fetch`.
+            RegistryError, MlflowException, OSError, ValueError: as `fetch`.
         """
         return self.fetch(job, version)[0]
 
@@ -41,7 +41,7 @@ class Registry(ModelStore):
             RegistryError: no such job or version, no champion, MLflow does not answer, or no forecaster of this code.
             MlflowException: the version's files lack the MLmodel file.
             OSError: a file cannot be downloaded or read.
-            TypeError, ValueError: a parameter has a value of another type, or no job can have the name (MessageError).
+            ValueError: no job can have the name (MessageError).
         """
         with TemporaryDirectory() as scratch:
             folder, what = self.download(job, version, Path(scratch))

@@ -106,11 +106,12 @@ def tampered(registry, settings, job, change):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (lambda d: {**d, "carried": 7}, "takes other shapes .*Register it anew"),
+        (lambda d: {**d, "carried": 7}, "kind='gru' .*Register it anew"),
         (lambda d: {**d, "levels": [0.5]}, "signature .*Retrain"),
         (lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
         (lambda d: {k: v for k, v in d.items() if k != "season"}, "lacks 'season'"),
         (lambda d: {**d, "step_s": -1}, "step_s=-1"),
+        (lambda d: {**d, "step_s": "an hour"}, "an hour"),
     ],
 )
 def test_an_artifact_of_another_shape_is_refused(registry, settings, change, word):

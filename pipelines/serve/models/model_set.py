@@ -14,7 +14,7 @@ import numpy as np
 
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series, SeriesError
-from models.kinds import KindError, Networked, describe, revive, shapes
+from models.kinds import Networked, describe, revive, shapes
 from pipelines.registry.network_archive import load_network
 
 MEMBERS = ("weights", "scaler", "hyper")
@@ -92,7 +92,7 @@ def load_members(members: Mapping[str, bytes]) -> ModelSet:
         elif members["weights"]:
             described["parameters"] = json.loads(members["weights"])
         forecaster = revive(described, module)
-    except (KindError, SeriesError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelSetError(f"the set makes no forecaster: {error!r}. Register the model anew.") from None
     return ModelSet(dict(members), forecaster)
 

@@ -221,6 +221,13 @@ def test_a_network_without_its_module_is_refused():
         revive(describe(drawn("gru")))
 
 
+@pytest.mark.parametrize(("change", "word"), [({"carried": 7}, "got 7|tensor\\(7\\)"), ({"season": []}, "list")])
+def test_a_network_whose_description_does_not_fit_is_refused(change, word):
+    network = drawn("gru")
+    with pytest.raises(KindError, match=rf"kind='gru' .*({word}).*Register it anew"):
+        revive({**describe(network), **change}, network.module)
+
+
 @pytest.mark.parametrize(("change", "word"), [({"kind": "prophet"}, "prophet"), ({"levels": None}, "lacks 'levels'")])
 def test_a_description_of_something_else_is_refused(change, word):
     described = {**describe(Naive(TASK)), **change}
