@@ -35,7 +35,7 @@ class Memory:
         target, changed_at: executors last asked for, and when that last changed.
         metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
         time_scale: job seconds per wall second.
-        cold: batches still to be ignored after a scale-up.
+        cold: batches still to be ignored after a change of executors.
         batches, looked_at: sums since the last evaluation, and when that was.
         policy, carried: who decided last, and its memory as JSON values.
         forecast: the newest forecast's fields; empty before one.
@@ -106,7 +106,7 @@ def fresh(contract: Contract) -> Memory:
 def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     """Return the memory after a metrics record of one interval.
 
-    With more executors than before, the next `COLD_BATCHES` batches teach no capacity.
+    With more executors than before, the next `COLD_BATCHES` batches teach no capacity; with fewer, the next one.
 
     Args:
         memory: so far; not changed.
@@ -115,8 +115,10 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     Raises:
         KeyError: a field is missing.
     """
-    executors = sample["executors"]
-    changed = memory.executors is not None and executors is not None and executors > memory.executors
+    executors, cold = sample["executors"], memory.cold
+    if executors is not None and memory.executors is not None and executors != memory.executors:
+        # The batch in flight has run on those that leave as well, and is reported with the rest alone.
+        cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)
     return replace(
         memory,
         arrivals=(*memory.arrivals, sample["arrival_rps"])[-int(SMOOTH_S) :],
@@ -130,14 +132,15 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         metric_at=sample["wall_time"],
         metric_time=sample["time"] + sample["span_s"],
         time_scale=sample["time_scale"],
-        cold=COLD_BATCHES if changed else memory.cold,
+        cold=cold,
     )
 
 
 def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
     """Return the memory after one micro-batch, from which the batch model learns the slot-seconds per record.
 
-    It learns where at least half of the duration was beyond the overhead, and not from the 2 batches after a scale-up.
+    It learns where at least half of the duration was beyond the overhead; not from the 2 batches after a scale-up, nor
+    from one in which executors left.
 
     Args:
         memory: so far; not changed.
@@ -156,6 +159,8 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     memory = replace(memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth))
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
+    if executors and executors < (memory.executors or 0):  # they left just now, and no interval has told yet
+        return memory
     if not executors or not memory.tasks or not tells_capacity(memory.model.overhead_s, rows, worth, duration):
         return memory
     return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration))

@@ -146,6 +146,22 @@ def test_idle_and_cold_batches_teach_nothing_busy_ones_do():
     assert with_batch(grown, {**batch, "executors": 2}, CONTRACT).model != memory.model
 
 
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_the_batch_that_executors_left_teaches_nothing(batch_first):
+    """It ran on those that left, too: on the rest alone its records would seem cheap."""
+    before = with_interval(fresh(CONTRACT), interval(executors=4))
+    batch = {"batch_rows": 2000, "batch_s": 2.4, "executors": 1, "wall_time": 100.0}  # 4 ms each, on four
+    if batch_first:
+        left = with_interval(with_batch(before, batch, CONTRACT), interval(executors=1))
+    else:
+        left = with_batch(with_interval(before, interval(executors=1)), batch, CONTRACT)
+    assert left.model == before.model
+    usual = {**batch, "batch_rows": 1000, "batch_s": 8.4}  # 8 ms each, on one
+    for _ in range(2):
+        left = with_batch(left, usual, CONTRACT)
+    assert left.model.per_record_s > before.model.per_record_s
+
+
 def test_a_target_that_never_came_true_is_given_up():
     memory = with_interval(fresh(CONTRACT), interval(arrival=700))
     memory, _, made = evaluate(memory, 100.0, CONTRACT, REACTIVE)
