@@ -71,16 +71,13 @@ def read_agent(folder: Path) -> DqnModel:
 
     Raises:
         AgentError: there is none, it is no JSON, or its features, moves or shapes are not this code's.
-        ValueError: text in place of numbers, or lists of unequal length.
+        ValueError: text in place of numbers, lists of unequal length, or the file is not UTF-8.
         OSError: the file cannot be read.
     """
     files = sorted(folder.rglob(AGENT_FILE))
     if not files:
         raise AgentError(f"{folder} has no {AGENT_FILE}: no agent of Tidecast was registered there; train one")
     try:
-        described = json.loads(files[0].read_text())
-    except ValueError as error:
+        return revive(json.loads(files[0].read_text()))
+    except json.JSONDecodeError as error:
         raise AgentError(f"{files[0]} is no JSON ({error}); train the agent again") from None
-    if not isinstance(described, dict):
-        raise AgentError(f"{files[0]} holds a {type(described).__name__}, no agent; train the agent again")
-    return revive(described)

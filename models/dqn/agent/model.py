@@ -182,7 +182,6 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
         AgentError: no mapping, other features or moves than this code's, a missing part, one of the wrong shape (as of
             an agent that was never tried), or weights that are not finite.
         ValueError: ragged lists, or text in place of numbers.
-        TypeError: "prices" or the bias of the first layer is no list.
     """
     if not isinstance(described, Mapping):
         raise AgentError(f"{type(described).__name__} is no agent; an object with its features and weights is expected")
@@ -197,7 +196,7 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
         curve = tuple(described["curve"])
     except (KeyError, TypeError, IndexError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
-    wide, hidden, out, priced = len(FEATURES), len(layers[1]), (len(MOVES) + 1) * PARTS, max(len(tables[0]), 1)
+    wide, hidden, out, priced = len(FEATURES), layers[1].size, (len(MOVES) + 1) * PARTS, max(tables[0].size, 1)
     for what, found, fitting in (
         ("weights", layers, [(hidden, wide), (hidden,), (hidden, hidden), (hidden,), (out, hidden), (out,)]),
         ("limits and prices", [*limits, *tables],

@@ -203,6 +203,8 @@ def test_an_agent_is_kept_as_plain_values() -> None:
         ({**kept, "weights": {**kept["weights"], "last": [kept["weights"]["last"][0], nothing]}}, "not finite"),
         ({**kept, "familiar": {**kept["familiar"], "low": [-4.0] * 3}}, "limits and prices"),
         ({**kept, "prices": [], "tried": []}, "limits and prices"),
+        ({**kept, "prices": 1.0}, "limits and prices"),
+        ({**kept, "weights": {**kept["weights"], "first": [kept["weights"]["first"][0], 1.0]}}, "weights of shapes"),
         ([kept], "list is no agent"),
     ):
         with pytest.raises(AgentError, match=said):
