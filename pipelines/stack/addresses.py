@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Collection, Mapping
 from operator import attrgetter
 from urllib.parse import urlsplit
 
 from configs.settings import Settings
-from pipelines.stack.context import StackError
+from pipelines.stack.context import StackError, accepts
 
 SETTINGS = {
     "broker": "kafka.bootstrap",
@@ -64,7 +63,7 @@ def check_reachable(settings: Settings, parts: Collection[str]) -> None:
     """
     for part, address in configured_addresses(settings).items():
         places = [place for one in address.split(",") if (place := _place(one))]
-        if part in parts and places and not any(_accepts(*place) for place in places):
+        if part in parts and places and not any(accepts(*place, 5.0) for place in places):
             raise StackError(
                 f"{environment_variable(part)}={address}: nothing accepts connections there. "
                 f"Start it, correct the address, or unset it to use the embedded one."
@@ -77,11 +76,3 @@ def _place(address: str) -> tuple[str, int] | None:
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
     return parts.hostname, parts.port or _PORTS[parts.scheme]
-
-
-def _accepts(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=5):
-            return True
-    except OSError:
-        return False

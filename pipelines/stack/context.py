@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from configs.errors import CorrectableError
@@ -178,15 +179,16 @@ class StackContext:
 
 def port_probe(port: int) -> Probe:
     """Make a function that returns whether 127.0.0.1 accepts TCP connections at the port; a call takes 1 s at most."""
+    return partial(accepts, HOST, port, 1.0)
 
-    def probe() -> bool:
-        try:
-            with socket.create_connection((HOST, port), timeout=1):
-                return True
-        except OSError:
-            return False
 
-    return probe
+def accepts(host: str, port: int, timeout_s: float) -> bool:
+    """Return whether a host accepts a TCP connection at a port within so many seconds; False also for no such host."""
+    try:
+        with socket.create_connection((host, port), timeout_s):
+            return True
+    except OSError:
+        return False
 
 
 def page_probe(url: str, holds: Callable[[str], bool] = bool) -> Probe:
