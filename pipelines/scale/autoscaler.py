@@ -147,7 +147,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         **({"peaks": calibrator_source(settings)} if policy in BY_PEAKS else {}),
     }
     stop = threading.Event()
-    _obey(stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     create_topics(settings.kafka)
     accepted = AcceptedContracts(accepted_file(checkpoint))
     watch = make_contract_watch(settings, accepted)
@@ -163,7 +164,6 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     spark = local_session("autoscaler", cores=1)
-    _obey(stop)  # a SparkContext has set a handler of its own for ctrl-C
     if not stop.is_set():
         query = start_query(spark, settings, checkpoint, Learned(**learned))
         _until(stop, query)
@@ -179,11 +179,6 @@ def _until(stop: threading.Event, query: StreamingQuery) -> None:
             _report(["ready"])
     if not stop.is_set():
         raise SystemExit(f"the autoscaler's query failed: {query.exception()}")
-
-
-def _obey(stop: threading.Event) -> None:
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:

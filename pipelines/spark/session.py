@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +164,11 @@ def _build(app: str, master: str, options: dict[str, str]) -> SparkSession:
     for name, value in options.items():
         if value:
             builder = builder.config(name, value)
+    on_interrupt = signal.getsignal(signal.SIGINT)
     session: SparkSession = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        # A SparkContext takes ctrl-C for itself, and raises it where the process would stop its query cleanly.
+        signal.signal(signal.SIGINT, on_interrupt)
     return session
 
 
