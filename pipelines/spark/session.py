@@ -166,7 +166,7 @@ def _build(app: str, master: str, options: dict[str, str]) -> SparkSession:
             builder = builder.config(name, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
     session: SparkSession = builder.getOrCreate()
-    if threading.current_thread() is threading.main_thread():
+    if on_interrupt is not None and threading.current_thread() is threading.main_thread():
         # A SparkContext takes ctrl-C for itself, and raises it where the process would stop its query cleanly.
         signal.signal(signal.SIGINT, on_interrupt)
     return session
