@@ -33,7 +33,7 @@ class StateValue(msgspec.Struct, frozen=True, array_like=True):
         first: index of the job's first window.
         imputed, row, warming: see `models.forecast.core.gaps.Streak` (how its windows have come lately).
         carried: the model's own state, as `models.forecast.online` packs it; empty before a model serves, and where it
-            is above 8,192 bytes, for it is then kept every 64 windows, under `/checkpoint`.
+            is above 8,192 bytes, for it is then kept every 256 windows, under `/checkpoint`.
     """
 
     deployment: int
