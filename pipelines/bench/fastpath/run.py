@@ -37,7 +37,7 @@ class Sizes:
     """
 
     runs: int = 5
-    events: int = 10_000
+    events: int = 5_000
     warm: int = 2_500
     scheduled: int = 4_000
     gru: int = 4_000
