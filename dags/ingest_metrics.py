@@ -1,10 +1,11 @@
 """Take new metrics, forecasts, decisions and outcomes from Kafka through the quality gate into the lake.
 
-Every hour, or by hand with a partition: an event hour (`2014-10-22T04`) or an interval of event hours
-(`2014-09-24T04/2014-10-22T04`). The first run of a partition takes everything that came since the last one; a second
-run of the same partition reads the same offsets again and changes nothing. Records that break a rule go to the table
-`quarantine` with their reasons. When new metrics were stored, the asset `metrics` says so, and forecasters are trained.
-When a load or the error of its forecasts has changed for good, the asset `drift` says since when and by how much.
+Every hour, or by hand with a partition, the name of what a run takes: an event hour (`2014-10-22T04`) or an interval of
+them (`2014-09-24T04/2014-10-22T04`). It selects nothing by time: the first run of a name takes everything that came
+since the last run; a second one of the same name reads the same offsets again, changes nothing and trains nothing.
+Records that break a rule go to the table `quarantine` with their reasons. When new metrics were stored, the asset
+`metrics` says so, and forecasters are trained. When a load or the error of its forecasts has changed for good, the
+asset `drift` says since when and by how much.
 """
 
 from datetime import timedelta
@@ -47,12 +48,14 @@ def ingest_metrics() -> None:
     def ingest(
         params: Any = None, dag_run: Any = None, ti: Any = None, inlet_events: Any = None, outlet_events: Any = None
     ) -> dict[str, Any]:
-        """Take a partition from Kafka into the lake and report new metrics and drifts as asset events.
+        """Take what a partition names from Kafka into the lake and report new metrics and drifts as asset events.
 
-        An ingest that stored no metrics starts no training: its event is left out.
+        An ingest that stored no metrics, or a re-run, starts no training: its event is left out. A drift that an
+        earlier event told of is not told again.
 
         Returns:
-            By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (records by column); `offsets`
+            By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (stored ones that broke a rule
+            which only warns, by column); `offsets`
             ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether this is a re-run.
 
         Raises:
@@ -60,6 +63,7 @@ def ingest_metrics() -> None:
             OffsetsError, QualityError: the broker lost records; the quality gate failed (no retry).
             BrokerError, kafka.errors.KafkaError: no broker, or no such topic; it stopped answering.
             SeriesError, JavaError, JarsError: a job's times span over 10⁶ steps (rows are stored); Spark cannot start.
+            SettingsError, OSError, PySparkException: a wrong setting; the lake cannot be written; a Spark job failed.
         """
         from pipelines.ingest import ingest, partition
 

@@ -89,11 +89,12 @@ class Tracker:
             before: ids of the executors when it was applied, without those asked to leave.
             lag: records not yet processed; None while unknown.
             now: wall time, epoch seconds.
-            clock: the job's clock, for the outcomes' `time`.
+            clock: from wall time to the job's (event) time, which runs faster in a replay; for the outcomes' `time`.
 
         Returns:
-            An outcome `ineffective` for each open decision that can no longer come true: a scale-up if fewer executors
-            are asked for now, a scale-down if more are. Others stay open; the list may be empty.
+            An outcome `ineffective` for each open decision that the new one supersedes: a scale-up whose target is
+            above the new one, a scale-down (or none) whose target is below it. Others stay open, with a note. The list
+            may be empty.
         """
         action = AppliedDecision(decision, frozenset(before), now, {"lag_records_before": lag})
         if self._last is not None:

@@ -67,9 +67,9 @@ def _figure(value: float | int | None, form: str) -> str:
 
 @dataclass
 class Screen:
-    """Print numbered stages (`of` in all), notes, and a live line with a bar."""
+    """Print numbered stages (`total` of them), notes, and a live line with a bar."""
 
-    of: int = 1
+    total: int = 1
     _done: int = 0
     _drawn: float = -PLAIN_EVERY_S
     _open: bool = False
@@ -78,20 +78,22 @@ class Screen:
     def stage(self, text: str, last: bool = False) -> Iterator[None]:
         """Context manager: print the next stage's number and text, and its wall seconds when it ends or fails.
 
+        What the block raises is passed on. The stage after number `total` is number 1 again.
+
         Args:
             text: what is done.
-            last: number it `of`, whatever came before; the next stage is number 1 again.
+            last: give it the number `total`, even where stages before it were left out.
         """
-        start, number = time.monotonic(), self.of if last else self._done + 1
-        self._done = number % self.of
-        print(f"[{number}/{self.of}] {text} ...", flush=True)
+        start, number = time.monotonic(), self.total if last else self._done + 1
+        self._done = number % self.total
+        print(f"[{number}/{self.total}] {text} ...", flush=True)
         ended = "failed after"
         try:
             yield
             ended = "done in"
         finally:
             self._end_line()
-            print(f"[{number}/{self.of}] {text}: {ended} {time.monotonic() - start:.0f} s", flush=True)
+            print(f"[{number}/{self.total}] {text}: {ended} {time.monotonic() - start:.0f} s", flush=True)
 
     def note(self, text: str) -> None:
         """Print one indented line within a stage."""

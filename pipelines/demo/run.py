@@ -134,7 +134,7 @@ def running_stack(
         BrokerError, kafka.errors.KafkaError: the topics cannot be created.
         subprocess.TimeoutExpired: at the end, a process still runs 10 s after SIGKILL.
     """
-    settings, screen.of = isolated_settings(settings, "demo"), of
+    settings, screen.total = isolated_settings(settings, "demo"), of
     stack = Stack(settings, parts, fresh=parts - set(kept))
     try:
         with screen.stage(f"start {', '.join(sorted(parts))}"):

@@ -40,10 +40,12 @@ class Finding:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the goal is met; None where there is none, or nothing was measured.
+        """Whether the goal is met; None where there is none, or nothing was measured. NaN meets no goal.
+
+        A goal is one of <=, >=, ==, <, > and a number in the row's unit, or `within X`: |measured| ≤ X.
 
         Raises:
-            FigureError: the goal is not in its form, or what it judges is text.
+            FigureError: the goal has another form, or `measured` is text.
         """
         if self.goal is None or self.measured is None:
             return None

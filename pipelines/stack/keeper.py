@@ -58,7 +58,7 @@ class Keeper:
         self._say(f"forget {pid}")
 
     def release(self) -> None:
-        """End the keeper, if it still runs, and let the children live on.
+        """End the keeper, if it still runs, and let the processes live on.
 
         Raises:
             subprocess.TimeoutExpired: it does not end within 30 s.
@@ -67,9 +67,10 @@ class Keeper:
         self.end()
 
     def end(self) -> None:
-        """End every child that is left, then the keeper, and wait for its end; without effect where it has ended.
+        """Close the keeper's pipe, on which it ends what it watches and then itself; wait for that.
 
-        Children get SIGTERM, and SIGKILL 4 s later.
+        It ends the sessions it watches (SIGTERM to their leaders) and every process with the stack's marker (SIGKILL,
+        to all that is left after 4 s), unless it was released. Where it has ended already nothing is ended.
 
         Raises:
             subprocess.TimeoutExpired: the keeper does not end within 30 s.
@@ -95,7 +96,7 @@ class Keeper:
 def run_keeper(lines: Iterable[str], stack_id: str) -> None:
     """Read the keeper's pipe to its end, then end the watched sessions and the stack's other processes.
 
-    They get SIGTERM, and SIGKILL 4 s later; blocks until then, at most some 9 s.
+    Leaders of sessions get SIGTERM, all that is left after 4 s SIGKILL; blocks until then, at most some 9 s.
 
     Args:
         lines: `watch PID`, `forget PID` or `release`, which returns at once and ends nothing; others are passed over.

@@ -28,25 +28,26 @@ def read_series(
 ) -> Series:
     """Read a CSV file (plain or gzipped) as a regular series, at its own step or resampled to a multiple of it.
 
-    The file's own step is the median distance of its rows. A longer step is the mean of the file's steps in it, NaN
-    where fewer than half of them are known. It begins at a multiple of its length since 1970, as far as the file's own
-    steps allow.
+    The file's own step is the median spacing of its rows, in seconds. A longer step is the mean of the file's steps in
+    it, NaN where fewer than half of them are known. Longer steps begin at multiples of `step_s` since the epoch, or at
+    the row next to one.
 
     Args:
         path: of the file.
         step_s: seconds per step; None for the file's own step.
         time_column: None to find it by its usual names, such as `timestamp`, else the first column.
-        value_column: None to find it by its usual names, such as `value`, or as the only other column.
+        value_column: None for the only other column, else found by its usual names, such as `value`.
         timezone: IANA name in which times without an offset are read, so that clock changes neither double nor skip.
 
     Returns:
-        Values (N,) in the file's own unit, NaN where a step is missing; the first and the last are known.
+        The series: `start` (epoch s), `step_s` and values (N,), which keep the file's unit, whatever it is, with NaN
+        where a step is missing; the first and the last are known.
 
     Raises:
-        TraceError: the file cannot be read; a wrong row, column or time zone, see `trace_file.read_rows`; a row lies
-            off the regular steps, or a gap is longer than 10⁶ steps.
+        TraceError: the file cannot be read; a row with a wrong time or a negative value, a wrong column or time zone,
+            see `trace_file.read_rows`; a row lies over 1 % of a step off the regular ones; a gap of over 10⁶ steps.
         SeriesError: the value column cannot be guessed; the step is no multiple of the file's or over 12 hours; every
-            value is missing, or all are equal.
+            value or, of longer steps, more than half of each is missing; or all are equal.
     """
     time_column, value_column = _columns(path, time_column, value_column)
     rows = read_rows(path, time_column, value_column, timezone, OPTIONS)

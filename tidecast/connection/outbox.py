@@ -89,7 +89,8 @@ class Outbox:
     def close(self, timeout_s: float = 5.0) -> None:
         """Send the rest of the queue, wait up to `timeout_s` seconds for acknowledgements, and close the producer.
 
-        If the broker was never reached, the queue is dropped.
+        Call it when no other thread calls `send_next` any more. A send may take 5 s more, and the close 1 s. If
+        `send_next` never connected, the queue is dropped. A message that the broker refuses is logged, not raised.
 
         Raises:
             kafka.errors.KafkaError: a message could not be sent, and those behind it are lost; or not everything was

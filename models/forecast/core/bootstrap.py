@@ -34,7 +34,7 @@ def rmse_ratio(
     return float(low), float(high)
 
 
-def at_most(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
+def ratio_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
     """Return the upper confidence bound of mean(mine) ÷ mean(theirs), by the bootstrap of `rmse_ratio`; deterministic.
 
     It is the 97.5 % quantile for one rival, and stricter by the Bonferroni correction for several. Below 1: mine are

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.forecast.core import scores
-from models.forecast.core.bootstrap import at_most
+from models.forecast.core.bootstrap import ratio_bound
 from models.forecast.core.forecaster import Forecaster, Task, check_loads
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
@@ -65,7 +65,7 @@ class Trial:
         if np.isfinite(self.errors - other.errors).sum() < FEWEST:
             return False
         pairs = ((self.errors, other.errors), (self.losses, other.losses))
-        return all(at_most(mine**2, theirs**2, rivals) < 1 for mine, theirs in pairs)
+        return all(ratio_bound(mine**2, theirs**2, rivals) < 1 for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from models.forecast.core.bootstrap import at_most
+from models.forecast.core.bootstrap import ratio_bound
 from models.forecast.core.series import Floats
 
 
@@ -24,27 +24,27 @@ class Rival:
 
     Attributes:
         cost: mean cost on the same held-out rows; NaN where it could not be compared.
-        at_most: upper confidence bound of the challenger's mean cost over this one's (`bootstrap.at_most`).
-        allowed: greatest bound that passes: 1 asks for not worse, somewhat more tolerates that much.
+        ratio_bound: upper 97.5 % confidence bound of the challenger's mean cost ÷ this one's (`bootstrap`).
+        max_ratio: greatest bound that passes: 1 asks for not worse, somewhat more tolerates that much.
     """
 
     cost: float
-    at_most: float
-    allowed: float = 1.0
+    ratio_bound: float
+    max_ratio: float = 1.0
 
     @classmethod
-    def compare(cls, mine: Floats, theirs: Floats, allowed: float, rivals: int = 1) -> Rival:
+    def compare(cls, mine: Floats, theirs: Floats, max_ratio: float, rivals: int = 1) -> Rival:
         """Build a rival from its costs and those of the challenger on the same rows.
 
         Args:
             mine: (T,) costs of the challenger, at least 0; a row that is not finite in either array is left out.
             theirs: (T,) costs of the rival, in the same unit.
-            allowed: greatest bound that passes.
+            max_ratio: greatest bound that passes.
             rivals: number of comparisons made, for the Bonferroni correction.
 
         Returns:
-            The rival with its mean cost and `at_most`. With one known row that bound is the plain ratio; with none, or
-            where that one cost of the rival is not above 0, it is NaN.
+            The rival with its mean cost and `ratio_bound`. With one known row that bound is the plain ratio; with none,
+            or where that one cost of the rival is not above 0, it is NaN.
 
         Raises:
             ValueError: the arrays differ in length.
@@ -52,20 +52,23 @@ class Rival:
         known = [(a, b) for a, b in zip(mine.tolist(), theirs.tolist(), strict=True) if math.isfinite(a + b)]
         cost = sum(b for _, b in known) / len(known) if known else math.nan
         if len(known) < 2:
-            return cls(cost, known[0][0] / known[0][1] if known and known[0][1] > 0 else math.nan, allowed)
-        return cls(cost, at_most(mine, theirs, rivals), allowed)
+            return cls(cost, known[0][0] / known[0][1] if known and known[0][1] > 0 else math.nan, max_ratio)
+        return cls(cost, ratio_bound(mine, theirs, rivals), max_ratio)
 
 
 def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:
-    """Decide whether a challenger may serve, and say why: every rival's `at_most` must be within what it allows.
+    """Decide whether a challenger may serve, and say why: each rival's `ratio_bound` must be ≤ its `max_ratio`.
 
     A rival without a finite cost is passed over; without any other rival the challenger is promoted.
 
     Args:
-        cost: the challenger's mean cost on held-out rows, for the reason; not finite: rejected.
-        rivals: by name; one whose `at_most` (bound of the challenger's cost ÷ the rival's) is NaN rejects the
-            challenger.
+        cost: the challenger's mean cost on held-out rows, in any unit, lower is better; it stands in the reason, and
+            decides only where it is not finite: rejected.
+        rivals: by name; a bound that is NaN rejects the challenger.
         where: prefix of the cost in the reason, such as the name of the data with a space at the end.
+
+    Returns:
+        The verdict; the reason of a rejection names the first rival that fails.
     """
     if not math.isfinite(cost):
         return Verdict(False, f"rejected: {where}the challenger has no cost ({cost})")
@@ -73,8 +76,10 @@ def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") 
     for name, rival in rivals.items():
         if not math.isfinite(rival.cost):
             continue
-        compared.append(f"{name}'s {rival.cost:.4g} (at most {rival.at_most:.3f} of it, {rival.allowed:g} allowed)")
-        if not rival.at_most <= rival.allowed:
+        compared.append(
+            f"{name}'s {rival.cost:.4g} (at most {rival.ratio_bound:.3f} of it, {rival.max_ratio:g} allowed)"
+        )
+        if not rival.ratio_bound <= rival.max_ratio:
             return Verdict(False, f"rejected: {where}{cost:.4g} is not surely low enough beside the {compared[-1]}")
     beside = f", beside the {', the '.join(compared)}" if compared else ", and nobody to compare with"
     return Verdict(True, f"promoted: {where}{cost:.4g}{beside}")

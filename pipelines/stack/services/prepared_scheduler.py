@@ -19,7 +19,14 @@ LIBRARIES = (
 
 
 def main() -> None:
-    """Import `LIBRARIES` (ImportError: one is missing), then run Airflow's scheduler until it raises SystemExit."""
+    """Import `LIBRARIES`, then run `airflow scheduler` in this process, whose `sys.argv` it replaces.
+
+    Switches off the telemetry of two packages, here and in all tasks, where the environment does not say otherwise.
+
+    Raises:
+        ImportError: a library is missing.
+        SystemExit: Airflow's, when it ends.
+    """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # these two are read when the packages are imported
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     for name in LIBRARIES:

@@ -107,7 +107,7 @@ def _challenge(
     rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, training.tolerance)
     reason = judge_agent(costs[AGENT], rivals, allowed).reason
     run.metrics({"gate.violation": allowed})
-    run.metrics({f"gate.{name}": one.at_most for name, one in rivals.items() if math.isfinite(one.at_most)})
+    run.metrics({f"gate.{name}": one.ratio_bound for name, one in rivals.items() if math.isfinite(one.ratio_bound)})
     run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
     for number, curve in enumerate(curves.values()):
         for row in curve:

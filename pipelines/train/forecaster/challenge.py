@@ -157,7 +157,9 @@ def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
         ValueError: a rival was tried on another number of steps.
     """
     mine, rivals = backtests["challenger"].losses(), [n for n in ("champion", "seasonal_naive") if n in backtests]
-    return {f"gate.{name}": Rival.compare(mine, backtests[name].losses(), 1.0, len(rivals)).at_most for name in rivals}
+    return {
+        f"gate.{name}": Rival.compare(mine, backtests[name].losses(), 1.0, len(rivals)).ratio_bound for name in rivals
+    }
 
 
 def _why(chosen: ChampionChoice) -> str:

@@ -31,10 +31,10 @@ JOB = TwinJob(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
 
 def test_bounds_mask_the_moves_that_would_leave_them() -> None:
     mask = allowed_moves(np.array([1.0, 5.0, 10.0]), np.ones(3), np.full(3, 10.0))
-    at_least, between, at_most = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
+    at_least, between, ratio_bound = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
     assert at_least == [0, 1, 2, 4]
     assert between == [-2, -1, 0, 1, 2, 4]
-    assert at_most == [-2, -1, 0]
+    assert ratio_bound == [-2, -1, 0]
     assert best_moves(np.array([[9.0, 8, 7, 6, 5, 4]] * 3), mask).tolist() == [STAY, 0, 0]
 
 

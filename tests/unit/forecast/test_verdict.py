@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.core.bootstrap import at_most
+from models.forecast.core.bootstrap import ratio_bound
 from models.forecast.selection.gate import Rival, decide_promotion
 
 LOAD = 1 + np.random.default_rng(1).random(200)
@@ -31,22 +31,22 @@ def test_a_challenger_keeps_to_every_rival_or_does_not_serve(cost, rivals, promo
 
 def test_better_by_luck_is_not_surely_better():
     lucky = LOAD * (1 + 0.3 * LUCK - 0.3 * LUCK.mean() - 0.005)
-    assert lucky.mean() < 1.01 * LOAD.mean() and at_most(lucky, LOAD) > 1
+    assert lucky.mean() < 1.01 * LOAD.mean() and ratio_bound(lucky, LOAD) > 1
     assert not decide_promotion(lucky.mean(), {"champion": Rival.compare(lucky, LOAD, 1.0)}).promoted
     assert decide_promotion(1.0, {"champion": Rival.compare(0.9 * LOAD, LOAD, 1.0)}).promoted
 
 
 def test_among_many_rivals_more_is_asked_of_one():
     close = LOAD * (1 + 0.1 * LUCK - 0.1 * LUCK.mean() - 0.02)
-    assert at_most(close, LOAD, rivals=20) > at_most(close, LOAD) > (close.mean() / LOAD.mean())
+    assert ratio_bound(close, LOAD, rivals=20) > ratio_bound(close, LOAD) > (close.mean() / LOAD.mean())
 
 
 def test_neighbouring_errors_are_no_independent_witnesses():
     slow = np.repeat(LUCK[:10], 20)
     together, apart = (LOAD * (1 + 0.2 * (noise - noise.mean()) - 0.03) for noise in (slow, LUCK))
-    assert at_most(together, LOAD) > at_most(apart, LOAD)
+    assert ratio_bound(together, LOAD) > ratio_bound(apart, LOAD)
 
 
 def test_one_pair_says_what_it_says():
     assert Rival.compare(np.array([9.0]), np.array([10.0]), 1.0) == Rival(10.0, 0.9, 1.0)
-    assert math.isnan(Rival.compare(np.array([math.nan]), np.array([10.0]), 1.0).at_most)
+    assert math.isnan(Rival.compare(np.array([math.nan]), np.array([10.0]), 1.0).ratio_bound)
