@@ -26,10 +26,7 @@ log = logging.getLogger(__name__)
 LARGE_STATE_BYTES = 8192
 """A model state longer than this is stored only every `LARGE_STATE_WINDOWS` windows."""
 LARGE_STATE_WINDOWS = 256
-"""Windows between two stored states of a job whose state is large.
-
-The blend's takes 1.5 MB and 5 to 10 ms to store; a restart steps over at most so many windows again, 0.1 s per job.
-"""
+"""Windows between two stored large states (the blend's: 1.5 MB, 5 to 10 ms), and most that a restart steps again."""
 HEARTBEAT_S = 8.0
 """Wall seconds between two heartbeats of a job: with samples once a second they are less than 10 s apart."""
 
