@@ -236,4 +236,3 @@ def test_more_executors_never_have_more_lag(job: TwinJob, rate: list[float], few
     # Not at every moment: who begins a batch just before a burst misses it. Over the run it costs a batch at most.
     a_batch = float(np.mean(rate)) * (job.overhead_s + job.trigger_s)
     assert seen(many, "lag").mean() <= seen(few, "lag").mean() + a_batch
-    assert seen(many, "done")[-1] >= seen(few, "done")[-1] - max(rate) * (1 + job.overhead_s + job.trigger_s)
