@@ -17,6 +17,8 @@ from pipelines.store.writing import commit, opening, puts
 from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
 from tests.fakes.store_faults import in_process
 
+pytestmark = pytest.mark.study
+
 SEEDS = range(6)
 SWAPS = scripted_swaps()
 

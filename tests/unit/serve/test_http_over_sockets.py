@@ -22,6 +22,8 @@ from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, raw
 from tests.fakes.waiting import wait_until
 
+pytestmark = pytest.mark.study
+
 JOB = "word_count"
 ASK = f"GET /jobs/{JOB}/forecast HTTP/1.1\r\nHost: x\r\n"
 

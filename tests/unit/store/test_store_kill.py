@@ -7,6 +7,8 @@ import pytest
 from pipelines.store import Store
 from tests.fakes.store_process import ROOMY, SET, StoreProcess, value_of
 
+pytestmark = pytest.mark.study
+
 KEYS = {
     "event": ("/sample/j/1s", "/state/j/1s", "/forecast/j/1s"),
     "set": SET,

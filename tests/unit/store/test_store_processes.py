@@ -13,6 +13,8 @@ from pipelines.store.reading.reader import LOOK_NS
 from tests.fakes.store_process import ENOUGH, ROOMY, SET, StoreProcess, in_time
 from tests.fakes.waiting import wait_until
 
+pytestmark = pytest.mark.study
+
 READER = "Reader.open(folder)"
 
 
