@@ -5,14 +5,12 @@ Once per Java, PySpark and class path; half a minute. Without it everything work
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.errors import CorrectableError
 from pipelines.spark import class_archive
 from pipelines.spark.session import local_session
 
@@ -35,8 +33,9 @@ def write_archive() -> Path:
 
     Raises:
         JavaError, JarsError: Spark cannot start.
-        TimeoutExpired: the JVM did not end within 180 s.
+        TimeoutExpired: the JVM did not end within 180 s; it is killed.
         OSError: the folder cannot be written, or the JVM left no archive.
+        Exception: as pyspark raises it.
     """
     archive = class_archive.archive_path()
     archive.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +51,10 @@ def write_archive() -> Path:
         spark.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()
-        status = gateway.proc.wait(_DUMP_S)
+        try:
+            status = gateway.proc.wait(_DUMP_S)
+        finally:
+            gateway.proc.kill()
     if status:  # it could not write all; a file that is cut short would crash whoever maps it
         fresh.unlink(missing_ok=True)
         raise OSError(f"Java ended with {status} while it wrote {fresh}. Is the disk full?")
@@ -67,8 +69,8 @@ def _use_tables(spark: SparkSession, table: str) -> None:
     import pandas as pd
 
     rows = spark.createDataFrame(pd.DataFrame({"key": ["a", "b"], "value": [1.0, 2.0]}))
-    for mode in ("append", "append"):
-        rows.write.format("delta").mode(mode).save(table)
+    for _ in range(2):  # a table that is made, and one that is there
+        rows.write.format("delta").mode("append").save(table)
     spark.read.format("delta").load(table).groupBy("key").sum("value").toPandas()
 
 
@@ -105,7 +107,7 @@ def main() -> int:
         if class_archive.archive_path().is_file():
             return 0
         write_archive()
-    except (CorrectableError, OSError, subprocess.TimeoutExpired) as error:
+    except Exception as error:  # whatever of Spark it was: a set-up that fails over this would cost more
         print(f"no class archive was written, so that Spark starts more slowly: {error}", file=sys.stderr)
     return 0
 
