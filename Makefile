@@ -99,6 +99,6 @@ var/jars.json: pipelines/spark/jars.py $(VENV)/.ready
 
 # Spark's JVMs start in half the time with it; where it cannot be written they start without.
 var/class-archive/.ready: var/jars.json
-	@echo "writing the class archive of Spark (half a minute)"
+	@echo "writing the class archive of Spark (a minute, once)"
 	@$(BIN)/python -m pipelines.spark.write_archive
 	@mkdir -p $(@D) && touch $@

@@ -1,6 +1,6 @@
 """`python -m pipelines.spark.write_archive`: one JVM does a little of all that ours do, and archives its classes.
 
-Once per Java, PySpark and class path; half a minute. Without it everything works; a JVM starts 4 to 8 s of CPU later.
+Once per Java, PySpark and class path; a minute. Without it everything works; a JVM starts 4 to 8 s of CPU later.
 """
 
 from __future__ import annotations
