@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,18 @@ OUTPUT = "topic string, key string, value string"
 WATCHDOG_MS = 2000  # ms without records after which a job with a contract is called
 
 
+def read_memory(job: str, kept: str) -> Memory | None:
+    """Read a job's memory from its state; None, told on stderr, where another release wrote what this one cannot read.
+
+    What is forgotten is learned again within minutes; a task that fails would stop the scaling of every job.
+    """
+    try:
+        return Memory.from_json(kept)
+    except ValueError as error:
+        print(f"autoscaler: {job}: its state is begun anew: {error}", file=sys.stderr, flush=True)
+        return None
+
+
 def make_stateful_processor(
     accepted: AcceptedContracts, policy: str, mode: str, learned: Learned = NOTHING, store: StoreForecasts | None = None
 ) -> Any:
@@ -27,7 +40,7 @@ def make_stateful_processor(
 
     These are topic (without prefix), key and value (JSON). Its state is the memory as JSON. Without new records a timer
     calls it after WATCHDOG_MS (2 s), or after UNKNOWN_S (600 s) where the job has no contract (latency target and
-    executor bounds). In a task, a state of another release raises KeyError, TypeError or ValueError.
+    executor bounds). A state that this release cannot read is told on stderr, and the job begins anew.
 
     Args:
         accepted: where contracts are read, at every micro-batch.
@@ -62,7 +75,7 @@ def make_stateful_processor(
             planned_ms, contract = timers.getCurrentProcessingTimeInMs(), accepted.of(job)
             scaler = Scaler(job, contract, policy, mode, learned, store)
             kept = self.state.get() if self.state.exists() else None
-            memory = None if kept is None else Memory.from_json(kept[0])
+            memory = None if kept is None else read_memory(job, kept[0])
             memory, messages = scaler.step(memory, rows, time.time(), planned_ms / 1000)
             for old in self.handle.listTimers():  # else every batch adds one
                 self.handle.deleteTimer(old)

@@ -84,17 +84,19 @@ class Memory:
         """Rebuild the memory from the text of `to_json`; unknown fields are left out, missing ones take their defaults.
 
         Raises:
-            ValueError: not JSON.
-            KeyError: `model` or `arrivals` is missing.
-            TypeError, AttributeError: the text is no JSON object, or a nested value has other fields than this code's.
+            ValueError: not the JSON of a memory, as this release has it: no object, `model` or `arrivals` is missing, or
+                a nested value has other fields.
         """
         names = {f.name for f in dataclasses.fields(cls)}
-        data = {name: value for name, value in json.loads(text).items() if name in names}
-        data["model"] = BatchModel(**data["model"])
-        data["batches"] = BatchSums(**data.get("batches", {}))
-        data["arrivals"] = tuple(data["arrivals"])
-        data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
-        data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
+        try:
+            data = {name: value for name, value in json.loads(text).items() if name in names}
+            data["model"] = BatchModel(**data["model"])
+            data["batches"] = BatchSums(**data.get("batches", {}))
+            data["arrivals"] = tuple(data["arrivals"])
+            data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
+            data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
         return cls(**data)
 
 
