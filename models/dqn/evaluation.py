@@ -182,4 +182,8 @@ def judge_agent(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Ver
         rivals: of `select_rivals`; without any that has a cost it is promoted.
         allowed: the compared violation, for the reason's text.
     """
+    if math.isnan(cost):
+        return Verdict(
+            False, f"rejected: at {allowed:.3g} of the seconds over the target it has no setting that keeps to it"
+        )
     return decide_promotion(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

@@ -84,8 +84,8 @@ class Memory:
         """Rebuild the memory from the text of `to_json`; unknown fields are left out, missing ones take their defaults.
 
         Raises:
-            ValueError: not the JSON of a memory, as this release has it: no object, `model` or `arrivals` is missing, or
-                a nested value has other fields.
+            ValueError: not the JSON of a memory as this release has it: no object, `model` or `arrivals` is missing,
+                or a nested value has other fields.
         """
         names = {f.name for f in dataclasses.fields(cls)}
         try:

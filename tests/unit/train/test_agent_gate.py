@@ -46,7 +46,7 @@ def held(hours, tolerance=0.0):
         ({"dqn": 10.0, "forecast": 12.0, "mpc": 11.0, "champion": 9.0}, False, "champion's 9"),
         ({"dqn": 9.0, "forecast": 12.0, "champion": 9.0}, True, "champion's 9"),
         ({"dqn": 50.0, "hpa": 9.0, "forecast": math.nan}, True, "nobody to compare with"),
-        ({"dqn": math.nan, "forecast": 12.0}, False, "no cost"),
+        ({"dqn": math.nan, "forecast": 12.0}, False, "no setting that keeps to it"),
         ({"dqn": [9.0, 9.0, 12.0, 9.5], "mpc": 10.0}, False, "not surely low enough"),  # cheaper in the mean, by luck
     ],
 )
