@@ -39,7 +39,7 @@ class Planning(Section):
     Attributes:
         target_utilisation: busy share of the capacity to aim for, in (0, 1].
         quantile: level of the forecast that is provisioned for, in (0, 1).
-        lead_s: from the request of an executor to its first useful work.
+        lead_s: from the request of an executor to its first useful work; what is believed until it has been learned.
         hold_s: how long beyond the lead a scale-up should stay right.
         catch_up_s: in which a backlog is to be worked off.
         batch_s: that batches should take.
@@ -101,6 +101,10 @@ class Contract(Section):
     def hash(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of `text`, by which decisions name their contract."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    def planned_for(self, lead_s: float) -> Contract:
+        """Return the contract with another lead time, wall seconds, in its planning."""
+        return self.model_copy(update={"planning": self.planning.model_copy(update={"lead_s": lead_s})})
 
 
 def load_contract(job: str, folder: Path) -> Contract:

@@ -119,6 +119,22 @@ def seconds_in_action(acts: pd.DataFrame, start: float, seconds: int) -> np.ndar
     return under_way
 
 
+def learned_lead(acts: pd.DataFrame) -> dict[str, float] | None:
+    """Return the lead time that the decisions (rows of `join_outcomes`, in order) were planned with; None if none says.
+
+    Returns:
+        `planned_first`, `planned_last` and `median_last` (wall seconds), and `starts`, the raises learned from at last.
+    """
+    told = [inputs["lead"] for inputs in acts["inputs"] if "lead" in inputs]
+    if not told:
+        return None
+    first, last = told[0], told[-1]
+    return {
+        "planned_first": first["planned_s"], "planned_last": last["planned_s"], "median_last": last["median_s"],
+        "starts": last["starts"],
+    }  # fmt: skip
+
+
 def _says(acts: pd.DataFrame, code: str) -> np.ndarray:
     """(N,) whether a code is among those of each decision."""
     return np.array([code in codes for codes in acts["codes"]], dtype=bool)

@@ -118,7 +118,7 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
             "Decision to use", number(to_useful["p50"], 1), "s, median",
             f"executors after {number(to_executor['p50'], 1)} s; 95 % within {number(to_executor['p95'], 1)} → "
             f"{number(to_useful['p95'], 1)} s; metrics to decision {number(reaction['p50'], 1)} s, "
-            f"95 % within {number(reaction['p95'], 1)} s",
+            f"95 % within {number(reaction['p95'], 1)} s{_planned(s['lead_s'])}",
             None, _versus(s, other, "decision_to_useful_s.p50", " s", 1),
         ),
         Tile(
@@ -127,6 +127,13 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
             if error else "no forecast was served",
         ),
     ]  # fmt: skip
+
+
+def _planned(lead: dict[str, float] | None) -> str:
+    if lead is None:
+        return ""
+    first, last = (number(lead[key], 1) for key in ("planned_first", "planned_last"))
+    return f"; planned for: {first} s at first, {last} s at last, learned from {lead['starts']} raises"
 
 
 def summary_text(s: Summary) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 1.0  # seconds between two reads of the contracts' folder
+OUTCOMES = 200  # newest ones that a new query learns the lead time from
 
 
 def start_query(
@@ -90,15 +91,19 @@ def start_query(
 
 def _topics(settings: Settings) -> tuple[str, ...]:
     """What is followed; the fast path's forecasts are read in its store."""
-    return ("metrics",) if settings.serving.path == "fast" else ("metrics", "forecasts", "heartbeats")
+    always = ("metrics", "outcomes")
+    return always if settings.serving.path == "fast" else (*always, "forecasts", "heartbeats")
 
 
 def _newest(settings: Settings) -> str:
-    """From the newest record of each partition on: the last forecast is known at once, and the first batch warms up."""
+    """From the newest record of each partition on: the last forecast is known at once, and the first batch warms up.
+
+    Of the outcomes more, for what earlier raises took is what the lead time is learned from.
+    """
     starts = {}
     for topic in _topics(settings):
-        offsets = topic_offsets(settings.kafka, topic)
-        starts[settings.kafka.topic(topic)] = {str(p): max(first, end - 1) for p, (first, end) in offsets.items()}
+        offsets, back = topic_offsets(settings.kafka, topic), OUTCOMES if topic == "outcomes" else 1
+        starts[settings.kafka.topic(topic)] = {str(p): max(first, end - back) for p, (first, end) in offsets.items()}
     return json.dumps(starts)
 
 

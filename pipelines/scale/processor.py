@@ -8,18 +8,29 @@ from typing import Any
 from configs.contract import Contract
 from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
+from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
 from models.policy.live.standing import MOMENTARY, Standing, count_repeat
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
-from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageError, MetricSample, Reject, decode_keyed
+from tidecast.messages import (
+    Decision,
+    Forecast,
+    Heartbeat,
+    Message,
+    MessageError,
+    MetricSample,
+    Outcome,
+    Reject,
+    decode_keyed,
+)
 
 Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
 BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
 UNKNOWN_S = 600.0  # seconds between two rejects of a job without a contract, and until its memory is dropped
 
-_KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat}
+_KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat, "outcomes": Outcome}
 
 
 class Scaler:
@@ -58,7 +69,7 @@ class Scaler:
             this order.
 
         Raises:
-            KeyError: a row of another topic than metrics, forecasts and heartbeats, or one that lacks a column.
+            KeyError: a row of another topic than metrics, forecasts, heartbeats and outcomes, or one without a column.
         """
         if self.unknown:
             return self._left(memory, rows, now)
@@ -78,7 +89,7 @@ class Scaler:
 
         Args:
             memory: what is known of the job.
-            rows: records as dicts of topic (metrics, forecasts, heartbeats), partition, offset and value (bytes).
+            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes), partition, offset and value (bytes).
             now: wall time, epoch seconds; records over 300 s ahead of it are rejected.
 
         Returns:
@@ -103,6 +114,8 @@ class Scaler:
                 memory = memories.with_forecast(memory, fields)
             elif isinstance(message, Heartbeat):
                 memory = memories.with_heartbeat(memory, fields)
+            elif isinstance(message, Outcome):
+                memory = memories.with_outcome(memory, fields, self.contract)
             elif message.kind == "batch":
                 memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now
@@ -135,20 +148,23 @@ class Scaler:
         Raises:
             KeyError: the held forecast, or the pointer file of an agent or calibrator, lacks a field.
         """
-        contract = self.contract
+        lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
+        contract = self.contract.planned_for(lead["planned_s"])
         decider = self.learned.decider(self.policy, contract, Instant(now, memory.job_s(now), memory.time_scale))
         version = memory.forecast.get("version")
-        memory, seen, made = evaluate(memory, now, contract, *decider, self.learned.calibrator(contract, version))
+        calibrator = self.learned.calibrator(self.contract, version)
+        memory, seen, made = evaluate(memory, now, contract, *decider, calibrator)
         if seen is None or made is None:
             return memory, None
         inputs = {
             **seen.inputs(),
             "metric_wall_time": memory.metric_at, "capacity_rps": made.current_capacity_rps,
             "needed_observed": made.needed_observed, "needed_forecast": made.needed_forecast,
-            "forecast_version": None if made.needed_forecast is None else version, "contract_hash": contract.hash,
+            "forecast_version": None if made.needed_forecast is None else version, "contract_hash": self.contract.hash,
+            "lead": lead,
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation}
+        expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
         # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=made.executors,

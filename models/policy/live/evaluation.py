@@ -35,8 +35,8 @@ def evaluate(
     Args:
         memory: of the job.
         now: epoch seconds.
-        contract: of the job (latency target, executor bounds, planning).
-        policy: that decides.
+        contract: of the job (latency target, executor bounds, planning), with the lead time that is planned for.
+        policy: that decides, built from it.
         version: of a learned policy's agent in the registry; None for others.
         stand_in: why this policy decides instead of the one asked for; "" if it is that one.
         calibrator: peak quantiles learned with the forecast's model; used by `mpc` and `dqn` alone.
@@ -71,6 +71,7 @@ def evaluate(
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
+        lead_s=contract.planning.lead_s,
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)

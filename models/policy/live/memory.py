@@ -13,6 +13,7 @@ from typing import Any
 from configs.contract import Contract
 from models.policy.core.batches import BatchSums, add_batch
 from models.policy.core.capacity import COLD_BATCHES, BatchModel, learn_from_batch, parallelism, tells_capacity
+from models.policy.live.learned_lead import LearnedLead
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
@@ -43,6 +44,7 @@ class Memory:
         standing: the decision written last.
         beat_at: when a heartbeat was last written.
         unknown_at: since when the job has had no contract.
+        lead: what its raises took; None before one.
     """
 
     model: BatchModel
@@ -66,6 +68,7 @@ class Memory:
     standing: Standing | None = None
     beat_at: float | None = None
     unknown_at: float | None = None
+    lead: LearnedLead | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -94,6 +97,7 @@ class Memory:
             data["batches"] = BatchSums(**data.get("batches", {}))
             data["arrivals"] = tuple(data["arrivals"])
             data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
+            data["lead"] = LearnedLead.from_json_values(data["lead"]) if data.get("lead") else None
             data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
@@ -173,6 +177,21 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
     if memory.metric_at is None:
         memory = replace(memory, model=fresh(contract).model)
     return replace(memory, unknown_at=None)
+
+
+def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:
+    """Return the memory after the outcome of a decision: raises teach the lead time.
+
+    Args:
+        memory: so far; not changed.
+        outcome: fields of a `tidecast.messages.Outcome`.
+        contract: of the job; its lead time is what is believed before any raise.
+
+    Raises:
+        KeyError: a field is missing.
+    """
+    known = memory.lead or LearnedLead.guess(contract.planning.lead_s)
+    return replace(memory, lead=known.learn_outcome(outcome))
 
 
 def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:

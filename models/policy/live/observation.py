@@ -43,6 +43,7 @@ class Observation:
         carried: the policy's memory before the decision (`carried.dump`).
         version: of a learned policy's agent, None for others.
         stand_in: why this policy decides instead of the one asked for; "" if it is that one.
+        lead_s: lead time that is planned for, as learned; None in older logs, whose contract has it.
     """
 
     now_s: float
@@ -67,6 +68,7 @@ class Observation:
     carried: dict[str, Any] = field(default_factory=dict)
     version: str | None = None
     stand_in: str = ""
+    lead_s: float | None = None
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""
@@ -74,11 +76,12 @@ class Observation:
 
     @classmethod
     def from_inputs(cls, inputs: dict[str, Any]) -> Observation | None:
-        """Rebuild an observation from the JSON values that `inputs` made; None if any field is missing.
+        """Rebuild an observation from the JSON values that `inputs` made; None if any field but `lead_s` is missing.
 
         Raises:
             KeyError, TypeError: `ahead` is neither None, {} nor the fields of an `Outlook`.
         """
+        inputs = {"lead_s": None, **inputs}
         names = [f.name for f in dataclasses.fields(cls)]
         if any(name not in inputs for name in names):
             return None

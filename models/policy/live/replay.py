@@ -65,7 +65,8 @@ def replay_decision(
     Args:
         decision: "policy" (its name) and "inputs" (of `Observation.inputs`, and "contract_hash") are read.
         contracts: by hash. Inputs of older logs hold their "contract" themselves.
-        policy: that decided; needed for a learned one, in the version that the inputs name. None builds it by name.
+        policy: that decided; needed for a learned one, in the version that the inputs name and built from the contract
+            with their "lead_s". None builds it by name.
 
     Returns:
         Executors, reason (a line for a person) and codes; None for a decision made without an observation.
@@ -86,6 +87,8 @@ def replay_decision(
         contract = contracts[named]
     else:
         raise LookupError(f"contract {named} is not known; its text is on the topic `contracts` and in the lake")
+    if seen.lead_s is not None:
+        contract = contract.planned_for(seen.lead_s)
     policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale)
     _, made = make_plan(seen, contract, policy)
     return made.executors, made.reason, made.codes

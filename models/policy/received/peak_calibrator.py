@@ -13,7 +13,7 @@ from configs.contract import Planning
 from models.policy.core.capacity import Floats
 from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretch_ends
 
-_CLOSE = 1e-6
+_CLOSE, _NEAR = 1e-6, 1.25
 
 
 class PeakCalibratorError(ValueError):
@@ -46,9 +46,13 @@ class PeakCalibrator:
         return np.stack([peaks.quantiles_rps(moments) for peaks in (self.soon, self.then)], axis=1)
 
     def fits(self, planning: Planning, scale: float) -> bool:
-        """Return whether lead, hold and time scale (job seconds per wall second) are those it was fitted for."""
-        mine, theirs = (self.lead_s, self.hold_s, self.scale), (planning.lead_s, planning.hold_s, scale)
-        return all(math.isclose(a, b, rel_tol=_CLOSE) for a, b in zip(mine, theirs, strict=True))
+        """Return whether hold and time scale (job seconds per wall second) are those it was fitted for, the lead near.
+
+        A lead time that is learned moves: up to a quarter longer or shorter the peaks of its stretch still tell.
+        """
+        mine, theirs = (self.hold_s, self.scale), (planning.hold_s, scale)
+        near = self.lead_s / _NEAR <= planning.lead_s <= self.lead_s * _NEAR
+        return near and all(math.isclose(a, b, rel_tol=_CLOSE) for a, b in zip(mine, theirs, strict=True))
 
 
 def describe(calibrator: PeakCalibrator) -> dict[str, Any]:

@@ -1,0 +1,188 @@
+"""How long executors take to be of use, learned from what each raise really took.
+
+The logarithm of a raise's seconds is normal around a line in the executors asked for at once and in how busy the job
+was (Bayesian linear regression with a normal-inverse-gamma prior). A cluster changes: after each raise there is one
+hypothesis more, that everything before it has ceased to hold (Bayesian online change-point detection, Adams and MacKay
+2007, algorithm 1). A single raise that took unlike any other may be an accident; then it teaches nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+Floats = NDArray[np.float64]
+
+CHANGES, ACCIDENTS = 1 / 40, 0.02
+"""Probability that the cluster has changed since the last raise, and that a raise is an accident."""
+KEPT = 8  # hypotheses, the most probable ones
+LEAST_S, MOST_S = 0.05, 86_400.0
+"""Bounds of a raise's seconds; what lies outside is taken for the bound."""
+SURE, VAGUE = 3.0, 0.02
+"""Raises that the contract's lead time weighs as much as: at first, and after a change."""
+SPREAD, SHAPE, SLOPES = 0.2, 3.0, 1.0
+"""First guess of the standard deviation of a log lead time; half the raises that it, and that slopes of 0, weigh as."""
+_STEPS = 50  # halvings in the search of a quantile, to 1e-14 of the logarithm's range
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """What one raise took.
+
+    Attributes:
+        seconds: from the decision until a batch has used what came; if `censored` it took longer than that.
+        executors: asked for at once, at least 1.
+        busy: share, 0 to 1, of the executors' time that was work when it was decided.
+        censored: they had not come, or had not been used, when it was given up.
+    """
+
+    seconds: float
+    executors: int = 1
+    busy: float = 0.0
+    censored: bool = False
+
+    @property
+    def log_seconds(self) -> float:
+        """Logarithm of the seconds, within LEAST_S and MOST_S."""
+        return math.log(min(max(self.seconds, LEAST_S), MOST_S))
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What one stretch of raises says of log seconds: a normal-inverse-gamma belief about a line and its scatter.
+
+    Attributes:
+        weight: (3, 3) precision of the line's coefficients, in units of the scatter's.
+        line: (3,) intercept, slope per doubling of the executors, slope in `busy`.
+        shape, rate: of the inverse gamma distribution of the variance.
+    """
+
+    weight: tuple[tuple[float, ...], ...]
+    line: tuple[float, ...]
+    shape: float
+    rate: float
+
+    @classmethod
+    def guess(cls, lead_s: float, raises: float) -> Regression:
+        """Create a belief around a lead time in seconds that weighs as much as so many raises."""
+        line = StartUp(lead_s).log_seconds, 0.0, 0.0
+        weight = (raises, 0.0, 0.0), (0.0, SLOPES, 0.0), (0.0, 0.0, SLOPES)
+        return cls(weight, line, SHAPE, SPREAD**2 * (SHAPE - 1))
+
+    def predict(self, x: Floats) -> tuple[float, float, float]:
+        """Return degrees of freedom, location and scale of the Student t distribution of log seconds at `x` (3,)."""
+        spread = 1 + x @ np.linalg.solve(np.array(self.weight), x)
+        return 2 * self.shape, float(x @ np.array(self.line)), math.sqrt(self.rate / self.shape * spread)
+
+    def learn(self, x: Floats, y: float, share: float) -> Regression:
+        """Return the belief after log seconds `y` were seen at `x`, counted as `share` (0 to 1) of a raise."""
+        before = np.array(self.line)
+        weight = np.array(self.weight) + share * np.outer(x, x)
+        line = before + np.linalg.solve(weight, share * x * (y - x @ before))
+        rate = self.rate + 0.5 * share * (y - x @ before) * (y - x @ line)
+        return Regression(tuple(map(tuple, weight.tolist())), tuple(line.tolist()), self.shape + share / 2, float(rate))
+
+
+@dataclass(frozen=True)
+class LeadTime:
+    """Seconds from a raise until it is of use, as learned so far.
+
+    Attributes:
+        prior_s: the contract's lead time.
+        hypotheses: (probability, belief) for each time at which the cluster may have changed last.
+        starts: raises learned from.
+    """
+
+    prior_s: float
+    hypotheses: tuple[tuple[float, Regression], ...]
+    starts: int = 0
+
+    @classmethod
+    def guess(cls, prior_s: float) -> LeadTime:
+        """Create what is known before any raise: the contract's lead time, in seconds."""
+        return cls(prior_s, ((1.0, Regression.guess(prior_s, SURE)),))
+
+    def learn(self, start: StartUp) -> LeadTime:
+        """Return what is known after one more raise; a censored one counts as what is to be expected beyond it."""
+        x, y = _features(start.executors, start.busy), start.log_seconds
+        anew = Regression.guess(self.prior_s, VAGUE)
+        strange = _likelihood(anew.predict(x), y, start.censored)
+        found = [(CHANGES * strange, anew, 1.0)]
+        for probability, belief in self.hypotheses:
+            usual = (1 - ACCIDENTS) * _likelihood(belief.predict(x), y, start.censored)
+            whole = usual + ACCIDENTS * strange
+            found.append((probability * (1 - CHANGES) * whole, belief, usual / whole))
+        best = sorted(found, key=lambda one: -one[0])[:KEPT]
+        total = sum(likely for likely, _, _ in best)
+        return replace(
+            self, starts=self.starts + 1,
+            hypotheses=tuple((likely / total, belief.learn(x, _seen(belief.predict(x), y, start.censored), share))
+                             for likely, belief, share in best),
+        )  # fmt: skip
+
+    def quantile_s(self, level: float, executors: int = 1, busy: float = 0.0) -> float:
+        """Return the seconds within which a raise of so many executors is of use with probability `level`.
+
+        Args:
+            level: above 0 and below 1.
+            executors: asked for at once.
+            busy: share, 0 to 1, of the executors' time that is work now.
+        """
+        x = _features(executors, busy)
+        freedom, centre, scale = np.array([belief.predict(x) for _, belief in self.hypotheses]).T
+        probability = np.array([likely for likely, _ in self.hypotheses])
+        low, high = math.log(LEAST_S), math.log(MOST_S)
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            within = float(probability @ stdtr(freedom, (middle - centre) / scale))
+            low, high = (middle, high) if within < level else (low, middle)
+        return math.exp(high)
+
+    @classmethod
+    def from_json_values(cls, kept: dict[str, Any]) -> LeadTime:
+        """Rebuild it from what `dataclasses.asdict` made of it and JSON kept.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not such values.
+        """
+        found = tuple(
+            (float(likely), Regression(tuple(map(tuple, one["weight"])), tuple(one["line"]), one["shape"], one["rate"]))
+            for likely, one in kept["hypotheses"]
+        )
+        return cls(float(kept["prior_s"]), found, int(kept["starts"]))
+
+
+@cache
+def _log_beta(freedom: float) -> float:
+    return math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2) + 0.5 * math.log(freedom * math.pi)
+
+
+def _features(executors: int, busy: float) -> Floats:
+    return np.array([1.0, math.log2(max(executors, 1)), min(max(busy, 0.0), 1.0)])
+
+
+def _density(freedom: float, z: float) -> float:
+    return math.exp(-_log_beta(freedom) - (freedom + 1) / 2 * math.log1p(z * z / freedom))
+
+
+def _likelihood(predicted: tuple[float, float, float], y: float, censored: bool) -> float:
+    """Density of log seconds, or the probability of more where the start is censored; never 0."""
+    freedom, centre, scale = predicted
+    z = (y - centre) / scale
+    return max(float(stdtr(freedom, -z)) if censored else _density(freedom, z) / scale, 1e-300)
+
+
+def _seen(predicted: tuple[float, float, float], y: float, censored: bool) -> float:
+    """Log seconds to learn from: as seen, or the mean of those beyond; never over both the usual and twice the wait."""
+    if not censored:
+        return y
+    freedom, centre, scale = predicted
+    z = (y - centre) / scale
+    beyond = (freedom + z * z) / (freedom - 1) * _density(freedom, z) / max(float(stdtr(freedom, -z)), 1e-300)
+    return min(max(centre + scale * beyond, y), max(centre, y + math.log(2)))

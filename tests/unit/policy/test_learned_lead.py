@@ -1,0 +1,103 @@
+"""What outcomes teach of the lead time, and what the autoscaler does with it."""
+
+import dataclasses
+import json
+
+import pytest
+
+from models.policy.live.learned_lead import OVERDUE, LearnedLead, lead_quantiles, read_start
+from models.policy.live.memory import Memory
+from models.policy.live.replay import replay_decision
+from pipelines.scale.processor import Scaler
+from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
+from tidecast.messages import Outcome, encode
+
+CONFIRMED = {"status": "confirmed", "confirmed_at": 4.0, "useful_at": 9.0}
+
+
+def outcome(decision="d1", decided_at=0.0, wall_time=10.0, before=1, target=2, busy=None, **fields):
+    told = {"status": "ineffective", **fields}
+    return dataclasses.asdict(
+        Outcome(
+            decision_id=decision, job="orders", time=0.0, wall_time=wall_time, time_scale=1.0, reason="",
+            executors_before=before, target=target, decided_at=decided_at, expected={"busy": busy}, **told,
+        )
+    )  # fmt: skip
+
+
+def after(*outcomes, prior_s=10.0):
+    known = LearnedLead.guess(prior_s)
+    for one in outcomes:
+        known = known.learn_outcome(one)
+    return known
+
+
+@pytest.mark.parametrize(
+    ("fields", "start"),
+    [
+        ({**CONFIRMED, "busy": 0.5, "target": 3}, (9.0, 2, 0.5, False)),
+        ({**CONFIRMED, "useful_at": 3.0}, (4.0, 1, 0.0, False)),  # those of the raise before were used first
+        ({}, (10.0, 1, 0.0, True)),
+        ({"busy": "much"}, (10.0, 1, 0.0, True)),
+        ({"confirmed_at": 4.0}, None),  # they came, and no batch had need of them
+        ({**CONFIRMED, "before": 2}, None),
+        ({**CONFIRMED, "decided_at": 20.0}, None),  # a clock that jumped
+        ({"status": "refused"}, None),
+        ({**CONFIRMED, "decided_at": None}, None),
+    ],
+)
+def test_a_start_is_read_from_an_outcome_that_tells_of_one(fields, start):
+    found = read_start(outcome(**fields))
+    assert (found and (found.seconds, found.executors, found.busy, found.censored)) == start
+
+
+def test_an_outcome_counts_once_and_the_later_one_of_a_raise_that_was_given_up():
+    once = after(outcome(**CONFIRMED))
+    assert once.settled_lead.starts == 1
+    assert after(outcome(**CONFIRMED), outcome(**CONFIRMED)) == once
+    given_up = after(outcome(wall_time=60.0))
+    assert given_up.settled_lead.starts == 0 and given_up.lead.starts == 1
+    assert given_up.lead.quantile_s(0.9) > 20
+    came = given_up.learn_outcome(outcome(**CONFIRMED))
+    assert came == once and came.learn_outcome(outcome(wall_time=60.0)) == once
+
+
+def test_what_never_came_is_settled_in_the_end_and_everything_survives_as_json():
+    known = after(*(outcome(f"d{i}", wall_time=60.0) for i in range(OVERDUE + 2)))
+    assert known.settled == ("d0", "d1") and len(known.overdue) == OVERDUE and known.lead.starts == OVERDUE + 2
+    assert LearnedLead.from_json_values(json.loads(json.dumps(dataclasses.asdict(known)))) == known
+
+
+def test_slow_starts_make_the_autoscaler_plan_further_ahead_and_every_decision_replays():
+    scaler = Scaler("orders", CONTRACT, "mpc", "act")
+    seconds = [("metrics", metric(time=float(at), wall_time=NOW + at)) for at in range(2)]
+    memory, _, _ = scaler.update_memory(_fresh(scaler), [row(*one) for one in seconds], NOW + 2)
+    _, first = scaler.decide(memory, NOW + 2.2)
+    prior = lead_quantiles(None, CONTRACT, 0.0)
+    assert first.inputs["lead"] == {**prior, "starts": 0} and first.inputs["lead_s"] == prior["planned_s"]
+    assert prior["median_s"] == CONTRACT.planning.lead_s < prior["planned_s"]
+
+    slow = [
+        Outcome(**{**outcome(f"d{i}", NOW, NOW + 60, **CONFIRMED), "confirmed_at": NOW + 50, "useful_at": NOW + 60.0})
+        for i in range(6)
+    ]
+    told = [row("outcomes", encode(one)) for one in slow]
+    memory, _, rejects = scaler.update_memory(memory, told, NOW + 61)
+    memory, _, _ = scaler.update_memory(
+        Memory.from_json(memory.to_json()), [row("metrics", metric(time=61.0, wall_time=NOW + 61))], NOW + 61
+    )
+    _, then = scaler.decide(memory, NOW + 61.2)
+    assert not rejects and then.inputs["lead"]["starts"] == 6
+    assert then.inputs["lead"]["median_s"] == pytest.approx(60, rel=0.1) and then.inputs["lead_s"] > 60
+    for decision in (first, then):
+        logged = json.loads(encode(decision))
+        assert replay_decision(logged, {CONTRACT.hash: CONTRACT}) == (
+            decision.executors,
+            decision.reason,
+            decision.codes,
+        )
+
+
+def _fresh(scaler):
+    memory, _ = scaler.step(None, [], NOW, NOW)
+    return memory
