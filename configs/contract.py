@@ -83,6 +83,7 @@ class Contract(Section):
         latency_target_s: from event time to committed result, wall seconds.
         executors: bounds of the executor target.
         error_budget: share of seconds that may be over the latency target, in [0, 1).
+        window_days: any so many days of the job's own time must keep to that.
         planning: what the scaling policies are tuned by.
     """
 
@@ -90,6 +91,7 @@ class Contract(Section):
     latency_target_s: Positive = 5.0
     executors: Executors = Executors()
     error_budget: Share = 0.01
+    window_days: Positive = 7.0
     planning: Planning = Planning()
 
     @property

@@ -14,13 +14,14 @@ Summary = dict[str, Any]
 def result_sentences(s: Summary) -> str:
     """Return a run's summary (keys as in `summary.KEYS`) in sentences.
 
-    They say what was lost or counted twice, stops, latency, cost, stand-ins, and scale-ups by the forecast.
+    They say whether the promise was kept, what was lost or counted twice, stops, cost, stand-ins, and scale-ups by the
+    forecast.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None.
         ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
-    target, sentences = f"{s['latency_target_s']:g} s", []
+    sentences = [_promise(s)]
     if counted_exactly(s):
         sentences.append(f"All {number(s['produced'])} records were counted exactly once.")
     else:
@@ -29,10 +30,6 @@ def result_sentences(s: Summary) -> str:
     sentences.append(
         "Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s."
     )
-    if s["over_target_s"] == 0:
-        sentences.append(f"Every record was done within {target}.")
-    else:
-        sentences.append(f"In {s['over_target_s']} of {s['produced_s']} seconds a record took longer than {target}.")
     if s["stood_in"]:
         sentences.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
     most = f"{s['static_executor_s'] / s['live_s']:.0f} executors all the time"
@@ -127,6 +124,15 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
             if error else "no forecast was served",
         ),
     ]  # fmt: skip
+
+
+def _promise(s: Summary) -> str:
+    promise, late = s["promise"], "every record was in time"
+    if s["over_target_s"]:
+        took = f"in {s['over_target_s']} of {s['produced_s']} s"
+        late = f"{took} a record took longer ({share(promise['late_share'], 1)})"
+    said = f"{promise['target_s']:g} s in all but {share(promise['budget'], 1)} of the seconds"
+    return f"The promise, {said}, was {'kept' if promise['kept'] else 'broken'}: {late}."
 
 
 def _planned(lead: dict[str, float] | None) -> str:

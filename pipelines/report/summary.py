@@ -58,6 +58,7 @@ KEYS = {
     "metric_to_decision_s": "metrics record to the first decision made with it",
     "lead_s": "lead time that was planned for at first and at last, median at last, raises it was learned from",
     "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
+    "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live",
     "latency_target_s": "the contract's promise for that",
     "over_target_s": "seconds of production in which any record took longer than the target",
     "executor_s": "executors registered, summed over live_s",
@@ -171,6 +172,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "failed_tasks": int(run.tasks["failed"].sum()),
         "executors_lost": int(lost_executors(measured).sum()),
         "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
+        "promise": judge_promise(measured),
         "latency_target_s": target,
         "over_target_s": int((seconds["latency_max_s"] > target).sum()),
         "produced_s": int((seconds["produced"] > 0).sum()),
@@ -185,6 +187,24 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb")},
     }
     return {key: figures[key] for key in KEYS}
+
+
+def judge_promise(measured: RunMeasures) -> dict[str, Any]:
+    """Judge whether the live load was served as the contract promises.
+
+    Returns:
+        `target_s`, `budget` (share of seconds that may be late), `late_share` of the seconds in which anything was
+        produced, `kept`; and `accounted_s`, the late seconds that the autoscaler had counted at its last decision (from
+        its start on), None where it says nothing.
+    """
+    contract, seconds = measured.run.contract, measured.seconds
+    late = int((seconds["latency_max_s"] > contract.latency_target_s).sum())
+    share = late / max(int((seconds["produced"] > 0).sum()), 1)
+    told = [inputs["promise"]["late_s"] for inputs in measured.acts["inputs"] if "promise" in inputs]
+    return {
+        "target_s": contract.latency_target_s, "budget": contract.error_budget, "late_share": round(share, 4),
+        "kept": share <= contract.error_budget, "accounted_s": told[-1] if told else None,
+    }  # fmt: skip
 
 
 def lost_executors(measured: RunMeasures) -> pd.Series:

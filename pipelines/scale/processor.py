@@ -6,6 +6,8 @@ import dataclasses
 from typing import Any
 
 from configs.contract import Contract
+from models.policy.core.budget import Promise
+from models.policy.live import held_forecast
 from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import lead_quantiles
@@ -108,12 +110,12 @@ class Scaler:
         for message, row in sorted(messages, key=lambda pair: pair[0].wall_time):
             fields = dataclasses.asdict(message)
             if isinstance(message, Forecast):
-                if memories.begins_too_late(memory, fields):
+                if held_forecast.begins_too_late(memory, fields):
                     reason = f"time={message.time}: the job has come to {memory.metric_time}, nobody forecasts beyond"
                     rejects.append(_reject(row, reason, now))
-                memory = memories.with_forecast(memory, fields)
+                memory = held_forecast.with_forecast(memory, fields)
             elif isinstance(message, Heartbeat):
-                memory = memories.with_heartbeat(memory, fields)
+                memory = held_forecast.with_heartbeat(memory, fields)
             elif isinstance(message, Outcome):
                 memory = memories.with_outcome(memory, fields, self.contract)
             elif message.kind == "batch":
@@ -133,7 +135,7 @@ class Scaler:
         reading = self.store.read(self.job, batch_s)
         self._used = reading.used
         if reading.forecast is not None:
-            return memories.with_forecast(memory, reading.forecast)
+            return held_forecast.with_forecast(memory, reading.forecast)
         # A store that answers "none" is believed; one that cannot be asked leaves what is held to grow old.
         return dataclasses.replace(memory, forecast={}) if "as_of" in reading.used else memory
 
@@ -161,7 +163,7 @@ class Scaler:
             "metric_wall_time": memory.metric_at, "capacity_rps": made.current_capacity_rps,
             "needed_observed": made.needed_observed, "needed_forecast": made.needed_forecast,
             "forecast_version": None if made.needed_forecast is None else version, "contract_hash": self.contract.hash,
-            "lead": lead,
+            "lead": lead, "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}

@@ -8,7 +8,8 @@ import pytest
 from configs.contract import Contract, Executors, Planning
 from configs.sections import Training
 from models.forecast.core.series import Series
-from models.policy.live.memory import fresh, with_forecast, with_interval
+from models.policy.live.held_forecast import with_forecast
+from models.policy.live.memory import fresh, with_interval
 from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import RegistryError

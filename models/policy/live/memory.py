@@ -12,16 +12,12 @@ from typing import Any
 
 from configs.contract import Contract
 from models.policy.core.batches import BatchSums, add_batch
+from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import COLD_BATCHES, BatchModel, learn_from_batch, parallelism, tells_capacity
 from models.policy.live.learned_lead import LearnedLead
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
-
-SILENT_S = 30.0
-"""Wall seconds without a heartbeat (one per 10 s) or forecast after which a server is taken for gone."""
-AHEAD_S = 60.0
-"""Wall seconds that a forecast's time may lie after the job's; beyond, it is ignored."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +41,7 @@ class Memory:
         beat_at: when a heartbeat was last written.
         unknown_at: since when the job has had no contract.
         lead: what its raises took; None before one.
+        account: of the promise to the job's users.
     """
 
     model: BatchModel
@@ -69,6 +66,7 @@ class Memory:
     beat_at: float | None = None
     unknown_at: float | None = None
     lead: LearnedLead | None = None
+    account: Account = field(default_factory=Account)
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -97,6 +95,7 @@ class Memory:
             data["batches"] = BatchSums(**data.get("batches", {}))
             data["arrivals"] = tuple(data["arrivals"])
             data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
+            data["account"] = Account.from_json_values(data["account"]) if data.get("account") else Account()
             data["lead"] = LearnedLead.from_json_values(data["lead"]) if data.get("lead") else None
             data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
         except (AttributeError, KeyError, TypeError) as error:
@@ -151,7 +150,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     Args:
         memory: so far; not changed.
         sample: of kind "batch": "batch_rows" (records), "batch_s" (seconds), "executors", each None where unknown, and
-            "wall_time" (epoch seconds of its end); other fields are not read.
+            "wall_time" (epoch seconds of its end); with a "latency_max_s", "time" and "time_scale" too.
         contract: of the job, for cores per executor and `planning.scaling`.
 
     Raises:
@@ -162,7 +161,10 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     slots = parallelism(executors or 0, contract.executors.cores, memory.ceiling(contract))
     worth = slots**contract.planning.scaling
     work_s = max(0.0, duration - memory.model.overhead_s)
-    memory = replace(memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth))
+    memory = replace(
+        memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth),
+        account=_accounted(memory, sample, contract),
+    )  # fmt: skip
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
     if executors and executors < (memory.executors or 0):  # they left just now, and no interval has told yet
@@ -179,6 +181,15 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
     return replace(memory, unknown_at=None)
 
 
+def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Account:
+    latency_s = sample.get("latency_max_s")
+    if latency_s is None:
+        return memory.account
+    return memory.account.add_batch(
+        Promise.of(contract), sample["wall_time"], latency_s, sample["time"], sample["time_scale"]
+    )
+
+
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:
     """Return the memory after the outcome of a decision: raises teach the lead time.
 
@@ -192,59 +203,3 @@ def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) ->
     """
     known = memory.lead or LearnedLead.guess(contract.planning.lead_s)
     return replace(memory, lead=known.learn_outcome(outcome))
-
-
-def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
-    """Return the memory after one more forecast, held or ignored.
-
-    Of two forecasts that of the higher "epoch" (fencing number of the server) is held, at equal epochs the one of later
-    "time". One that begins over 60 wall seconds ahead of the job's time is ignored. A held one that no server has
-    confirmed for 30 wall seconds is replaced in any case.
-
-    Args:
-        memory: so far; not changed.
-        forecast: "wall_time" (epoch seconds), "time" (job seconds) and "epoch" are read, all fields are held.
-
-    Raises:
-        KeyError: one of these is missing.
-    """
-    held = memory.forecast
-    if begins_too_late(memory, forecast):
-        return memory
-    stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not begins_too_late(memory, held)
-    if stands and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
-        return memory
-    return replace(memory, forecast=forecast)
-
-
-def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
-    """Return whether a forecast begins over 60 wall seconds after the job's own time; False before any metrics.
-
-    Args:
-        memory: of the job.
-        forecast: its "wall_time" (epoch seconds) and "time" (job seconds) are read.
-
-    Raises:
-        KeyError: one of them is missing.
-    """
-    if memory.metric_at is None:
-        return False
-    shown = max(memory.metric_time, memory.job_s(forecast["wall_time"]))
-    return bool(forecast["time"] > shown + AHEAD_S * memory.time_scale)
-
-
-def with_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
-    """Return the memory after a heartbeat: one of the server of the held forecast makes that as fresh as the heartbeat.
-
-    Args:
-        memory: so far; not changed.
-        beat: "by" (service), "standing" (the server's epoch, its fencing number, as text), "wall_time" (epoch seconds);
-            those not by "serving", or of another epoch, change nothing.
-
-    Raises:
-        KeyError: a field is missing, there or in the held forecast.
-    """
-    held = memory.forecast
-    if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):
-        return memory
-    return replace(memory, forecast={**held, "wall_time": max(held["wall_time"], beat["wall_time"])})

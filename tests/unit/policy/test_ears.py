@@ -11,7 +11,8 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.policy.catalogue import build
 from models.policy.live.evaluation import evaluate
-from models.policy.live.memory import fresh, with_forecast, with_interval
+from models.policy.live.held_forecast import with_forecast
+from models.policy.live.memory import fresh, with_interval
 from models.policy.live.replay import replay_decision
 from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.outlook import SMOOTH_S

@@ -9,12 +9,11 @@ from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
 from models.policy.live.evaluation import RESYNC_S, evaluate
+from models.policy.live.held_forecast import SILENT_S, with_forecast
 from models.policy.live.memory import (
-    SILENT_S,
     Memory,
     fresh,
     with_batch,
-    with_forecast,
     with_interval,
 )
 from models.policy.live.replay import build_policy_at, replay_decision

@@ -135,3 +135,14 @@ def test_a_broken_line_is_named(tmp_path):
     file.write_text("\n".join([lines[0], "{", *lines[1:]]) + "\n")
     with pytest.raises(RunError, match=r"decisions\.jsonl:2"):
         write_summary(tmp_path)
+
+
+def test_the_promise_comes_first_and_is_judged_by_the_seconds(forecast):
+    *_, s = forecast
+    late = s["over_target_s"] / s["produced_s"]
+    assert s["promise"]["late_share"] == pytest.approx(late, abs=1e-4)
+    assert s["promise"]["kept"] is (late <= s["promise"]["budget"])
+    word = "kept" if s["promise"]["kept"] else "broken"
+    first = summary_text(s).splitlines()[0]
+    assert first.startswith("The promise, 5 s in all but 1.0 % of the seconds, was " + word)
+    assert s["promise"]["accounted_s"] is None and s["lead_s"] is None  # a run of before

@@ -1,0 +1,140 @@
+"""The account of a promise: seconds of production that came out late, what is left of the budget, how fast it goes.
+
+A second of production is late if its records were committed more than the latency target after it. A batch covers the
+production between the newest record of the batch before it and its own newest, which the next batch's oldest tells.
+Burn rates over a long and a short window are those of the Site Reliability Workbook, chapter 5: 1 spends the budget
+exactly within the window of the promise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from configs.contract import Contract
+
+DAY_S = 86_400.0
+PARTS = 60
+"""Parts of the promise's window that are counted separately; the oldest one is dropped as a whole."""
+LONG, SHORT = 168, 12
+"""The long window is 1/168 of the promise's (an hour of a week), the short one 1/12 of the long one (five minutes)."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised: of the seconds in any `window_days` of job time at most the share `budget` is late.
+
+    Attributes:
+        target_s: longest latency of a record that is in time, wall seconds.
+        budget: share of seconds that may be late, 0 to 1.
+        window_days: days of the job's own time.
+    """
+
+    target_s: float
+    budget: float
+    window_days: float
+
+    @classmethod
+    def of(cls, contract: Contract) -> Promise:
+        """Return what a contract promises."""
+        return cls(contract.latency_target_s, contract.error_budget, contract.window_days)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Seconds of production, and how many of them were late.
+
+    Attributes:
+        parts: (number, seconds, late) of each of the PARTS of the window that saw any, by rising number.
+        long, short: (seconds, late) that count less the longer ago they are, by the two windows' lengths.
+        newest: (committed, oldest) of the newest batch, epoch seconds: its production is counted with the next one.
+    """
+
+    parts: tuple[tuple[int, float, float], ...] = ()
+    long: tuple[float, float] = (0.0, 0.0)
+    short: tuple[float, float] = (0.0, 0.0)
+    newest: tuple[float, float] | None = None
+
+    @classmethod
+    def from_json_values(cls, kept: dict[str, Any]) -> Account:
+        """Rebuild it from what `dataclasses.asdict` made of it and JSON kept.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not such values.
+        """
+        parts = tuple((int(number), float(seconds), float(late)) for number, seconds, late in kept["parts"])
+        (long, lately), newest = (_pair(kept[name]) for name in ("long", "short")), kept["newest"]
+        return cls(parts, long, lately, None if newest is None else _pair(newest))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of production within the window."""
+        return sum(seconds for _, seconds, _ in self.parts)
+
+    @property
+    def late_s(self) -> float:
+        """Those of them that were late."""
+        return sum(late for _, _, late in self.parts)
+
+    def add_batch(self, promise: Promise, committed: float, latency_s: float, job_s: float, scale: float) -> Account:
+        """Return the account after a batch was committed.
+
+        Args:
+            promise: to the job's users.
+            committed: when, epoch seconds.
+            latency_s: of its oldest record, seconds.
+            job_s: the job's own time then, seconds.
+            scale: job seconds per wall second, above 0.
+        """
+        window_s = promise.window_days * DAY_S / scale
+        oldest = committed - min(max(latency_s, 0.0), window_s)
+        if self.newest is None:
+            return replace(self, newest=(committed, oldest))
+        before, began = self.newest
+        ended = min(max(oldest, began), max(before, began))  # what came after the commit is the next batch's
+        seconds = ended - began
+        late = min(max(min(ended, before - promise.target_s) - began, 0.0), seconds)
+        return Account(
+            self._parts(math.floor(job_s / (promise.window_days * DAY_S / PARTS)), seconds, late),
+            _discounted(self.long, seconds, late, window_s / LONG),
+            _discounted(self.short, seconds, late, window_s / LONG / SHORT),
+            (max(committed, before), max(oldest, ended)),
+        )
+
+    def standing(self, promise: Promise, scale: float) -> dict[str, float | None]:
+        """Return how the promise stands, for the log: numbers with four digits.
+
+        Returns:
+            "late_s" and "seconds" of production in the window, "budget_left" (share of what may be late in a whole
+            window; negative if overspent; None for a budget of 0), "burn_long" and "burn_short" (None without a budget
+            or before any second).
+        """
+        allowed = promise.budget * promise.window_days * DAY_S / scale
+        found = {
+            "late_s": self.late_s, "seconds": self.seconds,
+            "budget_left": 1 - self.late_s / allowed if allowed > 0 else None,
+            "burn_long": _burn(self.long, promise.budget), "burn_short": _burn(self.short, promise.budget),
+        }  # fmt: skip
+        return {name: None if value is None else float(f"{value:.4g}") for name, value in found.items()}
+
+    def _parts(self, number: int, seconds: float, late: float) -> tuple[tuple[int, float, float], ...]:
+        kept = [part for part in self.parts if part[0] > number - PARTS]
+        if kept and number <= kept[-1][0]:  # the same part, or a clock that went back
+            number, before, late_before = kept.pop()
+            seconds, late = seconds + before, late + late_before
+        return (*kept, (number, seconds, late))
+
+
+def _pair(values: Any) -> tuple[float, float]:
+    first, second = values
+    return float(first), float(second)
+
+
+def _discounted(held: tuple[float, float], seconds: float, late: float, window_s: float) -> tuple[float, float]:
+    share = math.exp(-seconds / window_s)
+    return held[0] * share + seconds, held[1] * share + late
+
+
+def _burn(held: tuple[float, float], budget: float) -> float | None:
+    return held[1] / held[0] / budget if budget > 0 and held[0] > 0 else None

@@ -1,0 +1,69 @@
+"""Which of the forecasts that arrive is held in a job's memory, and how fresh it is: pure steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from models.policy.live.memory import Memory
+
+SILENT_S = 30.0
+"""Wall seconds without a heartbeat (one per 10 s) or forecast after which a server is taken for gone."""
+AHEAD_S = 60.0
+"""Wall seconds that a forecast's time may lie after the job's; beyond, it is ignored."""
+
+
+def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
+    """Return the memory after one more forecast, held or ignored.
+
+    Of two forecasts that of the higher "epoch" (fencing number of the server) is held, at equal epochs the one of later
+    "time". One that begins over 60 wall seconds ahead of the job's time is ignored. A held one that no server has
+    confirmed for 30 wall seconds is replaced in any case.
+
+    Args:
+        memory: so far; not changed.
+        forecast: "wall_time" (epoch seconds), "time" (job seconds) and "epoch" are read, all fields are held.
+
+    Raises:
+        KeyError: one of these is missing.
+    """
+    held = memory.forecast
+    if begins_too_late(memory, forecast):
+        return memory
+    stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not begins_too_late(memory, held)
+    if stands and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
+        return memory
+    return replace(memory, forecast=forecast)
+
+
+def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
+    """Return whether a forecast begins over 60 wall seconds after the job's own time; False before any metrics.
+
+    Args:
+        memory: of the job.
+        forecast: its "wall_time" (epoch seconds) and "time" (job seconds) are read.
+
+    Raises:
+        KeyError: one of them is missing.
+    """
+    if memory.metric_at is None:
+        return False
+    shown = max(memory.metric_time, memory.job_s(forecast["wall_time"]))
+    return bool(forecast["time"] > shown + AHEAD_S * memory.time_scale)
+
+
+def with_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
+    """Return the memory after a heartbeat: one of the server of the held forecast makes that as fresh as the heartbeat.
+
+    Args:
+        memory: so far; not changed.
+        beat: "by" (service), "standing" (the server's epoch, its fencing number, as text), "wall_time" (epoch seconds);
+            those not by "serving", or of another epoch, change nothing.
+
+    Raises:
+        KeyError: a field is missing, there or in the held forecast.
+    """
+    held = memory.forecast
+    if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):
+        return memory
+    return replace(memory, forecast={**held, "wall_time": max(held["wall_time"], beat["wall_time"])})

@@ -1,0 +1,91 @@
+"""The account of a promise: what is late, what is left, how fast it goes."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.policy.core.budget import DAY_S, LONG, PARTS, Account, Promise
+
+PROMISE = Promise(target_s=5.0, budget=0.05, window_days=1.0)
+
+
+def after(batches, promise=PROMISE, scale=1.0):
+    account = Account()
+    for committed, latency in batches:
+        account = account.add_batch(promise, committed, latency, committed * scale, scale)
+    return account
+
+
+def test_late_seconds_are_counted_as_by_hand():
+    # Production from 0 on. Committed at 8: all that was produced up to 6; late is what came before 8 - 5 = 3.
+    # Committed at 12: production from 6 to 11; late is what came before 7.
+    account = after([(8.0, 8.0), (12.0, 6.0), (13.0, 2.0)])
+    assert (account.seconds, account.late_s) == (11.0, 4.0)
+    assert account.newest == (13.0, 11.0)
+
+
+def test_a_batch_in_time_and_a_pause_without_load_spend_nothing():
+    account = after([(2.0, 2.0), (4.0, 3.0), (1000.0, 1.0), (1002.0, 2.0)])
+    assert account.late_s == 0 and account.seconds == pytest.approx(1.0 + 3.0 + 1.0)
+
+
+def test_it_counts_what_each_second_of_a_simulated_job_took():
+    chance, clock, newest, batches, produced = np.random.default_rng(2), 0.0, 0.0, [], []
+    for _ in range(400):
+        begins = max(clock, newest + 0.2)
+        clock = begins + float(chance.gamma(2.0, 2.5))
+        batches.append((clock, clock - newest))
+        produced.append((newest, begins, clock))
+        newest = begins
+    grid = np.arange(0.0, produced[-2][1], 0.05)
+    done = np.array([next(end for low, high, end in produced if low <= at < high) for at in grid])
+    account = after(batches)
+    assert account.late_s == pytest.approx(float((done - grid > 5).sum() * 0.05), rel=0.02)
+    assert account.seconds == pytest.approx(grid[-1], rel=0.01)
+
+
+def test_budget_and_burn_as_by_hand():
+    account = Account(parts=((0, 8640.0, 432.0),), long=(100.0, 10.0), short=(10.0, 0.0))
+    assert account.standing(PROMISE, 1.0) == {
+        "late_s": 432.0, "seconds": 8640.0, "budget_left": 0.9, "burn_long": 2.0, "burn_short": 0.0,
+    }  # fmt: skip
+    # 720 times as fast a day is 120 s, of which 6 may be late: the budget is spent long ago.
+    assert account.standing(PROMISE, 720.0)["budget_left"] == -71
+    assert Account().standing(PROMISE, 1.0)["burn_long"] is None
+    nothing = account.standing(dataclasses.replace(PROMISE, budget=0.0), 1.0)
+    assert nothing["budget_left"] is None and nothing["burn_long"] is None
+
+
+def test_a_steady_burn_is_found_and_the_short_window_forgets_first():
+    late = after([(float(at), 6.0 if at % 2 else 5.0) for at in range(7, 1200)])
+    standing = late.standing(PROMISE, 1.0)
+    assert standing["burn_long"] == pytest.approx(late.late_s / late.seconds / PROMISE.budget, rel=0.1)
+    calm = late
+    for at in range(1200, 1200 + int(DAY_S / LONG)):
+        calm = calm.add_batch(PROMISE, float(at), 1.0, float(at), 1.0)
+    standing = calm.standing(PROMISE, 1.0)
+    assert standing["burn_short"] < 1e-3 < 0.3 * late.standing(PROMISE, 1.0)["burn_long"] < standing["burn_long"] * 1.1
+
+
+def test_what_is_older_than_the_window_is_forgotten():
+    step = DAY_S / PARTS
+    account = after([(step * at + 10.0, 10.0) for at in range(3 * PARTS)])
+    assert len(account.parts) == PARTS
+    assert account.add_batch(PROMISE, 1e9, 1.0, 1e9, 1.0).late_s <= 5.0  # a week without load later
+
+
+TIMES = st.floats(0, 1e10) | st.sampled_from([0.0, 1e-9, 1e300])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(TIMES, TIMES), max_size=30), st.sampled_from([1.0, 720.0]))
+def test_whatever_comes_late_is_never_more_than_what_passed_and_survives_as_json(batches, scale):
+    account = after(batches, scale=scale)
+    assert 0 <= account.late_s <= account.seconds and len(account.parts) <= PARTS
+    assert all(math.isfinite(part[1]) for part in account.parts)
+    assert Account.from_json_values(json.loads(json.dumps(dataclasses.asdict(account)))) == account
