@@ -89,6 +89,13 @@ def test_the_query_was_scaled_and_never_restarted(ring):
     assert summary["scale_ups"] >= 2
 
 
+def test_raises_taught_the_lead_time_and_late_seconds_were_counted_live(ring):
+    summary = ring["summary"]
+    lead, promise = summary["lead_s"], summary["promise"]
+    assert lead["starts"] >= 1 and 1 < lead["median_last"] < lead["planned_last"] < 300
+    assert promise["accounted_s"] is not None and 0 <= promise["late_share"] <= 1
+
+
 def test_no_scale_action_stopped_the_query(ring):
     """In an action, records never waited with nothing running for as long as a restart takes, or as noise does here.
 

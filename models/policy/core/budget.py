@@ -1,7 +1,8 @@
 """The account of a promise: seconds of production that came out late, what is left of the budget, how fast it goes.
 
-A second of production is late if its records were committed more than the latency target after it. A batch covers the
-production between the newest record of the batch before it and its own newest, which the next batch's oldest tells.
+A second of the clock is late if a record that was produced in it was committed more than the latency target later. A
+batch covers the production between the newest record of the batch before it and its own newest, which the next batch's
+oldest tells.
 Burn rates over a long and a short window are those of the Site Reliability Workbook, chapter 5: 1 spends the budget
 exactly within the window of the promise.
 """
@@ -49,12 +50,14 @@ class Account:
         parts: (number, seconds, late) of each of the PARTS of the window that saw any, by rising number.
         long, short: (seconds, late) that count less the longer ago they are, by the two windows' lengths.
         newest: (committed, oldest) of the newest batch, epoch seconds: its production is counted with the next one.
+        counted: epoch second up to which late seconds are counted: one that two batches share counts once.
     """
 
     parts: tuple[tuple[int, float, float], ...] = ()
     long: tuple[float, float] = (0.0, 0.0)
     short: tuple[float, float] = (0.0, 0.0)
     newest: tuple[float, float] | None = None
+    counted: float = 0.0
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> Account:
@@ -65,7 +68,7 @@ class Account:
         """
         parts = tuple((int(number), float(seconds), float(late)) for number, seconds, late in kept["parts"])
         (long, lately), newest = (_pair(kept[name]) for name in ("long", "short")), kept["newest"]
-        return cls(parts, long, lately, None if newest is None else _pair(newest))
+        return cls(parts, long, lately, None if newest is None else _pair(newest), float(kept["counted"]))
 
     @property
     def seconds(self) -> float:
@@ -93,14 +96,16 @@ class Account:
             return replace(self, newest=(committed, oldest))
         before, began = self.newest
         ended = min(max(oldest, began), max(before, began))  # what came after the commit is the next batch's
-        seconds = ended - began
-        late = min(max(min(ended, before - promise.target_s) - began, 0.0), seconds)
+        seconds, late, counted = math.floor(ended) - math.floor(began), 0.0, self.counted
+        if (until := min(ended, before - promise.target_s)) > began:
+            late = max(math.ceil(until) - max(math.floor(began), counted), 0.0)
+            counted = max(counted, math.ceil(until))
         return Account(
             self._parts(math.floor(job_s / (promise.window_days * DAY_S / PARTS)), seconds, late),
             _discounted(self.long, seconds, late, window_s / LONG),
             _discounted(self.short, seconds, late, window_s / LONG / SHORT),
-            (max(committed, before), max(oldest, ended)),
-        )
+            (max(committed, before), max(oldest, ended)), counted,
+        )  # fmt: skip
 
     def standing(self, promise: Promise, scale: float) -> dict[str, float | None]:
         """Return how the promise stands, for the log: numbers with four digits.

@@ -12,6 +12,7 @@ from models.policy.core.lead_time import LeadTime, StartUp
 
 LEVEL = 0.9
 """Probability with which a raise is to be of use in time."""
+LONGEST_S = 7200.0  # more is no start-up: agents look for executors for a quarter of an hour
 SETTLED, OVERDUE = 32, 4  # decisions whose outcome is not taken twice; that may still be told more of
 
 
@@ -96,7 +97,7 @@ def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
     """Return what a raise took, from the decision until a batch had used executors that came for it.
 
     None for what says nothing of the lead time: no raise, refused or failed, executors that came and that no batch had
-    need of, a time that is missing or not after the decision (a clock that jumped).
+    need of, a time that is missing, not after the decision, after the outcome or too long ago (a clock that jumped).
 
     Args:
         outcome: fields of `tidecast.messages.Outcome`.
@@ -115,7 +116,7 @@ def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
     else:
         return None
     seconds, busy = until - decided, outcome["expected"].get("busy")
-    if not (math.isfinite(seconds) and seconds > 0):
+    if not 0 < seconds <= LONGEST_S or until > outcome["wall_time"] + 1:
         return None
     known = isinstance(busy, int | float) and math.isfinite(busy)
     return StartUp(seconds, target - before, float(busy) if known else 0.0, censored)

@@ -42,6 +42,8 @@ def after(*outcomes, prior_s=10.0):
         ({"confirmed_at": 4.0}, None),  # they came, and no batch had need of them
         ({**CONFIRMED, "before": 2}, None),
         ({**CONFIRMED, "decided_at": 20.0}, None),  # a clock that jumped
+        ({**CONFIRMED, "useful_at": 11.5}, None),  # later than it was told
+        ({**CONFIRMED, "decided_at": -1e6}, None),
         ({"status": "refused"}, None),
         ({**CONFIRMED, "decided_at": None}, None),
     ],
