@@ -10,7 +10,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from configs.bounds import Count, JobName, NotNegative, Positive, Section, Share, describe_errors
+from configs.bounds import Count, JobName, NotNegative, Positive, Section, describe_errors
 from configs.errors import SettingsError
 
 
@@ -82,7 +82,7 @@ class Contract(Section):
         job: name of the job, as given to `attach`.
         latency_target_s: from event time to committed result, wall seconds.
         executors: bounds of the executor target.
-        error_budget: share of seconds that may be over the latency target, in [0, 1).
+        error_budget: share of seconds that may be over the latency target, from 0.0001 (no job keeps 0) to under 1.
         window_days: any so many days of the job's own time must keep to that.
         planning: what the scaling policies are tuned by.
     """
@@ -90,7 +90,7 @@ class Contract(Section):
     job: JobName
     latency_target_s: Positive = 5.0
     executors: Executors = Executors()
-    error_budget: Share = 0.01
+    error_budget: float = Field(0.01, ge=1e-4, lt=1)
     window_days: Positive = 7.0
     planning: Planning = Planning()
 

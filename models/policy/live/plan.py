@@ -14,6 +14,7 @@ from models.policy.core.choice import Choice, Why
 from models.policy.core.policy import Policy, decide
 from models.policy.core.view import Memory
 from models.policy.live.observation import Observation
+from models.policy.live.shortage import describe_shortage, find_shortage
 
 PLANNERS = ("reactive", "forecast")
 """Policies whose scale-down delay is the contract's `scale_down_delay_s`."""
@@ -27,7 +28,7 @@ class Plan:
     Attributes:
         executors: to ask for.
         reason: one line for a person.
-        codes: the same for programs; see `explain`.
+        codes: the same for programs; see `explain`, and "shortage" where the most executors are too few.
         needed_observed, needed_forecast: executors that load or forecast ask for; None where the policy does not say.
         capacity_rps, current_capacity_rps: records/s that `executors` and those of now sustain.
         utilisation: arrivals over `capacity_rps`; None where that is 0.
@@ -58,6 +59,8 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
     target = int(choice.target[0])
     capacity = float(view.capacity.sustained_rps(choice.target)[0])
     reason, codes = explain(policy, choice, contract, seen)
+    if shortage := find_shortage(seen, contract, view.capacity):
+        reason, codes = f"{reason}; {describe_shortage(shortage, seen)}", [*codes, "shortage"]
     return memory, Plan(
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
         float(view.capacity.sustained_rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,

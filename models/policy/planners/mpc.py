@@ -24,7 +24,6 @@ from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
 from models.policy.planners.planner import backlog
 
-_LEAST_BUDGET = 1e-4
 _UNSURE = 0.012
 """Scale of the exponentially distributed relative error of the capacity model."""
 _DEAR, _LENIENT = 0.5, 0.08
@@ -107,12 +106,12 @@ class Mpc(Rule):
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """Build it from a contract; `learned` is ignored.
 
-        An executor just pays if it is needed in as large a share of cases as the error budget (at least 0.0001) allows:
+        An executor just pays if it is needed in as large a share of cases as the error budget allows:
         `violation_cost = -log10(error_budget * executors.max)`.
         """
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
-        violation_cost = -math.log10(max(contract.error_budget, _LEAST_BUDGET) * contract.executors.max)
+        violation_cost = -math.log10(contract.error_budget * contract.executors.max)
         return cls(name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s)
 
     @property

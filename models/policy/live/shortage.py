@@ -1,0 +1,66 @@
+"""Says when the most executors that a job may have are too few for its load, as soon as that can be known."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from configs.contract import Contract
+from models.policy.core.capacity import Capacity, speed_table
+from models.policy.live.observation import Observation
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A load that the most executors do not sustain.
+
+    Attributes:
+        rps: records/s that arrive now, or the highest median that is forecast.
+        begins_s: wall seconds from now at which the load passes what they sustain; 0 if it has.
+        most, most_rps: the most executors, and records/s that they sustain.
+        needed: executors that would sustain it; None where the job has too few tasks for any number to do so.
+    """
+
+    rps: float
+    begins_s: float
+    most: int
+    most_rps: float
+    needed: int | None
+
+
+def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> Shortage | None:
+    """Find a load, now or ahead, above what the most executors sustain; None if they sustain all that is known.
+
+    Args:
+        seen: the job as observed; of a forecast the level nearest to the median is read.
+        contract: of the job.
+        capacity: of this one job, as learned so far.
+    """
+    bounds, most_rps = contract.executors, float(capacity.sustained_rps(np.array([contract.executors.max]))[0])
+    rps, begins_s = seen.arrival_rps, 0.0
+    if not rps > most_rps and seen.ahead is not None:
+        median = int(np.argmin(np.abs(np.array(seen.ahead.levels) - 0.5)))
+        coming = [row[median] for row in seen.ahead.rps]
+        above = [at for at, one in zip(seen.ahead.offsets_s, coming, strict=True) if one > most_rps]
+        if above:
+            rps, begins_s = max(one for one in coming if one > most_rps), above[0]
+    if not rps > most_rps:
+        return None
+    useful = math.ceil(seen.tasks / bounds.cores)
+    worth = speed_table(useful, bounds.cores, seen.tasks, contract.planning.scaling) * capacity.per_slot_rps[0]
+    enough = np.flatnonzero(worth >= rps)
+    return Shortage(rps, begins_s, bounds.max, most_rps, int(enough[0]) if len(enough) else None)
+
+
+def describe_shortage(shortage: Shortage, seen: Observation) -> str:
+    """Say it in words, such as "at most 4 executors carry 310 rec/s; 380 come at 18:10: 5 needed" (job time, UTC)."""
+    when = "arrive"
+    if shortage.begins_s > 0:
+        when = time.strftime("come at %H:%M", time.gmtime(seen.job_s + shortage.begins_s * seen.scale))
+    remedy = f"{shortage.needed} needed"
+    if shortage.needed is None:
+        remedy = f"{seen.tasks} tasks are too few for any number of executors"
+    return f"at most {shortage.most} executors carry {shortage.most_rps:.0f} rec/s; {shortage.rps:.0f} {when}: {remedy}"
