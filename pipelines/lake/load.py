@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from pipelines.lake.tables import Lake, exists, job_span_s
 
 SERVED_S = 7 * 86_400.0
 """Trace seconds of served forecasts by which live versions are judged."""
+OUTCOMES = 200  # newest ones, as the autoscaler reads them
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class LakeSeries:
         delta_version: of the table `metrics`.
         served: forecasts served in the newest `SERVED_S` of job time, as `Lake.read_served_forecasts` returns them;
             None where the table `forecasts` does not exist.
+        outcomes: newest outcomes of the job's decisions, as `read_outcomes` returns them.
         others: loads of other jobs by name, each of `LONG_DAYS` days or more; empty where the job's own is that long.
     """
 
@@ -37,6 +41,7 @@ class LakeSeries:
     delta_version: int
     served: pd.DataFrame | None = None
     others: Mapping[str, Series] = field(default_factory=dict)
+    outcomes: Sequence[Mapping[str, Any]] = ()
 
     @property
     def known(self) -> int:
@@ -63,7 +68,7 @@ class LakeSeries:
 
 
 def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
-    """Read a job's load and its served forecasts from the lake; if the load is short, also long loads of other jobs.
+    """Read a job's load, served forecasts and outcomes from the lake; of a short load, also long loads of other jobs.
 
     A load spans from its first step to its last; short is less than `LONG_DAYS` (14) days of job time. Other jobs count
     that have a contract file and so many days of records. Starts a local Spark session and stops it; blocks until read.
@@ -89,12 +94,28 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         found, version = lake.read_loads([job], step_s)
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
         served = lake.read_served_forecasts(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
+        told = read_outcomes(lake, job, OUTCOMES) if exists(settings.lake_dir, "outcomes") else []
         names = [] if len(series) * step_s >= long_s else jobs_with_contract(settings.contracts_dir)
         long = [name for name in names if name != job and job_span_s(settings.lake_dir, name) >= long_s]
         others = lake.read_loads(long, step_s)[0] if long else {}
     finally:
         spark.stop()
-    return LakeSeries(series, version, served, others)
+    return LakeSeries(series, version, served, others, told)
+
+
+def read_outcomes(lake: Lake, job: str, newest: int) -> list[dict[str, Any]]:
+    """Read a job's newest outcomes, the fields of `tidecast.messages.Outcome` by name, oldest first; runs a Spark job.
+
+    Raises:
+        LakeError: there is no table `outcomes`.
+        Exception: as pyspark raises it, where a file cannot be read.
+        ValueError: a row's `expected` or `observed` is no JSON.
+    """
+    from pyspark.sql import functions as F
+
+    rows = lake.read_table("outcomes").where(F.col("job") == job).orderBy(F.desc("wall_time")).limit(newest)
+    found = [row.asDict() for row in rows.collect()]
+    return [{**row, **{name: json.loads(row[name]) for name in ("expected", "observed")}} for row in reversed(found)]
 
 
 def format_minute(epoch: float) -> str:

@@ -54,21 +54,20 @@ def read_policy(files: Path, contract: Contract) -> Policy:
 
 
 def read_calibrator(files: Path, contract: Contract) -> PeakCalibrator:
-    """Load the peak calibrator from a version's files; check that it fits the contract's lead and hold (wall s).
+    """Load the peak calibrator from a version's files; check that it fits the contract's hold (wall s).
 
     A calibrator gives quantiles of the peak load (records/s); a contract is a job's latency target and executor bounds.
 
     Raises:
-        PeakCalibratorError: there is none, it is not of this release, or it was learned for another lead or hold time
-            than the contract's.
+        PeakCalibratorError: there is none, it is not of this release, or it was learned for another hold time than the
+            contract's. Whether it fits the lead time, which is learned, is seen at each decision.
         ValueError: text in place of a number.
         OSError: a file cannot be read.
     """
     found, planning = read_peaks(files), contract.planning
-    if not found.fits(planning, found.scale):
+    if not found.fits(planning.model_copy(update={"lead_s": found.lead_s}), found.scale):
         raise PeakCalibratorError(
-            f"learned for {found.lead_s:g} + {found.hold_s:g} s of lead and hold, the contract has "
-            f"{planning.lead_s:g} + {planning.hold_s:g} s: retrain the forecaster"
+            f"learned for {found.hold_s:g} s of hold, the contract has {planning.hold_s:g} s: retrain the forecaster"
         )
     return found
 

@@ -113,10 +113,10 @@ def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry
 def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings, registry, version, folder):
     registry.set_champion("orders", version)
     synced(settings, folder)[0].sync(0.0)
-    other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"lead_s": 90.0})})
+    other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"hold_s": 10.0})})
     sync, known = synced(settings, folder, other)  # after a restart, on the same folder
     (said,) = sync.sync(0.0)
-    assert "learned for 60 + 30 s" in said and "90 + 30 s: retrain" in said
+    assert "learned for 30 s of hold" in said and "10 s: retrain" in said
     scaler = Scaler("orders", other, "mpc", "act", Learned(peaks=known))
     assert decided(scaler, version)["levels"] == list(TRAINING.levels)
 

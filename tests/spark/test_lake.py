@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pipelines.lake import tables as lake
+from pipelines.lake.load import read_outcomes
 from pipelines.lake.tables import Lake, LakeError, Origin
 
 pytestmark = pytest.mark.spark
@@ -83,3 +84,15 @@ def test_the_log_outlives_kafkas_records(spark, tmp_path):
     commit = (tmp_path / "metrics/_delta_log/00000000000000000000.json").read_text().splitlines()
     properties = next(json.loads(line)["metaData"]["configuration"] for line in commit if '"metaData"' in line)
     assert properties == {"delta.logRetentionDuration": "interval 400 days"}
+
+
+def test_the_newest_outcomes_of_a_job_are_read_as_they_were_sent(spark, tmp_path):
+    store = Lake(spark, tmp_path)
+    told = [("a", float(at), json.dumps({"busy": at / 10}), "{}") for at in range(5)] + [("b", 9.0, "{}", "{}")]
+    rows = spark.createDataFrame(told, "job string, wall_time double, expected string, observed string")
+    store.commit("outcomes", rows.selectExpr("*", "'p' AS ingest_partition"), origin("p", 0, 6))
+    found = read_outcomes(store, "a", 2)
+    assert [(row["wall_time"], row["expected"], row["observed"]) for row in found] == [
+        (3.0, {"busy": 0.3}, {}),
+        (4.0, {"busy": 0.4}, {}),
+    ]

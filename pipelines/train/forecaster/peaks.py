@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from configs.contract import Planning, load_contract
 from configs.settings import Settings
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Series
+from models.policy.live.learned_lead import LearnedLead, lead_quantiles
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, learn_calibrator
 
@@ -25,15 +28,28 @@ class LiveJob:
     scale: float
 
 
-def read_live_job(settings: Settings, job: str) -> LiveJob | None:
+def read_live_job(settings: Settings, job: str, outcomes: Iterable[Mapping[str, Any]]) -> LiveJob | None:
     """Return how a job runs, from its contract (YAML of latency target and executor bounds); None where it has none.
 
+    Its lead time is the one that the autoscaler plans for after these outcomes, of a job as busy as is aimed for.
+
+    Args:
+        settings: folder of the contracts, and the speed of a replay.
+        job: its name.
+        outcomes: fields of `tidecast.messages.Outcome`, oldest first.
+
     Raises:
+        KeyError: an outcome lacks a field.
         SettingsError: the contract cannot be read, or a key or value in it is wrong.
     """
     if not (settings.contracts_dir / f"{job}.yaml").is_file():
         return None
-    return LiveJob(load_contract(job, settings.contracts_dir).planning, settings.speed(job))
+    contract = load_contract(job, settings.contracts_dir)
+    known = LearnedLead.guess(contract.planning.lead_s)
+    for outcome in outcomes:
+        known = known.learn_outcome(outcome)
+    lead = lead_quantiles(known, contract, contract.planning.target_utilisation)
+    return LiveJob(contract.planned_for(lead["planned_s"]).planning, settings.speed(job))
 
 
 def fit_calibrator(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:

@@ -53,7 +53,8 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
     settings = settings or load()
     training = with_form_values(settings.training, "training", form)
     source = read_lake(settings, job, training.step_s)
-    return train_challenger(Registry(settings), job, training, source, because, read_live_job(settings, job))
+    live = read_live_job(settings, job, source.outcomes)
+    return train_challenger(Registry(settings), job, training, source, because, live)
 
 
 def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
