@@ -10,8 +10,11 @@ from typing import Annotated
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from configs.bounds import Count, JobName, NotNegative, Positive, Section, describe_errors
+from configs.bounds import Count, JobName, NotNegative, Positive, Section, Share, describe_errors
 from configs.errors import SettingsError
+
+LEAST_BUDGET = 1e-4
+"""Least share of late seconds that is promised or planned for; logs of before may hold less."""
 
 
 class Executors(Section):
@@ -82,7 +85,7 @@ class Contract(Section):
         job: name of the job, as given to `attach`.
         latency_target_s: from event time to committed result, wall seconds.
         executors: bounds of the executor target.
-        error_budget: share of seconds that may be over the latency target, from 0.0001 (no job keeps 0) to under 1.
+        error_budget: share of seconds that may be over the latency target, under 1; in a file at least 0.0001.
         window_days: any so many days of the job's own time must keep to that.
         planning: what the scaling policies are tuned by.
     """
@@ -90,8 +93,8 @@ class Contract(Section):
     job: JobName
     latency_target_s: Positive = 5.0
     executors: Executors = Executors()
-    error_budget: float = Field(0.01, ge=1e-4, lt=1)
-    window_days: Positive = 7.0
+    error_budget: Share = 0.01
+    window_days: float = Field(7.0, ge=0.01, le=366)
     planning: Planning = Planning()
 
     @property
@@ -137,6 +140,9 @@ def load_contract(job: str, folder: Path) -> Contract:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     if contract.job != job:
         raise SettingsError(f"{path.name}: job={contract.job!r}; the file's name and the job's must be one.")
+    if contract.error_budget < LEAST_BUDGET:
+        what = f"no job keeps that, the least is {LEAST_BUDGET:g}"
+        raise SettingsError(f"{path.name}: error_budget={contract.error_budget:g}: {what}.")
     return contract
 
 

@@ -94,7 +94,7 @@ class Learned(NamedTuple):
     agents: SyncedArtifacts | None = None
     peaks: SyncedArtifacts | None = None
 
-    def decider(self, name: str, contract: Contract, clock: Instant) -> Decider:
+    def decider(self, name: str, contract: Contract, clock: Instant, lead_s: float | None = None) -> Decider:
         """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
 
         The policy "forecast" takes its place, and `stand_in` says why, if its agent or the timetable in the contract
@@ -104,21 +104,23 @@ class Learned(NamedTuple):
             name: of the policy, as in the settings.
             contract: of the job: its latency target, executor bounds and planning times.
             clock: the present moment.
+            lead_s: lead time to plan for, wall seconds; None: the contract's.
 
         Raises:
             KeyError: the agent's pointer file lacks `version` or `files`.
         """
+        planned = contract if lead_s is None else contract.planned_for(lead_s)
         try:
             if name not in LEARNED:
-                return Decider(build_policy_at(name, contract, *clock))
+                return Decider(build_policy_at(name, planned, *clock))
             found = None if self.agents is None else self.agents.newest(contract)
             if found is None:
                 raise SettingsError(f"{name} has no agent yet")
         except (ValueError, OSError) as missing:  # what the policy needs is not there, or cannot be read
             reason = f"{missing}; {FALLBACK_POLICY} decides"
-            return Decider(build_policy_at(FALLBACK_POLICY, contract, *clock), None, reason)
-        version, policy = found
-        return Decider(policy, version)
+            return Decider(build_policy_at(FALLBACK_POLICY, planned, *clock), None, reason)
+        version, policy = found  # read once per version; only its times are those of now
+        return Decider(Dqn.of("dqn", planned, policy.agent) if isinstance(policy, Dqn) else policy, version)
 
     def calibrator(self, contract: Contract, version: str | None) -> PeakCalibrator | None:
         """Return the job's peak calibrator if it was fitted to the forecaster version `version`, e.g. "3", else None.

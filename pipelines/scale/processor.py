@@ -152,7 +152,8 @@ class Scaler:
         """
         lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
         contract = self.contract.planned_for(lead["planned_s"])
-        decider = self.learned.decider(self.policy, contract, Instant(now, memory.job_s(now), memory.time_scale))
+        clock = Instant(now, memory.job_s(now), memory.time_scale)
+        decider = self.learned.decider(self.policy, self.contract, clock, lead["planned_s"])
         version = memory.forecast.get("version")
         calibrator = self.learned.calibrator(self.contract, version)
         memory, seen, made = evaluate(memory, now, contract, *decider, calibrator)

@@ -16,8 +16,8 @@ from typing import Any
 from configs.contract import Contract
 
 DAY_S = 86_400.0
-PARTS = 60
-"""Parts of the promise's window that are counted separately; the oldest one is dropped as a whole."""
+PARTS, FIRST_S = 60, 3600.0
+"""Parts of the promise's window, each dropped as a whole; seconds of lateness believed of a job's first batch."""
 LONG, SHORT = 168, 12
 """The long window is 1/168 of the promise's (an hour of a week), the short one 1/12 of the long one (five minutes)."""
 
@@ -47,13 +47,13 @@ class Account:
     """Seconds of production, and how many of them were late.
 
     Attributes:
-        parts: (number, seconds, late) of each of the PARTS of the window that saw any, by rising number.
+        parts: (begin in epoch seconds, seconds, late) of stretches of a 60th of the window that saw any, oldest first.
         long, short: (seconds, late) that count less the longer ago they are, by the two windows' lengths.
         newest: (committed, oldest) of the newest batch, epoch seconds: its production is counted with the next one.
         counted: epoch second up to which late seconds are counted: one that two batches share counts once.
     """
 
-    parts: tuple[tuple[int, float, float], ...] = ()
+    parts: tuple[tuple[float, float, float], ...] = ()
     long: tuple[float, float] = (0.0, 0.0)
     short: tuple[float, float] = (0.0, 0.0)
     newest: tuple[float, float] | None = None
@@ -66,7 +66,7 @@ class Account:
         Raises:
             KeyError, TypeError, ValueError: they are not such values.
         """
-        parts = tuple((int(number), float(seconds), float(late)) for number, seconds, late in kept["parts"])
+        parts = tuple((float(began), float(seconds), float(late)) for began, seconds, late in kept["parts"])
         (long, lately), newest = (_pair(kept[name]) for name in ("long", "short")), kept["newest"]
         return cls(parts, long, lately, None if newest is None else _pair(newest), float(kept["counted"]))
 
@@ -80,19 +80,19 @@ class Account:
         """Those of them that were late."""
         return sum(late for _, _, late in self.parts)
 
-    def add_batch(self, promise: Promise, committed: float, latency_s: float, job_s: float, scale: float) -> Account:
+    def add_batch(self, promise: Promise, committed: float, latency_s: float, scale: float) -> Account:
         """Return the account after a batch was committed.
 
         Args:
             promise: to the job's users.
             committed: when, epoch seconds.
             latency_s: of its oldest record, seconds.
-            job_s: the job's own time then, seconds.
             scale: job seconds per wall second, above 0.
         """
         window_s = promise.window_days * DAY_S / scale
         oldest = committed - min(max(latency_s, 0.0), window_s)
         if self.newest is None:
+            oldest = max(oldest, committed - FIRST_S)
             return replace(self, newest=(committed, oldest))
         before, began = self.newest
         ended = min(max(oldest, began), max(before, began))  # what came after the commit is the next batch's
@@ -101,7 +101,7 @@ class Account:
             late = max(math.ceil(until) - max(math.floor(began), counted), 0.0)
             counted = max(counted, math.ceil(until))
         return Account(
-            self._parts(math.floor(job_s / (promise.window_days * DAY_S / PARTS)), seconds, late),
+            self._parts(committed, window_s, seconds, late),
             _discounted(self.long, seconds, late, window_s / LONG),
             _discounted(self.short, seconds, late, window_s / LONG / SHORT),
             (max(committed, before), max(oldest, ended)), counted,
@@ -123,12 +123,12 @@ class Account:
         }  # fmt: skip
         return {name: None if value is None else float(f"{value:.4g}") for name, value in found.items()}
 
-    def _parts(self, number: int, seconds: float, late: float) -> tuple[tuple[int, float, float], ...]:
-        kept = [part for part in self.parts if part[0] > number - PARTS]
-        if kept and number <= kept[-1][0]:  # the same part, or a clock that went back
-            number, before, late_before = kept.pop()
+    def _parts(self, at: float, window_s: float, seconds: float, late: float) -> tuple[tuple[float, float, float], ...]:
+        kept = [part for part in self.parts if part[0] > at - window_s]
+        if kept and at < kept[-1][0] + window_s / PARTS:  # the same part, or a clock that went back
+            at, before, late_before = kept.pop()
             seconds, late = seconds + before, late + late_before
-        return (*kept, (number, seconds, late))
+        return (*kept, (at, seconds, late))
 
 
 def _pair(values: Any) -> tuple[float, float]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from scipy.special import stdtr
 
 Floats = NDArray[np.float64]
 
-CHANGES, ACCIDENTS = 1 / 40, 0.02
-"""Probability that the cluster has changed since the last raise, and that a raise is an accident."""
+CHANGES, ACCIDENTS = 0.01, 0.1
+"""Probability that the cluster has changed since the last raise, and that a raise is an accident: nine times as likely,
+so that it takes a second strange raise to move the 0.9 quantile."""
 KEPT = 8  # hypotheses, the most probable ones
 LEAST_S, MOST_S = 0.05, 86_400.0
 """Bounds of a raise's seconds; what lies outside is taken for the bound."""
@@ -28,7 +28,7 @@ SURE, VAGUE = 3.0, 0.02
 """Raises that the contract's lead time weighs as much as: at first, and after a change."""
 SPREAD, SHAPE, SLOPES = 0.2, 3.0, 1.0
 """First guess of the standard deviation of a log lead time; half the raises that it, and that slopes of 0, weigh as."""
-_STEPS = 50  # halvings in the search of a quantile, to 1e-14 of the logarithm's range
+_STEPS = 30  # halvings in the search of a quantile, to 1e-9 of the logarithm's range
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,6 @@ class LeadTime:
         return cls(float(kept["prior_s"]), found, int(kept["starts"]))
 
 
-@cache
 def _log_beta(freedom: float) -> float:
     return math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2) + 0.5 * math.log(freedom * math.pi)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from configs.contract import Contract
@@ -12,8 +11,8 @@ from models.policy.core.lead_time import LeadTime, StartUp
 
 LEVEL = 0.9
 """Probability with which a raise is to be of use in time."""
-LONGEST_S = 7200.0  # more is no start-up: agents look for executors for a quarter of an hour
-SETTLED, OVERDUE = 32, 4  # decisions whose outcome is not taken twice; that may still be told more of
+LONGEST_S = 7200.0  # more is a clock that jumped: agents look for executors a quarter of an hour
+SETTLED = 32  # decisions whose outcome is not taken twice
 
 
 @dataclass(frozen=True)
@@ -21,13 +20,13 @@ class LearnedLead:
     """What one job's raises took.
 
     Attributes:
-        settled_lead: learned from the raises of which nothing more is to be told.
-        overdue: (decision, what it took so far) of raises that were given up and may still come.
-        settled: newest decisions that `settled_lead` holds.
+        lead: learned from all of them.
+        overdue: (decision, what was learned before it) of the newest raise, if that was given up and may still come.
+        settled: newest decisions of which nothing more is taken.
     """
 
-    settled_lead: LeadTime
-    overdue: tuple[tuple[str, StartUp], ...] = ()
+    lead: LeadTime
+    overdue: tuple[str, LeadTime] | None = None
     settled: tuple[str, ...] = ()
 
     @classmethod
@@ -42,21 +41,14 @@ class LearnedLead:
         Raises:
             KeyError, TypeError, ValueError: they are not such values.
         """
-        overdue = tuple((name, StartUp(**start)) for name, start in kept["overdue"])
-        return cls(LeadTime.from_json_values(kept["settled_lead"]), overdue, tuple(kept["settled"]))
-
-    @property
-    def lead(self) -> LeadTime:
-        """The lead time as learned by now, from the overdue raises too."""
-        known = self.settled_lead
-        for _, start in self.overdue:
-            known = known.learn(start)
-        return known
+        overdue = kept["overdue"] and (kept["overdue"][0], LeadTime.from_json_values(kept["overdue"][1]))
+        return cls(LeadTime.from_json_values(kept["lead"]), overdue or None, tuple(kept["settled"]))
 
     def learn_outcome(self, outcome: Mapping[str, Any]) -> LearnedLead:
         """Return what is known after an outcome; one that tells of no raise, or that was taken before, changes nothing.
 
-        A raise that was given up counts as censored until a later outcome of the same decision says what it took.
+        A raise that was given up counts as censored; if the next outcome that tells of a raise is of the same decision,
+        that takes its place.
 
         Args:
             outcome: fields of `tidecast.messages.Outcome`.
@@ -67,14 +59,15 @@ class LearnedLead:
         name, start = outcome["decision_id"], read_start(outcome)
         if start is None or name in self.settled:
             return self
-        waiting = tuple(one for one in self.overdue if one[0] != name)
+        before, settled = self.lead, self.settled
+        if self.overdue is not None:
+            if self.overdue[0] == name:
+                before = self.overdue[1]
+            else:
+                settled = (*settled, self.overdue[0])
         if start.censored:
-            waiting = (*waiting, (name, start))
-            if len(waiting) <= OVERDUE:
-                return replace(self, overdue=waiting)
-            (name, start), *rest = waiting
-            waiting = tuple(rest)
-        return LearnedLead(self.settled_lead.learn(start), waiting, (*self.settled, name)[-SETTLED:])
+            return LearnedLead(before.learn(start), (name, before), settled[-SETTLED:])
+        return LearnedLead(before.learn(start), None, (*settled, name)[-SETTLED:])
 
 
 def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -> dict[str, float]:
@@ -86,10 +79,11 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
         busy: share, 0 to 1, of the executors' time that is work now.
 
     Returns:
-        "median_s", "planned_s" (the quantile LEVEL, which policies plan for), and "starts", the raises learned from.
+        "median_s", "planned_s" (the quantile LEVEL, which policies plan for), each at most LONGEST_S, and "starts", the
+        raises learned from.
     """
     lead = (known or LearnedLead.guess(contract.planning.lead_s)).lead
-    median, planned = (float(f"{lead.quantile_s(level, 1, busy):.2g}") for level in (0.5, LEVEL))
+    median, planned = (min(float(f"{lead.quantile_s(level, 1, busy):.2g}"), LONGEST_S) for level in (0.5, LEVEL))
     return {"median_s": median, "planned_s": planned, "starts": lead.starts}
 
 
@@ -118,5 +112,5 @@ def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
     seconds, busy = until - decided, outcome["expected"].get("busy")
     if not 0 < seconds <= LONGEST_S or until > outcome["wall_time"] + 1:
         return None
-    known = isinstance(busy, int | float) and math.isfinite(busy)
+    known = type(busy) in (int, float) and 0 <= busy <= 1
     return StartUp(seconds, target - before, float(busy) if known else 0.0, censored)

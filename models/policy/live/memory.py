@@ -150,7 +150,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     Args:
         memory: so far; not changed.
         sample: of kind "batch": "batch_rows" (records), "batch_s" (seconds), "executors", each None where unknown, and
-            "wall_time" (epoch seconds of its end); with a "latency_max_s", "time" and "time_scale" too.
+            "wall_time" (epoch seconds of its end); with a "latency_max_s", "time_scale" too.
         contract: of the job, for cores per executor and `planning.scaling`.
 
     Raises:
@@ -185,9 +185,7 @@ def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Ac
     latency_s = sample.get("latency_max_s")
     if latency_s is None:
         return memory.account
-    return memory.account.add_batch(
-        Promise.of(contract), sample["wall_time"], latency_s, sample["time"], sample["time_scale"]
-    )
+    return memory.account.add_batch(Promise.of(contract), sample["wall_time"], latency_s, sample["time_scale"])
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:
@@ -201,5 +199,8 @@ def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) ->
     Raises:
         KeyError: a field is missing.
     """
-    known = memory.lead or LearnedLead.guess(contract.planning.lead_s)
+    prior_s = contract.planning.lead_s
+    known = memory.lead or LearnedLead.guess(prior_s)
+    if known.lead.prior_s != prior_s:  # what is believed after a change of the cluster
+        known = replace(known, lead=replace(known.lead, prior_s=prior_s))
     return replace(memory, lead=known.learn_outcome(outcome))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from configs.contract import Contract
-from models.policy.core.capacity import Capacity, speed_table
+from models.policy.core.capacity import Capacity
 from models.policy.live.observation import Observation
 
 
@@ -19,7 +19,7 @@ class Shortage:
 
     Attributes:
         rps: records/s that arrive now, or the highest median that is forecast.
-        begins_s: wall seconds from now at which the load passes what they sustain; 0 if it has.
+        begins_s: wall seconds from now within which the load passes what they sustain; 0 if it has.
         most, most_rps: the most executors, and records/s that they sustain.
         needed: executors that would sustain it; None where the job has too few tasks for any number to do so.
     """
@@ -35,10 +35,13 @@ def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> 
     """Find a load, now or ahead, above what the most executors sustain; None if they sustain all that is known.
 
     Args:
-        seen: the job as observed; of a forecast the level nearest to the median is read.
+        seen: the job as observed; of a forecast the level nearest to the median is read. In logs of before nothing is
+            looked for, so that they replay.
         contract: of the job.
         capacity: of this one job, as learned so far.
     """
+    if seen.lead_s is None:
+        return None
     bounds, most_rps = contract.executors, float(capacity.sustained_rps(np.array([contract.executors.max]))[0])
     rps, begins_s = seen.arrival_rps, 0.0
     if not rps > most_rps and seen.ahead is not None:
@@ -49,17 +52,21 @@ def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> 
             rps, begins_s = max(one for one in coming if one > most_rps), above[0]
     if not rps > most_rps:
         return None
-    useful = math.ceil(seen.tasks / bounds.cores)
-    worth = speed_table(useful, bounds.cores, seen.tasks, contract.planning.scaling) * capacity.per_slot_rps[0]
-    enough = np.flatnonzero(worth >= rps)
-    return Shortage(rps, begins_s, bounds.max, most_rps, int(enough[0]) if len(enough) else None)
+    # Tasks per wave that sustain it; with so many waves each has `tasks / waves` of them.
+    slots = (rps / float(capacity.per_slot_rps[0])) ** (1 / contract.planning.scaling) * (1 - 1e-9)
+    waves = math.floor(seen.tasks / slots)
+    needed = math.ceil(math.ceil(seen.tasks / waves) / bounds.cores) if waves else None
+    return Shortage(rps, begins_s, bounds.max, most_rps, needed)
 
 
 def describe_shortage(shortage: Shortage, seen: Observation) -> str:
-    """Say it in words, such as "at most 4 executors carry 310 rec/s; 380 come at 18:10: 5 needed" (job time, UTC)."""
+    """Say it in words, such as "at most 4 executors carry 310 rec/s; 380 come, too many by 18:10: 5 needed".
+
+    The moment is in the job's time, UTC.
+    """
     when = "arrive"
     if shortage.begins_s > 0:
-        when = time.strftime("come at %H:%M", time.gmtime(seen.job_s + shortage.begins_s * seen.scale))
+        when = time.strftime("come, too many by %H:%M", time.gmtime(seen.job_s + shortage.begins_s * seen.scale))
     remedy = f"{shortage.needed} needed"
     if shortage.needed is None:
         remedy = f"{seen.tasks} tasks are too few for any number of executors"

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.contract import Contract
+from configs.contract import LEAST_BUDGET, Contract
 from models.policy.core import window
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, why_flags
@@ -106,12 +106,12 @@ class Mpc(Rule):
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """Build it from a contract; `learned` is ignored.
 
-        An executor just pays if it is needed in as large a share of cases as the error budget allows:
+        An executor just pays if it is needed in as large a share of cases as the error budget (at least 0.0001) allows:
         `violation_cost = -log10(error_budget * executors.max)`.
         """
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
-        violation_cost = -math.log10(contract.error_budget * contract.executors.max)
+        violation_cost = -math.log10(max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
         return cls(name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s)
 
     @property

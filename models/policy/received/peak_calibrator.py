@@ -13,7 +13,7 @@ from configs.contract import Planning
 from models.policy.core.capacity import Floats
 from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretch_ends
 
-_CLOSE, _NEAR = 1e-6, 1.4
+_CLOSE, _NEAR = 1e-6, 1.6
 
 
 class PeakCalibratorError(ValueError):
@@ -48,7 +48,7 @@ class PeakCalibrator:
     def fits(self, planning: Planning, scale: float) -> bool:
         """Return whether hold and time scale (job seconds per wall second) are those it was fitted for, the lead near.
 
-        A lead time that is learned moves: up to a factor of 1.4 the peaks of the stretch still tell.
+        A lead time that is learned moves: up to a factor of 1.6 the peaks of the stretch still tell.
         """
         mine, theirs = (self.hold_s, self.scale), (planning.hold_s, scale)
         near = self.lead_s / _NEAR <= planning.lead_s <= self.lead_s * _NEAR

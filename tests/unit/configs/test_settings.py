@@ -80,7 +80,7 @@ def test_every_shipped_contract_loads_under_its_own_name():
         ("job: a\nexecutors: {min: 5, max: 2}", "min=5 is above max=2"),
         ("job: a\nplanning: {target_utilization: 0.7}", "target_utilization"),
         ("job: a\nplanning: {target_utilisation: 1.7}", "1.7"),
-        ("job: a\nerror_budget: 0", "error_budget=0: Input should be greater than or equal to 0.0001"),
+        ("job: a\nerror_budget: 0", "error_budget=0: no job keeps that, the least is 0.0001"),
         ("job: b", "job='b'"),
         ("job: [", "not YAML"),
         ("- a", "mapping"),

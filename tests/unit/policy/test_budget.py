@@ -17,7 +17,7 @@ PROMISE = Promise(target_s=5.0, budget=0.05, window_days=1.0)
 def after(batches, promise=PROMISE, scale=1.0):
     account = Account()
     for committed, latency in batches:
-        account = account.add_batch(promise, committed, latency, committed * scale, scale)
+        account = account.add_batch(promise, committed, latency, scale)
     return account
 
 
@@ -52,7 +52,7 @@ def test_it_counts_what_each_second_of_a_simulated_job_took():
 
 
 def test_budget_and_burn_as_by_hand():
-    account = Account(parts=((0, 8640.0, 432.0),), long=(100.0, 10.0), short=(10.0, 0.0))
+    account = Account(parts=((0.0, 8640.0, 432.0),), long=(100.0, 10.0), short=(10.0, 0.0))
     assert account.standing(PROMISE, 1.0) == {
         "late_s": 432.0, "seconds": 8640.0, "budget_left": 0.9, "burn_long": 2.0, "burn_short": 0.0,
     }  # fmt: skip
@@ -69,7 +69,7 @@ def test_a_steady_burn_is_found_and_the_short_window_forgets_first():
     assert standing["burn_long"] == pytest.approx(late.late_s / late.seconds / PROMISE.budget, rel=0.1)
     calm = late
     for at in range(1200, 1200 + int(DAY_S / LONG)):
-        calm = calm.add_batch(PROMISE, float(at), 1.0, float(at), 1.0)
+        calm = calm.add_batch(PROMISE, float(at), 1.0, 1.0)
     standing = calm.standing(PROMISE, 1.0)
     assert standing["burn_short"] < 1e-3 < 0.3 * late.standing(PROMISE, 1.0)["burn_long"] < standing["burn_long"] * 1.1
 
@@ -78,7 +78,7 @@ def test_what_is_older_than_the_window_is_forgotten():
     step = DAY_S / PARTS
     account = after([(step * at + 10.0, 10.0) for at in range(3 * PARTS)])
     assert len(account.parts) == PARTS
-    assert account.add_batch(PROMISE, 1e9, 1.0, 1e9, 1.0).late_s <= 5.0  # a week without load later
+    assert account.add_batch(PROMISE, 1e9, 1.0, 1.0).late_s <= 5.0  # a week without load later
 
 
 TIMES = st.floats(0, 1e10) | st.sampled_from([0.0, 1e-9, 1e300])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from models.policy.live.learned_lead import OVERDUE, LearnedLead, lead_quantiles, read_start
+from models.policy.live.learned_lead import LearnedLead, lead_quantiles, read_start
 from models.policy.live.memory import Memory
 from models.policy.live.replay import replay_decision
 from pipelines.scale.processor import Scaler
@@ -39,6 +39,7 @@ def after(*outcomes, prior_s=10.0):
         ({**CONFIRMED, "useful_at": 3.0}, (4.0, 1, 0.0, False)),  # those of the raise before were used first
         ({}, (10.0, 1, 0.0, True)),
         ({"busy": "much"}, (10.0, 1, 0.0, True)),
+        ({"busy": 10**400}, (10.0, 1, 0.0, True)),
         ({"confirmed_at": 4.0}, None),  # they came, and no batch had need of them
         ({**CONFIRMED, "before": 2}, None),
         ({**CONFIRMED, "decided_at": 20.0}, None),  # a clock that jumped
@@ -55,18 +56,22 @@ def test_a_start_is_read_from_an_outcome_that_tells_of_one(fields, start):
 
 def test_an_outcome_counts_once_and_the_later_one_of_a_raise_that_was_given_up():
     once = after(outcome(**CONFIRMED))
-    assert once.settled_lead.starts == 1
-    assert after(outcome(**CONFIRMED), outcome(**CONFIRMED)) == once
+    assert once.lead.starts == 1 and after(outcome(**CONFIRMED), outcome(**CONFIRMED)) == once
     given_up = after(outcome(wall_time=60.0))
-    assert given_up.settled_lead.starts == 0 and given_up.lead.starts == 1
-    assert given_up.lead.quantile_s(0.9) > 20
+    assert given_up.lead.starts == 1 and given_up.lead.quantile_s(0.9) > once.lead.quantile_s(0.9)
+    assert given_up.learn_outcome(outcome(wall_time=90.0)).lead.starts == 1
     came = given_up.learn_outcome(outcome(**CONFIRMED))
     assert came == once and came.learn_outcome(outcome(wall_time=60.0)) == once
 
 
-def test_what_never_came_is_settled_in_the_end_and_everything_survives_as_json():
-    known = after(*(outcome(f"d{i}", wall_time=60.0) for i in range(OVERDUE + 2)))
-    assert known.settled == ("d0", "d1") and len(known.overdue) == OVERDUE and known.lead.starts == OVERDUE + 2
+def test_a_raise_that_never_came_is_forgotten_as_others_come_and_everything_survives_as_json():
+    calm = after(*(outcome(f"d{i}", **CONFIRMED) for i in range(10)))
+    known = calm.learn_outcome(outcome("never", wall_time=900.0))
+    assert LearnedLead.from_json_values(json.loads(json.dumps(dataclasses.asdict(known)))) == known
+    for i in range(10):
+        known = known.learn_outcome(outcome(f"e{i}", **CONFIRMED))
+    assert known.overdue is None and "never" in known.settled and known.lead.starts == 21
+    assert known.lead.quantile_s(0.9) < 1.3 * calm.lead.quantile_s(0.9)
     assert LearnedLead.from_json_values(json.loads(json.dumps(dataclasses.asdict(known)))) == known
 
 

@@ -18,7 +18,7 @@ CONTRACT = Contract(job="orders", executors=Executors(min=1, max=4), planning=Pl
 SEEN = Observation(
     now_s=1e9, since_s=1.0, job_s=18 * 3600.0, scale=60.0, arrival_rps=100.0, lag_records=0, processed_rps=None,
     busy=None, in_batch=None, batch_s=None, executors=2, target=2, tasks=8, overhead_s=0.4, per_record_s=0.01,
-    since_change_s=100.0, carried=Planner.of("forecast", CONTRACT).fresh(1),
+    since_change_s=100.0, lead_s=14.0, carried=Planner.of("forecast", CONTRACT).fresh(1),
 )  # fmt: skip
 AHEAD = Outlook((5.0, 10.0, 15.0), (0.1, 0.5, 0.9), ((1.0, 310.0, 500.0), (1.0, 330.0, 500.0), (1.0, 380.0, 900.0)))
 
@@ -39,8 +39,8 @@ def test_what_the_most_executors_sustain_is_no_shortage():
     ("changes", "said"),
     [
         ({"arrival_rps": 330.0}, "320 rec/s; 330 arrive: 8 needed"),
-        ({"ahead": AHEAD}, "320 rec/s; 380 come at 18:10: 8 needed"),
-        ({"ahead": AHEAD, "tasks": 5}, "200 rec/s; 380 come at 18:05: 5 needed"),
+        ({"ahead": AHEAD}, "320 rec/s; 380 come, too many by 18:10: 8 needed"),
+        ({"ahead": AHEAD, "tasks": 5}, "200 rec/s; 380 come, too many by 18:05: 5 needed"),
         ({"arrival_rps": 1e3}, "320 rec/s; 1000 arrive: 8 tasks are too few for any number of executors"),
     ],
 )  # fmt: skip
@@ -51,4 +51,4 @@ def test_a_shortage_is_told_with_its_moment_and_its_remedy(changes, said):
 def test_a_decision_says_it_at_once_and_for_programs_too():
     seen = replace(SEEN, ahead=AHEAD, carried={})
     _, made = make_plan(seen, CONTRACT, Planner.of("forecast", CONTRACT))
-    assert "shortage" in made.codes and made.reason.endswith("380 come at 18:10: 8 needed")
+    assert "shortage" in made.codes and made.reason.endswith("380 come, too many by 18:10: 8 needed")
