@@ -113,7 +113,7 @@ def test_only_policies_that_go_by_peaks_hear_them(live, calibrator):
     assert seen_by("reactive", memory, second, calibrator).ahead is None
 
 
-@pytest.mark.parametrize("change", [{"lead_s": 90}, {"hold_s": 10}])
+@pytest.mark.parametrize("change", [{"lead_s": 100}, {"hold_s": 10}])
 def test_peaks_of_other_times_than_the_contracts_are_not_listened_to(live, calibrator, change):
     second, memory = live[2][0]
     other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update=change)})
