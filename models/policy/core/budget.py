@@ -48,7 +48,7 @@ class Account:
 
     Attributes:
         parts: (begin in epoch seconds, seconds, late) of stretches of a 60th of the window that saw any, oldest first.
-        long, short: (seconds, late) that count less the longer ago they are, by the two windows' lengths.
+        long, short: (seconds, late) that fade as production goes on, by the lengths of the two windows; not in a pause.
         newest: (committed, oldest) of the newest batch, epoch seconds: its production is counted with the next one.
         counted: epoch second up to which late seconds are counted: one that two batches share counts once.
     """
