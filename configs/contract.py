@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -36,11 +37,15 @@ class Executors(Section):
         return self
 
 
+UTILISATION = 0.8
+"""Busy share of the capacity that is aimed for where a contract states none, until the promise asks for another."""
+
+
 class Planning(Section):
     """What the scaling policies are tuned by; all times are wall seconds, because executors start in wall time.
 
     Attributes:
-        target_utilisation: busy share of the capacity to aim for, in (0, 1].
+        target_utilisation: busy share of the capacity to aim for, in (0, 1]; None: by the promise, from 0.8 on.
         quantile: level of the forecast that is provisioned for, in (0, 1).
         lead_s: from the request of an executor to its first useful work; what is believed until it has been learned.
         hold_s: how long beyond the lead a scale-up should stay right.
@@ -48,7 +53,9 @@ class Planning(Section):
         batch_s: that batches should take.
         scale_down_delay_s: the target never falls below the highest need of this time.
         cooldown_s: least time between two changes.
-        max_step_up, max_step_down: most executors that one change adds or takes.
+        max_step_up: most executors that start at once, for clusters whose start-ups slow each other or the job down;
+            None: as many as are needed.
+        max_step_down: most executors that one change takes.
         forecast_age_s: an older forecast is not used.
         metrics_age_s: with older metrics no decision is made.
         overhead_s: first guess of a batch's fixed time; learned from the batches.
@@ -59,7 +66,7 @@ class Planning(Section):
         timetable_rps: load that the policy `schedule` goes by, records/s, for equal parts of the day from midnight UTC.
     """
 
-    target_utilisation: float = Field(0.8, gt=0, le=1)
+    target_utilisation: float | None = Field(None, gt=0, le=1)
     quantile: float = Field(0.9, gt=0, lt=1)
     lead_s: NotNegative = 10.0
     hold_s: NotNegative = 6.0
@@ -67,7 +74,7 @@ class Planning(Section):
     batch_s: Positive = 2.0
     scale_down_delay_s: NotNegative = 8.0
     cooldown_s: NotNegative = 3.0
-    max_step_up: Count = 1
+    max_step_up: Count | None = None
     max_step_down: Count = 1
     forecast_age_s: Positive = 12.0
     metrics_age_s: Positive = 5.0
@@ -76,6 +83,16 @@ class Planning(Section):
     scaling: float = Field(1.0, gt=0, le=1)
     static_executors: Count = 3
     timetable_rps: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = ()
+
+    @property
+    def utilisation(self) -> float:
+        """Busy share of the capacity to aim for, `UTILISATION` where none is stated."""
+        return UTILISATION if self.target_utilisation is None else self.target_utilisation
+
+    @property
+    def step_up(self) -> float:
+        """Most executors that start at once, infinite where none is stated."""
+        return math.inf if self.max_step_up is None else self.max_step_up
 
 
 class Contract(Section):

@@ -45,7 +45,7 @@ class Kafka(Section):
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$")
     security: dict[str, str] = Field(default_factory=dict)
     replication: Count = 1
-    event_partitions: Count = 8
+    event_partitions: Count = 12
     retention_h: Retention = Retention()
 
     def topic(self, name: str) -> str:
@@ -63,7 +63,7 @@ class Spark(Section):
     """Where managed jobs run (None: the embedded master) and the sizes of worker, executors and driver."""
 
     master: str | None = None
-    worker_cores: Count = 5
+    worker_cores: Count = 7
     worker_memory: str = "5g"
     executor_memory: str = "512m"
     driver_memory: str = "700m"
@@ -92,6 +92,14 @@ class Newcomer(Section):
     days: Positive = 5
 
 
+class Surge(Section):
+    """A part of the live load that no history tells: `factor` times as high for `minutes` of the trace."""
+
+    after_h: NotNegative
+    minutes: Positive
+    factor: Positive
+
+
 class Replay(Section):
     """The live load: which part of which trace, how fast, and how skewed, bursty and late its records are."""
 
@@ -100,13 +108,14 @@ class Replay(Section):
     value_column: str = "value"
     timezone: str = "UTC"
     live_start: str = "2014-10-22T04:00:00"
-    live_hours: Positive = 30
+    live_hours: Positive = 22
     history_days: NotNegative = 28
-    speed: Positive = 720
-    peak_rps: Positive = 330
+    speed: Positive = 180
+    peak_rps: Positive = 60
     keys: Count = 50
     zipf: Positive = 1.1
     burst_share: Share = 0.02
+    surge: Surge | None = None
     late_share: Share = 0.02
     late_s: NotNegative = 3.0
     seed: int = 7
@@ -118,10 +127,10 @@ class DemoJob(Section):
 
     name: JobName = "word_count"
     also: tuple[JobName, ...] = ()
-    service_ms: NotNegative = 4.0
-    trigger: str = "1 second"
+    service_ms: NotNegative = 40.0
+    trigger: str = "2 seconds"
     state_partitions: Count = 2
-    max_offsets_per_trigger: Count = 1000
+    max_offsets_per_trigger: Count = 500
 
 
 class Serving(Section):
@@ -176,7 +185,7 @@ class AgentTraining(Section):
 class Autoscaler(Section):
     """Which policy decides, how often, and whether its decisions are carried out (`act`) or only published."""
 
-    policy: PolicyName = "forecast"
-    trigger: str = "500 milliseconds"
+    policy: PolicyName = "mpc"
+    trigger: str = "1 second"
     mode: Literal["observe", "act"] = "act"
     alias_poll_s: Positive = 2.0

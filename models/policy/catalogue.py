@@ -14,6 +14,7 @@ from configs.policies import POLICIES
 from models.policy.core.capacity import Floats
 from models.policy.core.paced import Paced
 from models.policy.core.policy import Policy
+from models.policy.core.steered import Steered
 from models.policy.planners.mpc import Mpc
 from models.policy.planners.planner import Planner
 from models.policy.rules import ds2, flink, kubernetes, spark
@@ -37,12 +38,15 @@ class Entry:
             executors.
         vendor_default: the knob's vendor default; None where the contract gives it or no vendor ships one.
         interval_s: wall seconds between its own decisions; 0: at every call, None: the contract's `planning.batch_s`.
+        stricter: whether its knob (1) rises or (-1) falls towards fewer late seconds, so that the promise may steer it;
+            0: nothing steers it.
     """
 
     make: Callable[[str, Contract, Any], Policy]
     values: tuple[float, ...] = ()
     vendor_default: float | None = None
     interval_s: float | None = 0.0
+    stricter: int = 0
 
     def knob_values(self, contract: Contract) -> tuple[float, ...]:
         """Return the knob values that a backtest tries, rising.
@@ -71,9 +75,9 @@ CATALOGUE: dict[str, Entry] = {
     "spark_microbatch": Entry(spark.SparkMicrobatch.of, (0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.4), None, None),
     "flink": Entry(flink.Flink.of, BUSY_SHARE_KNOBS, 0.7, flink.INTERVAL_S),
     "schedule": Entry(Schedule.of, UTILISATION_KNOBS),
-    "reactive": Entry(Planner.of, UTILISATION_KNOBS),
-    "forecast": Entry(Planner.of, UTILISATION_KNOBS),
-    "mpc": Entry(Mpc.of, (-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0)),
+    "reactive": Entry(Planner.of, UTILISATION_KNOBS, stricter=-1),
+    "forecast": Entry(Planner.of, UTILISATION_KNOBS, stricter=-1),
+    "mpc": Entry(Mpc.of, (-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0), stricter=1),
     "dqn": Entry(_dqn, (-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95)),
 }
 """In the order of `POLICIES`, the simplest first."""
@@ -125,6 +129,21 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
     made = made if knob is None else with_knob(made, knob)
     interval_s = contract.planning.batch_s if kind.interval_s is None else kind.interval_s
     return Paced(made, interval_s) if interval_s > 0 else made
+
+
+def build_steered(name: str, contract: Contract, learned: Any = None) -> Policy:
+    """Build a policy as `build` does; where the promise may steer its knob, it does (`Steered`).
+
+    A target utilisation that the contract states is kept.
+
+    Raises:
+        SettingsError: as `build`.
+    """
+    made, kind = build(name, contract, learned), entry(name)
+    stated = contract.planning.target_utilisation is not None and getattr(made, "knob", "") == "utilisation"
+    if not kind.stricter or stated:
+        return made
+    return Steered.of(made, np.array(kind.values)[:: kind.stricter], contract.error_budget, contract.planning.lead_s)
 
 
 def with_knob(policy: Policy, knob: Floats | float) -> Policy:

@@ -14,7 +14,6 @@ from configs.settings import Settings, load
 from models.forecast.core.series import Series
 from models.twin.experiment.setup import NOISE, Setup
 from models.twin.sim.job import TwinJob
-from pipelines.backtest.fit.measured import configured_twin
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.page import render_page
@@ -23,6 +22,7 @@ from pipelines.backtest.text import verdict_sentence
 from pipelines.lake import tables as lake
 from pipelines.lake.load import format_minute, read_lake
 from pipelines.registry import Registry
+from pipelines.report.fit_input import configured_twin
 
 LEAST_STEPS = 60
 """Least known steps of a load for a backtest."""

@@ -87,7 +87,7 @@ def _from_lake(settings: Any, job: str) -> Any:
 
 def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     """The finished runs of a job; those named must be readable, others are passed over with a word."""
-    from pipelines.backtest.fit.measured import read_measured_run
+    from pipelines.report.fit_input import read_measured_run
     from pipelines.report.recorded.eventlog import EventLogError
     from pipelines.report.recorded.lines import RunError
 

@@ -63,7 +63,7 @@ def compare_policies(settings: Settings, policies: list[str], pairs: int, utilis
     version = _train(settings, screen, not set(policies).isdisjoint(LEARNED))
     runs: list[dict[str, Any]] = []
     contract = load_contract(settings.job.name, settings.contracts_dir)
-    best = dict.fromkeys(policies, contract.planning.target_utilisation)
+    best = dict.fromkeys(policies, contract.planning.utilisation)
     for policy in policies:
         tried = [_once(settings, policy, u, version, screen, SWEEP) for u in utilisations]
         runs += tried

@@ -27,7 +27,7 @@ from tidecast.messages import Decision, Forecast, MessageError, MetricSample, de
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision}
 PATIENCE_S = 300.0
 """Wall seconds waited for what is slow but has not failed: with a fifth of a core per process it takes minutes."""
-WARM_UPS = 3
+WARM_UPS = 6
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
 
 
@@ -57,7 +57,7 @@ class LiveReplay:
     def start(self) -> None:
         """Start the autoscaler, the managed job and `job.also`, and warm them up; returns when the first two are ready.
 
-        Each of its 8 waits (where the job begins; three times a warm-up load and the job's taking it; the autoscaler)
+        Each of its 14 waits (where the job begins; six times a warm-up load and the job's taking it; the autoscaler)
         may take `PATIENCE_S` (300 s). What was started goes on running, after an error too, until `stop` or the stack's
         end.
 
@@ -210,6 +210,7 @@ def write_run_json(settings: Settings, run_dir: Path, began: float, versions: di
         "job": settings.job.name,
         "replay": settings.replay.model_dump(mode="json"),
         "job_settings": settings.job.model_dump(mode="json"),
+        "event_partitions": settings.kafka.event_partitions,
         "time_scale": settings.replay.speed,
         "contract": contract.model_dump(mode="json"),
         "started": began,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.contract import load_contract
-from configs.policies import LEARNED
+from configs.policies import LEARNED, LISTENERS
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
@@ -76,8 +76,8 @@ def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[st
     """Say in words what went wrong in a run: one sentence each, an empty list if nothing did.
 
     Looks for records lost or counted twice, live metrics that are not in the lake, models that were not judged,
-    processes still alive, and, under the policy `forecast`, for at least one scale-up that the forecast caused and a
-    batch used.
+    processes still alive, and, under a policy that uses a forecast, for at least one scale-up that the forecast caused
+    and a batch used.
 
     Args:
         summary: of `write_summary`.
@@ -87,7 +87,7 @@ def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[st
         KeyError: `summary` or `run_facts` lacks an entry.
     """
     new = run_facts.get("newcomer") or {"version": "none is expected"}
-    unconfirmed = run_facts["policy"] == "forecast" and not summary["forecast_scale_ups_confirmed"]
+    unconfirmed = run_facts["policy"] in LISTENERS and not summary["forecast_scale_ups_confirmed"]
     ends = {
         f"counts differ: produced {summary['produced']}, counted {summary['counted']}": (
             summary["lost"] or summary["duplicated"] or summary["produced"] != summary["counted"]

@@ -39,7 +39,7 @@ from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
 
 HEAD_START_S = 1.0  # the clock is announced so long before the first record, so that every agent knows it by then
-_TICK_S = 0.01
+_TICK_S, _LINGER_MS = 0.05, 20  # records that are due together travel together: a third of the CPU of one by one
 _OUTAGE_MS = 300_000
 _ACKNOWLEDGE_S = 120.0
 _WARM_UP_SEQ = 1_000_000_000
@@ -134,7 +134,9 @@ def key_name(index: int) -> str:
 def _publisher(settings: Settings) -> tuple[Publisher, list[int]]:
     """Idempotent and patient: a broker that is away for minutes neither loses nor doubles a record; its partitions."""
     partitions = sorted(topic_offsets(settings.kafka, "events"))
-    return Publisher(settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS), partitions
+    return Publisher(
+        settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS, linger_ms=_LINGER_MS
+    ), partitions
 
 
 def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start: float) -> None:

@@ -53,9 +53,9 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
 
     Args:
         trace: the load; rates in records per wall second, times in epoch seconds.
-        replay: `speed` (trace seconds per wall second), `keys` (number) and `zipf` (exponent), `burst_share` (of the
-            seconds, at BURST, 1.5, times the load), `late_share` (of the records, produced up to `late_s` wall seconds
-            later), `seed`.
+        replay: `speed` (trace seconds per wall second), `keys` (number) and `zipf` (exponent), `surge` (a stretch at
+            `factor` times the load), `burst_share` (of the seconds, at BURST times the load), `late_share` (of the
+            records, produced up to `late_s` wall seconds later), `seed`.
 
     Returns:
         The N records by rising `send_at`, as arrays (N,); N is the cumulated rate, rounded down.
@@ -90,5 +90,8 @@ def _cumulated(trace: Trace, replay: Replay, bursts: np.random.Generator) -> tup
     parts = np.maximum(np.diff(smooth(grid)), 0.0)
     whole = int(np.ceil(seconds))
     chosen = bursts.choice(whole, size=round(replay.burst_share * whole), replace=False)
+    if surge := replay.surge:
+        since_h = grid[:-1] * replay.speed / 3600 - surge.after_h
+        parts[(since_h >= 0) & (since_h < surge.minutes / 60)] *= surge.factor
     parts[np.isin(np.floor(grid[:-1]).astype(np.int64), chosen)] *= BURST
     return grid, np.concatenate([[0.0], np.cumsum(parts)])

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pipelines.html.plot import Chart, line, marks, ranges, silent, stacked_rows, values
+from pipelines.report.measures import RunMeasures, lost_executors
 from pipelines.report.seconds import count_open
-from pipelines.report.summary import RunMeasures, lost_executors
 from pipelines.report.time_axis import time_layout
 
 _POLICIES = {

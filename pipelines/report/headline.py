@@ -14,14 +14,14 @@ Summary = dict[str, Any]
 def result_sentences(s: Summary) -> str:
     """Return a run's summary (keys as in `summary.KEYS`) in sentences.
 
-    They say whether the promise was kept, what was lost or counted twice, stops, cost, stand-ins, and scale-ups by the
-    forecast.
+    They say whether the promise was kept and for how much, what was lost or counted twice, stops, stand-ins, and
+    scale-ups by the forecast.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None.
         ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
-    sentences = [_promise(s)]
+    sentences = [_promise(s), _cost(s)]
     if counted_exactly(s):
         sentences.append(f"All {number(s['produced'])} records were counted exactly once.")
     else:
@@ -32,10 +32,6 @@ def result_sentences(s: Summary) -> str:
     )
     if s["stood_in"]:
         sentences.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
-    most = f"{s['static_executor_s'] / s['live_s']:.0f} executors all the time"
-    sentences.append(
-        f"It took {difference_in_words(s['executor_s'], s['static_executor_s'], 'executor-seconds ')} {most}."
-    )
     if caused := s["scale_ups_by_forecast"]:
         confirmed = f"{s['forecast_scale_ups_confirmed']} confirmed by what followed"
         sentences.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
@@ -91,7 +87,7 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
         ),
         Tile(
             f"Over the {s['latency_target_s']:g} s target", str(s["over_target_s"]), f"of {s['produced_s']} s",
-            "seconds in which any record took longer",
+            _causes(s["late_causes"]),
             s["over_target_s"] == 0, _versus(s, other, "over_target_s", " s"),
         ),
         Tile(
@@ -133,6 +129,28 @@ def _promise(s: Summary) -> str:
         late = f"{took} a record took longer ({share(promise['late_share'], 1)})"
     said = f"{promise['target_s']:g} s in all but {share(promise['budget'], 1)} of the seconds"
     return f"The promise, {said}, was {'kept' if promise['kept'] else 'broken'}: {late}."
+
+
+def _causes(late: dict[str, int]) -> str:
+    told = [f"{count} {cause.replace('_', ' ')}" for cause, count in late.items() if count]
+    return f"by cause: {', '.join(told)}" if told else "seconds in which any record took longer"
+
+
+def _cost(s: Summary) -> str:
+    cost, others = s["cost"], []
+    took = f"It took {number(cost['executor_s'])} executor-seconds"
+    if cost["reactive_executor_s"] is None:
+        return f"{took}; too little was measured to say what others would have taken."
+    if (fixed := cost["smallest_fixed_executor_s"]) is None:
+        took += ", where no fixed number of executors keeps the promise"
+    else:
+        always = f"always {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
+        took += f", {difference_in_words(cost['executor_s'], fixed)} {always}"
+    late = share(cost["reactive_late_share"], 1)
+    others.append(f"reacting alone takes {number(cost['reactive_executor_s'])} and is late in {late}")
+    if (least := cost["clairvoyant_executor_s"]) is not None:
+        others.append(f"whoever knows the whole load takes {number(least)}")
+    return f"{took}; {' and '.join(others)} (figures of others by the job's twin)."
 
 
 def _planned(lead: dict[str, float] | None) -> str:

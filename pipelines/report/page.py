@@ -11,8 +11,8 @@ from pipelines.html.document import document, holder, section, tile_row
 from pipelines.html.numbers import number
 from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
+from pipelines.report.measures import RunMeasures
 from pipelines.report.recorded.run import load_run
-from pipelines.report.summary import RunMeasures
 from pipelines.report.time_axis import trace_moments
 
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pipelines.report import accuracy, actions
+from pipelines.report.alternatives import price_run
+from pipelines.report.causes import CAUSES, late_seconds_by_cause
+from pipelines.report.measures import RunMeasures, begin_and_end, lost_executors, measure_run
 from pipelines.report.recorded import run as read
-from pipelines.report.recorded.run import RecordedRun
-from pipelines.report.seconds import (
-    commit_times,
-    executor_seconds,
-    latency_by_second,
-    longest_pause,
-    percentiles,
-    tasks_by_second,
-)
+from pipelines.report.seconds import executor_seconds, longest_pause, percentiles
 
 KEYS = {
     "id": "name of the run, and of its folder",
@@ -59,8 +51,12 @@ KEYS = {
     "lead_s": "lead time that was planned for at first and at last, median at last, raises it was learned from",
     "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
     "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live",
+    "cost": "executor_s, and by the job's twin what others would take: the smallest fixed number, `reactive` by the "
+    "same promise, who knows the whole load; None where none keeps the promise, or too little was measured for a twin",
     "latency_target_s": "the contract's promise for that",
     "over_target_s": "seconds of production in which any record took longer than the target",
+    "late_causes": "these seconds by cause, each by the first that holds: "
+    + "; ".join(f"{cause}: {meaning}" for cause, meaning in CAUSES.items()),
     "executor_s": "executors registered, summed over live_s",
     "static_executor_s": "what the contract's most executors would have cost over live_s",
     "static_fixed_executor_s": "what the contract's fixed number (`static_executors`) would have cost over live_s",
@@ -72,55 +68,6 @@ KEYS = {
     "newcomer": "a job with a short history, met after the live load: what other loads taught it, what the gate said",
     "peak_memory_mb": "highest memory of all processes together",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class RunMeasures:
-    """A run and what was computed from it once, for page and summary.
-
-    Attributes:
-        run: the run.
-        committed: (N,) epoch seconds at which each produced record was committed, inf for never.
-        live_end: wall time of the last commit of a live record, or the end of production if that is later.
-        seconds: a row per second: columns of `latency_by_second` and `tasks_by_second`, `stopped` (all through it a
-            record waited, and no task of the query ran) and `in_action` (a scale action was under way).
-        acts: `actions.join_outcomes` of the live decisions.
-        step_s: trace seconds per forecast step.
-        steps: `accuracy.match_forecasts` of the live forecasts.
-    """
-
-    run: RecordedRun
-    committed: np.ndarray
-    live_end: float
-    seconds: pd.DataFrame
-    acts: pd.DataFrame
-    step_s: float
-    steps: pd.DataFrame
-
-
-def measure_run(run: RecordedRun) -> RunMeasures:
-    """Compute from a run all that page and summary share: commit times, seconds, actions, forecast steps.
-
-    Without a forecast a step is taken for 1800 s of the trace.
-
-    Raises:
-        SeriesError: a time or rate of the metrics is not finite, or they span over a million steps.
-        KeyError, ValueError: a message lacks a field, or holds a wrong value.
-    """
-    produced, batches = run.produced, run.batches
-    partition, offset, made_at = (produced[name].to_numpy() for name in ("partition", "offset", "produced_at"))
-    committed = commit_times(partition, offset, batches.committed, batches.ends)
-    live_end = max([run.end, *committed[np.isfinite(committed)]])
-    length = math.ceil(live_end - run.start)
-    acts = actions.join_outcomes(run.decisions, run.outcomes)
-    seconds = latency_by_second(made_at, committed, run.start, length).join(
-        tasks_by_second(*_times(run.tasks, "start", "end"), run.start, length)
-    )
-    seconds["stopped"] = (seconds["waiting"] > 0) & ~seconds["ran"]
-    seconds["in_action"] = actions.seconds_in_action(acts, run.start, length)
-    step_s = float(run.forecasts["step_s"].iloc[-1]) if len(run.forecasts) else 1800.0
-    steps = accuracy.match_forecasts(run.forecasts, accuracy.actual_load(run.arrivals, step_s))
-    return RunMeasures(run, committed, live_end, seconds, acts, step_s, steps)
 
 
 def write_summary(run_dir: Path) -> dict[str, Any]:
@@ -153,7 +100,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
     made_at, live_s = run.produced["produced_at"].to_numpy(), measured.live_end - run.start
     latency = measured.committed - made_at
     finite = latency[np.isfinite(latency)]
-    paid = executor_seconds(*_times(run.executors, "added", "removed"), run.start, measured.live_end)
+    paid = executor_seconds(*begin_and_end(run.executors, "added", "removed"), run.start, measured.live_end)
     model, version = run.forecasts[["model", "version"]].iloc[-1] if len(run.forecasts) else (None, None)
     figures = {
         **{key: run.info[key] for key in ("id", "policy", "job", "time_scale")},
@@ -167,14 +114,18 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "lead_s": actions.learned_lead(measured.acts),
         "stopped_s": int(seconds["stopped"].sum()),
         "stopped_in_action_s": int((seconds["stopped"] & seconds["in_action"]).sum()),
-        "longest_pause_s": round(longest_pause(*_times(run.tasks, "start", "end"), made_at, measured.committed), 3),
+        "longest_pause_s": round(
+            longest_pause(*begin_and_end(run.tasks, "start", "end"), made_at, measured.committed), 3
+        ),
         "restarts": len(set(run.batches.runs)) - 1,
         "failed_tasks": int(run.tasks["failed"].sum()),
         "executors_lost": int(lost_executors(measured).sum()),
         "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
         "promise": judge_promise(measured),
+        "cost": {"executor_s": round(paid, 1), **price_run(measured)},
         "latency_target_s": target,
         "over_target_s": int((seconds["latency_max_s"] > target).sum()),
+        "late_causes": late_seconds_by_cause(measured),
         "produced_s": int((seconds["produced"] > 0).sum()),
         "live_s": round(live_s, 1),
         "executor_s": round(paid, 1),
@@ -205,18 +156,3 @@ def judge_promise(measured: RunMeasures) -> dict[str, Any]:
         "target_s": contract.latency_target_s, "budget": contract.error_budget, "late_share": round(share, 4),
         "kept": share <= contract.error_budget, "accounted_s": told[-1] if told else None,
     }  # fmt: skip
-
-
-def lost_executors(measured: RunMeasures) -> pd.Series:
-    """Return (executors,) whether each of the run's left during the live load without having been asked to.
-
-    Asked to are those removed by a decommission or the application's end. `measured.run.executors` is indexed alike.
-    """
-    executors = measured.run.executors
-    during = executors["removed"].between(measured.run.start, measured.live_end)
-    asked = executors["reason"].str.contains("decommission", case=False) | (executors["reason"] == "application ended")
-    return during & ~asked
-
-
-def _times(frame: pd.DataFrame, begin: str, end: str) -> tuple[np.ndarray, np.ndarray]:
-    return frame[begin].to_numpy(float), frame[end].to_numpy(float)

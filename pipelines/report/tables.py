@@ -11,8 +11,9 @@ import pandas as pd
 from pipelines.html.document import NOWRAP, NUMBER, PLAIN, below, row, table
 from pipelines.html.numbers import number, share
 from pipelines.report import headline
+from pipelines.report.measures import RunMeasures
 from pipelines.report.recorded.run import RecordedRun
-from pipelines.report.summary import KEYS, RunMeasures
+from pipelines.report.summary import KEYS
 from pipelines.report.time_axis import trace_moments
 
 _DECISION = [NOWRAP, NOWRAP, PLAIN, NOWRAP, PLAIN]

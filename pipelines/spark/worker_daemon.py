@@ -1,15 +1,58 @@
-"""Forks Spark's Python workers after the slow imports, so that a new executor pays for them once, not per worker.
+"""What an executor starts for its Python workers: has the driver's fork server make it, or makes it itself.
 
-PySpark itself imports pyarrow only in the worker, because it may start threads; no hang was ever seen. Pandas stays
-out: the managed job does not need it, and it would more than double the time of a cold start.
+`spark.python.daemon.module` names this module. Importing PySpark and Arrow takes a second of CPU, which a new executor
+would pay in its first task, with a batch waiting for it; the fork server has paid it before.
 """
 
-import pyarrow
-import pyarrow.compute  # noqa: F401
-import pyspark.sql.pandas.serializers
-import pyspark.sql.pandas.types
-import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+
+ADDRESS = "TIDECAST_FORK_SERVER"
+"""Environment variable of executors: path of the Unix socket of a fork server on their own computer."""
+
+
+def hand_over(address: str) -> bool:
+    """Let a fork server make a worker daemon of this process's streams, environment and folder, and wait for its end.
+
+    Returns:
+        False at once where no server answers.
+    """
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as server:
+        server.connect(address)
+        socket.send_fds(server, [b"\0"], [0, 1, 2])
+        server.sendall(json.dumps([dict(os.environ), os.getcwd(), sys.argv]).encode())
+        server.shutdown(socket.SHUT_WR)
+        server.recv(1)  # nothing is ever sent: the daemon holds the other end until it is gone
+        return True
+    return False
+
+
+def import_all() -> None:
+    """Import what every worker needs, before workers are forked: PySpark leaves pyarrow to them, one by one.
+
+    It does so because pyarrow may start threads; no hang was ever seen. Pandas stays out: the managed job does not need
+    it, and it would more than double the time.
+    """
+    import pyspark.sql.pandas.serializers
+    import pyspark.sql.pandas.types
+    import pyspark.worker  # noqa: F401
+
+
+def main() -> None:
+    """Serve an executor's demands for Python workers until it closes the standard input."""
+    address = os.environ.get(ADDRESS)
+    if address and hand_over(address):
+        return
+    import_all()
+    from pyspark.daemon import manager
+
+    manager()
+
 
 if __name__ == "__main__":
-    manager()
+    main()

@@ -15,9 +15,10 @@ from pipelines.bench.borders.corpus import KINDS
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_stages, running_stack, update_run_json
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
+from pipelines.report.measures import lost_executors, measure_run
 from pipelines.report.page import render_report
 from pipelines.report.recorded import run as read
-from pipelines.report.summary import lost_executors, measure_run, write_summary
+from pipelines.report.summary import write_summary
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.ring import faults
 from tests.ring.faults import FaultyScreen
@@ -35,7 +36,7 @@ RECOVERY_S = 8
 def ring(tmp_path_factory):
     settings = load(
         var=tmp_path_factory.mktemp("ring"),
-        replay={"history_days": 14, "live_hours": 16},
+        replay={"history_days": 14, "live_hours": 14, "speed": 360},
         job={"also": ["key_window"]},
         training={"epochs": 15, "holdout_steps": 48, "approval_s": 300},
     )
@@ -79,7 +80,7 @@ def test_the_ring_closes_although_everything_was_broken(ring):
 
 def test_every_record_is_counted_exactly_once(ring):
     summary = ring["summary"]
-    assert summary["produced"] == summary["counted"] > 5_000
+    assert summary["produced"] == summary["counted"] > 3_000
     assert summary["lost"] == summary["duplicated"] == 0
 
 

@@ -51,6 +51,7 @@ class Account:
         long, short: (seconds, late) that fade as production goes on, by the lengths of the two windows; not in a pause.
         newest: (committed, oldest) of the newest batch, epoch seconds: its production is counted with the next one.
         counted: epoch second up to which late seconds are counted: one that two batches share counts once.
+        unread: (seconds, late) counted since `mark_read`.
     """
 
     parts: tuple[tuple[float, float, float], ...] = ()
@@ -58,6 +59,7 @@ class Account:
     short: tuple[float, float] = (0.0, 0.0)
     newest: tuple[float, float] | None = None
     counted: float = 0.0
+    unread: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> Account:
@@ -68,7 +70,8 @@ class Account:
         """
         parts = tuple((float(began), float(seconds), float(late)) for began, seconds, late in kept["parts"])
         (long, lately), newest = (_pair(kept[name]) for name in ("long", "short")), kept["newest"]
-        return cls(parts, long, lately, None if newest is None else _pair(newest), float(kept["counted"]))
+        unread = _pair(kept.get("unread", (0.0, 0.0)))  # older states have none
+        return cls(parts, long, lately, None if newest is None else _pair(newest), float(kept["counted"]), unread)
 
     @property
     def seconds(self) -> float:
@@ -105,7 +108,12 @@ class Account:
             _discounted(self.long, seconds, late, window_s / LONG),
             _discounted(self.short, seconds, late, window_s / LONG / SHORT),
             (max(committed, before), max(oldest, ended)), counted,
+            (self.unread[0] + seconds, self.unread[1] + late),
         )  # fmt: skip
+
+    def mark_read(self) -> Account:
+        """Return the account with nothing unread."""
+        return replace(self, unread=(0.0, 0.0))
 
     def standing(self, promise: Promise, scale: float) -> dict[str, float | None]:
         """Return how the promise stands, for the log: numbers with four digits.

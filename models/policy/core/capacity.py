@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BUSY_SHARE = 0.5
-"""A batch teaches capacity only if at least this share of its time was work."""
+"""A batch teaches capacity only if at least this share of its time was work, or by the model must have been."""
 DECAY = 0.95
 """Factor by which each batch discounts the sums of older ones."""
 PRIOR_BATCHES = 3  # batches of one second of work that the first guess weighs as much as
@@ -57,12 +57,23 @@ def parallelism(executors: int, cores: int, tasks: int) -> float:
     return tasks / math.ceil(tasks / slots) if slots > 0 else 0.0
 
 
-def tells_capacity(overhead_s: float, rows: float, slots: float, duration_s: float) -> bool:
-    """Return whether at least `BUSY_SHARE` of a batch's duration was beyond the overhead, so that it tells capacity.
+def tells_capacity(overhead_s: float, per_record_s: float, rows: float, slots: float, duration_s: float) -> bool:
+    """Return whether at least `BUSY_SHARE` of a batch's duration was work, or by the model must have been.
 
-    False without rows or slots. The service time learned so far plays no part, so a wrong model can still be corrected.
+    So a model that is wrong is corrected: one that promises too much by batches that take longer, and one that promises
+    too little, which would keep executors that it never sees busy, by batches that are done sooner than it can explain.
+    False without rows or slots.
+
+    Args:
+        overhead_s: fixed part of a batch.
+        per_record_s: seconds of one slot per record, as learned so far.
+        rows: of the batch.
+        slots: parallel slots that it ran on.
+        duration_s: of the batch.
     """
-    return slots > 0 and rows > 0 and duration_s - overhead_s >= BUSY_SHARE * duration_s
+    if slots <= 0 or rows <= 0:
+        return False
+    return max(duration_s - overhead_s, per_record_s * rows / slots) >= BUSY_SHARE * duration_s
 
 
 def estimate_per_record_s(xx: float, xd: float, guess: float) -> float:

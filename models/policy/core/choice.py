@@ -34,6 +34,8 @@ class Why(IntFlag):
     """The policy's answer was out of bounds."""
     UNFAMILIAR = 512
     """The observation lies outside of what the policy was trained on; its fall-back answered."""
+    PROMISE = 1024
+    """So much came late that executors are kept for the promise alone."""
 
 
 @dataclass(frozen=True, eq=False)

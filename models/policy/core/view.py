@@ -69,6 +69,8 @@ class View:
         least, most: (runs,) bounds of the target.
         capacity: what numbers of executors sustain, as learned so far.
         ahead: the forecast load; None where there is none.
+        late_s, counted_s: (runs,) late seconds, and all seconds of production, that the account of the promise took
+            since the last look; NaN where nobody counts.
     """
 
     now_s: float
@@ -87,6 +89,8 @@ class View:
     least: Floats
     most: Floats
     capacity: Capacity
+    late_s: Floats
+    counted_s: Floats
     ahead: LoadAhead | None = None
 
     @property

@@ -71,13 +71,14 @@ def evaluate(
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
-        lead_s=contract.planning.lead_s,
+        lead_s=contract.planning.lead_s, counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
+        account=memory.account.mark_read(),
     )  # fmt: skip
     return memory, seen, made
 

@@ -144,8 +144,8 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
 def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
     """Return the memory after one micro-batch, from which the batch model learns the slot-seconds per record.
 
-    It learns where at least half of the duration was beyond the overhead; not from the 2 batches after a scale-up, nor
-    from one in which executors left.
+    It learns where at least half of the duration was work, or by the model must have been; not from the 2 batches after
+    a scale-up, nor from one in which executors left.
 
     Args:
         memory: so far; not changed.
@@ -169,7 +169,11 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
         return replace(memory, cold=memory.cold - 1)
     if executors and executors < (memory.executors or 0):  # they left just now, and no interval has told yet
         return memory
-    if not executors or not memory.tasks or not tells_capacity(memory.model.overhead_s, rows, worth, duration):
+    if (
+        not executors
+        or not memory.tasks
+        or not tells_capacity(memory.model.overhead_s, memory.model.per_record_s, rows, worth, duration)
+    ):
         return memory
     return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration))
 

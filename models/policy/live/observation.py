@@ -15,9 +15,10 @@ from models.policy.received.outlook import Outlook
 
 _SEEN = (
     "arrival_rps", "lag_records", "processed_rps", "busy", "in_batch", "batch_s", "executors", "target",
-    "since_change_s",
+    "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
+_ADDED = ("lead_s", "late_s", "counted_s")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Observation:
         version: of a learned policy's agent, None for others.
         stand_in: why this policy decides instead of the one asked for; "" if it is that one.
         lead_s: lead time that is planned for, as learned; None in older logs, whose contract has it.
+        late_s, counted_s: late seconds, and all seconds of production, counted since the last evaluation; None in older
+            logs, whose policies nothing steered.
     """
 
     now_s: float
@@ -69,6 +72,8 @@ class Observation:
     version: str | None = None
     stand_in: str = ""
     lead_s: float | None = None
+    late_s: float | None = None
+    counted_s: float | None = None
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""
@@ -76,12 +81,14 @@ class Observation:
 
     @classmethod
     def from_inputs(cls, inputs: dict[str, Any]) -> Observation | None:
-        """Rebuild an observation from the JSON values that `inputs` made; None if any field but `lead_s` is missing.
+        """Rebuild an observation from the JSON values that `inputs` made.
+
+        None if any field is missing but those in `_ADDED`, which older logs lack.
 
         Raises:
             KeyError, TypeError: `ahead` is neither None, {} nor the fields of an `Outlook`.
         """
-        inputs = {"lead_s": None, **inputs}
+        inputs = {**dict.fromkeys(_ADDED), **inputs}
         names = [f.name for f in dataclasses.fields(cls)]
         if any(name not in inputs for name in names):
             return None

@@ -18,7 +18,7 @@ from models.policy.live.shortage import describe_shortage, find_shortage
 
 PLANNERS = ("reactive", "forecast")
 """Policies whose scale-down delay is the contract's `scale_down_delay_s`."""
-_MARKS = (Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMPED, Why.UNFAMILIAR)
+_MARKS = (Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMPED, Why.UNFAMILIAR, Why.PROMISE)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         The reason, one line for a person such as "up 3 → 4: 900 rec/s, lag 40 need 4", and codes: first up, down or
         hold; then the cause (forecast, observed) or what held the policy back (cooldown, catch_up, delayed_down); then
         those that hold of backlog, ceiling (a bound cut the answer), late_forecast or no_forecast, not_a_number and
-        clamped (answer unusable or out of bounds), unfamiliar (the agent's fall-back answered), stand_in (not the
-        policy asked for).
+        clamped (answer unusable or out of bounds), unfamiliar (the agent's fall-back answered), promise (executors
+        kept because too much was late), stand_in (not the policy asked for).
     """
     why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
     way = "up" if target > seen.target else "down" if target < seen.target else "hold"
@@ -89,6 +89,7 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         Why.CEILING: f"ceiling {target}" if way == "up" else "",
         Why.NOT_A_NUMBER: "the policy gave no number, the target stays",
         Why.CLAMPED: f"the policy's answer was out of {contract.executors.min} to {contract.executors.max}",
+        Why.PROMISE: f"too much was late for the promise, so {target} are kept",
         Why.UNFAMILIAR: "unlike anything the agent was trained on, its fall-back decides",
     }
     held = [flag for flag in holding if flag in why and way == "hold"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.policy.catalogue import build
+from models.policy.catalogue import build, build_steered
 from models.policy.core.policy import Policy
 from models.policy.live.observation import Observation
 from models.policy.live.plan import make_plan
@@ -20,7 +20,9 @@ Contracts = Mapping[str, Contract]
 """Contracts by their hash, `Contract.hash`."""
 
 
-def build_policy_at(name: str, contract: Contract, now_s: float, job_s: float, scale: float) -> Policy:
+def build_policy_at(
+    name: str, contract: Contract, now_s: float, job_s: float, scale: float, steered: bool = True
+) -> Policy:
     """Build a policy that needs no agent, for one job at one moment.
 
     Args:
@@ -29,6 +31,7 @@ def build_policy_at(name: str, contract: Contract, now_s: float, job_s: float, s
         now_s: epoch seconds.
         job_s: the job's own time at that moment, seconds since the epoch.
         scale: job seconds per wall second, above 0; a day of the timetable lasts 86,400 / scale wall seconds.
+        steered: whether the promise moves its knob, where it has one; not so in older logs.
 
     Raises:
         SettingsError: no policy has that name, it needs an agent (`dqn`), or it is `schedule` and the contract has no
@@ -36,7 +39,7 @@ def build_policy_at(name: str, contract: Contract, now_s: float, job_s: float, s
         ZeroDivisionError: `schedule` at a scale of 0.
     """
     if name != "schedule":
-        return build(name, contract)
+        return build_steered(name, contract) if steered else build(name, contract)
     rps = contract.planning.timetable_rps
     if not rps:
         where = f"planning.timetable_rps of {contract.job}.yaml"
@@ -89,6 +92,7 @@ def replay_decision(
         raise LookupError(f"contract {named} is not known; its text is on the topic `contracts` and in the lake")
     if seen.lead_s is not None:
         contract = contract.planned_for(seen.lead_s)
-    policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale)
+    steered = seen.counted_s is not None
+    policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
     return made.executors, made.reason, made.codes

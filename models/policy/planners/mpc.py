@@ -91,6 +91,8 @@ class Mpc(Rule):
         catch_up_s: seconds in which a backlog is to be worked off.
         batch_s: seconds that batches should take.
         hold_s: nothing is dropped that the plans of the last so many seconds asked for.
+        step_up: most executors that start at once.
+        pace_s: seconds after a change in which no more are asked for; 0 where all may start at once.
     """
 
     violation_cost: Floats | float
@@ -100,6 +102,8 @@ class Mpc(Rule):
     catch_up_s: Floats | float
     batch_s: float
     hold_s: float
+    step_up: float = math.inf
+    pace_s: float = 0.0
     knob: ClassVar[str] = "violation_cost"
 
     @classmethod
@@ -112,7 +116,10 @@ class Mpc(Rule):
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
         violation_cost = -math.log10(max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
-        return cls(name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s)
+        pace_s = p.lead_s if p.step_up < contract.executors.max - contract.executors.min else 0.0
+        return cls(
+            name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s, p.step_up, pace_s
+        )
 
     @property
     def busy(self) -> Floats | float:
@@ -124,7 +131,9 @@ class Mpc(Rule):
         return window.fresh(runs, "plan", ("max",))
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise to the cheapest plan at once; without a backlog, lower to the highest plan of the last `hold_s`.
+        """Raise to the cheapest plan, lower to the highest one of the last `hold_s`, but not with a backlog.
+
+        At most `step_up` executors start at once.
 
         Without a usable forecast (none, NaN or negative) the plan is what the present rate and backlog (what waits
         beyond the arrivals of 1.5 batches) need. A rate that is NaN or negative leaves the target as it is.
@@ -155,7 +164,9 @@ class Mpc(Rule):
         memory = window.push_values(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
         caught = (plan < view.target) & (piled > 0)
         lowered = np.minimum(np.maximum(window.highest(memory, "plan"), keeps), view.target)
-        target = np.where(plan >= view.target, plan, np.where(caught, view.target, lowered))
+        next_up = np.where(view.since_change_s >= self.pace_s, view.ready + self.step_up, view.target)
+        raised = np.clip(next_up, view.target, np.maximum(plan, view.target))
+        target = np.where(plan >= view.target, raised, np.where(caught, view.target, lowered))
         why = why_flags(
             forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
             delayed_down=(plan < view.target) & ~caught & (lowered >= view.target), no_forecast=np.isnan(forecast),

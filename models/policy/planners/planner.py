@@ -59,8 +59,8 @@ class Planner(Rule):
         """Build it with the contract's planning parameters; `learned` is ignored."""
         p = contract.planning
         return cls(
-            name, p.target_utilisation, p.quantile, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, p.scale_down_delay_s,
-            p.cooldown_s, p.max_step_up, p.max_step_down,
+            name, p.utilisation, p.quantile, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, p.scale_down_delay_s,
+            p.cooldown_s, p.step_up, p.max_step_down,
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:

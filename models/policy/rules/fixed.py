@@ -122,7 +122,7 @@ class Schedule(Rule):
         """
         if not isinstance(learned, Timetable):
             raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (fixed.learn_timetable).")
-        return cls(name, learned, contract.planning.target_utilisation, contract.planning.lead_s)
+        return cls(name, learned, contract.planning.utilisation, contract.planning.lead_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Choose the fewest executors that sustain the timetable's rate at the utilisation, whatever load is seen.

@@ -61,7 +61,7 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
     x.slots += span * slots
     if x.untaught > 0:
         x.untaught -= 1.0
-    elif _busy(job.believed_overhead_s, x.rows, slots, duration):
+    elif _busy(job.believed_overhead_s, x.slope_s, x.rows, slots, duration):
         rows = x.rows / slots
         x.xx = _DECAY * x.xx + rows * rows
         x.xd = _DECAY * x.xd + rows * work

@@ -202,10 +202,9 @@ def summarise(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why:
 
 
 def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: LoadAhead | None) -> View:
-    """Return what a policy observes at second `now`, (runs,) each: records/s, waiting records, shares, executors.
+    """Return what a policy observes at second `now`, (runs,) each, measured by the same code as in a live job.
 
-    It is measured by the same code as in a live job. Call it once per look (decision), before `set_targets` resets the
-    sums: the shares of this look stay in `state`.
+    Call it once per look, before `set_targets` resets the sums: what it has told stays in `state`.
 
     Args:
         state: of the runs.
@@ -219,8 +218,10 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
     start = max(now - looks.smooth_s, 0)
     lag, new = load.arrived[load.row, now] - x["done"], load.arrived[load.row, max(now, 1)]
     known = table[:, KNOWN] = measure_shares(table[:, SUMS], table[:, KNOWN], x["ended_at"] > -np.inf, lag)
+    since_s = float(max(min(looks.every_s, now), 1))
+    late_s, x["read"] = np.maximum(x["over"] - x["read"], 0.0), x["over"]
     return View(
-        now_s=float(now), since_s=float(max(min(looks.every_s, now), 1)),
+        now_s=float(now), since_s=since_s, late_s=late_s, counted_s=np.full(len(lag), since_s),
         arrival_rps=(new - load.arrived[load.row, start]) / max(now - start, 1),
         lag_records=lag, processed_rps=known[:, 0], busy=known[:, 1], in_batch=known[:, 2],
         batch_s=np.where(x["batches"] > 0, x["batch_s"] / np.maximum(x["batches"], 1), np.nan),

@@ -11,8 +11,8 @@ from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, estimate_most_rows, estimate_trigger_s
 from models.twin.sim.job import TwinJob
-from pipelines.backtest.fit.measured import configured_twin
 from pipelines.report.actions import APPLIED
+from pipelines.report.fit_input import configured_twin
 from tidecast.fields import job_name
 
 NEWEST = 100_000

@@ -11,8 +11,8 @@ import numpy as np
 from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit_job
 from models.twin.calibration.measurements import concatenate_runs
 from models.twin.calibration.replayed import normalised_error, replay_recording
-from pipelines.backtest.fit.measured import MeasuredRun
 from pipelines.html.columns import aligned
+from pipelines.report.fit_input import MeasuredRun
 
 _UNITS = {"overhead_s": "s", "per_record_s": "s", "cold_s": "s", "startup_s": "s"}
 SEEDS = 20

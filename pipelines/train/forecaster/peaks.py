@@ -48,7 +48,7 @@ def read_live_job(settings: Settings, job: str, outcomes: Iterable[Mapping[str, 
     known = LearnedLead.guess(contract.planning.lead_s)
     for outcome in outcomes:
         known = known.learn_outcome(outcome)
-    lead = lead_quantiles(known, contract, contract.planning.target_utilisation)
+    lead = lead_quantiles(known, contract, contract.planning.utilisation)
     return LiveJob(contract.planned_for(lead["planned_s"]).planning, settings.speed(job))
 
 

@@ -17,8 +17,8 @@ from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import recordings
 from pipelines.backtest.fit.from_lake import measurements_from_rows
 from pipelines.backtest.fit.judge import format_fit
-from pipelines.backtest.fit.measured import read_measured_run
 from pipelines.backtest.job_file import write_fit
+from pipelines.report.fit_input import read_measured_run
 from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
 

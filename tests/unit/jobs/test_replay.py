@@ -102,3 +102,10 @@ def test_keys_follow_the_zipf_law():
     assert zipf(3, 1.0) == pytest.approx(np.array([6, 3, 2]) / 11)
     plan = plan_replay(trace_of([400] * 40), Replay(keys=3, zipf=1.0))
     assert np.bincount(plan.key) / len(plan) == pytest.approx(np.array([6, 3, 2]) / 11, abs=0.01)
+
+
+def test_a_surge_lifts_its_own_part_of_the_load_alone():
+    surge = {"after_h": 2.0, "minutes": 60, "factor": 1.5}
+    plan = plan_replay(trace_of([200] * 10), Replay(speed=360, surge=surge, **QUIET))
+    per_hour = np.bincount((plan.event_at / 10).astype(int))  # an hour of the trace is 10 s here
+    assert per_hour == pytest.approx([2000, 2000, 3000, 2000, 2000], rel=0.01)

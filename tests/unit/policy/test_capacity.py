@@ -22,9 +22,18 @@ def test_capacity_by_hand():
 
 def test_an_idle_batch_teaches_nothing():
     model = BatchModel.guess(0.6, 0.005)
-    assert not tells_capacity(model.overhead_s, rows=40, slots=1, duration_s=0.8)
-    assert not tells_capacity(model.overhead_s, rows=0, slots=1, duration_s=5.0)
-    assert tells_capacity(model.overhead_s, rows=400, slots=1, duration_s=2.6)
+    assert not tells_capacity(model.overhead_s, model.per_record_s, rows=40, slots=1, duration_s=0.8)
+    assert not tells_capacity(model.overhead_s, model.per_record_s, rows=0, slots=1, duration_s=5.0)
+    assert tells_capacity(model.overhead_s, model.per_record_s, rows=400, slots=1, duration_s=2.6)
+
+
+def test_who_thinks_too_little_of_the_executors_learns_it_although_they_are_never_busy():
+    """Batches of 60 records on 4 slots take 0.9 s: by a model of 0.05 s a record they could not."""
+    model = BatchModel.guess(0.6, 0.05)
+    for _ in range(40):
+        if tells_capacity(model.overhead_s, model.per_record_s, 60, 4, 0.9):
+            model = learn_from_batch(model, 60, 4, 0.9)
+    assert 0.02 < model.per_record_s < 0.03  # 15 records take a slot 0.3 s; below 0.03 the batch would be half idle
 
 
 def test_learns_the_true_service_time_from_busy_batches():

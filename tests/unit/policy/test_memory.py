@@ -136,7 +136,7 @@ def test_nothing_is_decided_before_the_job_shows_itself_or_on_old_metrics():
 def test_idle_and_cold_batches_teach_nothing_busy_ones_do():
     memory = with_interval(fresh(CONTRACT), interval())
     batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1, "wall_time": 100.0}  # 8 ms per record instead of 4
-    assert with_batch(memory, {**batch, "batch_s": 0.6}, CONTRACT).model == memory.model
+    assert with_batch(memory, {**batch, "batch_rows": 50, "batch_s": 0.6}, CONTRACT).model == memory.model
     assert with_batch(memory, batch, CONTRACT).model.per_record_s > memory.model.per_record_s
     grown = with_interval(memory, interval(executors=2))
     for _ in range(2):

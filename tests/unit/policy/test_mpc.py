@@ -164,3 +164,21 @@ def test_a_backlog_is_the_load_above_the_capacity_until_then(now, then, capacity
     line = np.linspace(now, then, 100_001)
     assert unserved_records(*(np.array([float(v)]) for v in (now, then, capacity)), 10.0)[0] == pytest.approx(left)
     assert np.maximum(line - capacity, 0).mean() * 10 == pytest.approx(left, abs=1e-2)
+
+
+def test_where_few_may_start_at_once_the_next_are_asked_for_when_the_last_should_be_of_use():
+    policy = replace(POLICY, step_up=2.0, pace_s=15.0)
+    far = {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
+    assert answer(policy, **far).target[0] == 6 and answer(POLICY, **far).target[0] == 20
+    assert answer(policy, **far, since_change_s=14.0).target[0] == 4
+    assert answer(policy, **(far | {"target": 6.0, "starting": 2.0})).target[0] == 6  # these have not come yet
+    assert answer(policy, **(far | {"arrival_rps": 900.0})).target[0] == 5  # no more than the plan
+
+
+def test_a_contract_says_how_many_may_start_at_once():
+    def built(**planning):
+        return Mpc.of("mpc", Contract(job="j", executors={"min": 1, "max": 6}, planning={"lead_s": 9, **planning}))
+
+    assert (built().step_up, built().pace_s) == (np.inf, 0.0)
+    assert (built(max_step_up=1).step_up, built(max_step_up=1).pace_s) == (1, 9)
+    assert built(max_step_up=5).pace_s == 0.0

@@ -146,3 +146,21 @@ def test_the_promise_comes_first_and_is_judged_by_the_seconds(forecast):
     first = summary_text(s).splitlines()[0]
     assert first.startswith("The promise, 5 s in all but 1.0 % of the seconds, was " + word)
     assert s["promise"]["accounted_s"] is None and s["lead_s"] is None  # a run of before
+
+
+def test_the_cost_stands_beside_what_others_would_take(forecast):
+    *_, s = forecast
+    cost = s["cost"]
+    assert cost["executor_s"] == s["executor_s"] and cost["reactive_executor_s"] > 0
+    if cost["smallest_fixed"] is not None:
+        assert cost["smallest_fixed_executor_s"] == pytest.approx(cost["smallest_fixed"] * s["produced_s"], rel=0.02)
+        assert cost["clairvoyant_executor_s"] <= cost["smallest_fixed_executor_s"]
+    second = summary_text(s).split(". ")[1]
+    assert second.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds") and "by the job's twin" in second
+
+
+def test_a_run_that_tells_too_little_for_a_twin_says_so(tmp_path):
+    run_dir.write(tmp_path, seconds=12)
+    s = write_summary(tmp_path)
+    assert set(s["cost"].values()) == {s["executor_s"], None}
+    assert "too little was measured" in summary_text(s)

@@ -49,7 +49,7 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
             assert duration < 1
             slots = parallelism(2, 1, 64)
             live = add_batch(live, second + duration, rows, duration, max(duration - GUESS.overhead_s, 0.0), slots)
-            if tells_capacity(model.overhead_s, rows, slots, duration):
+            if tells_capacity(model.overhead_s, model.per_record_s, rows, slots, duration):
                 model, taught = learn_from_batch(model, rows, slots, duration), taught + 1
     assert taught > 50 and abs(model.per_record_s / GUESS.per_record_s - 1) > 0.3
 

@@ -13,9 +13,9 @@ from models.twin.calibration.measurements import MeasuredBatches, Startups
 from models.twin.calibration.replayed import ReplayedCurves
 from models.twin.sim.job import TwinJob
 from pipelines.report.actions import APPLIED
+from pipelines.report.measures import RunMeasures, measure_run
 from pipelines.report.recorded import run as read
 from pipelines.report.seconds import count_open
-from pipelines.report.summary import RunMeasures, measure_run
 
 Floats = np.ndarray
 
@@ -61,7 +61,15 @@ def read_measured_run(folder: Path) -> MeasuredRun:
         ValueError: its contract, its trigger interval or a forecast is invalid.
         TwinError: the contract has a value that no job can have.
     """
-    measured = measure_run(read.load_run(folder))
+    return read_fit_input(measure_run(read.load_run(folder)))
+
+
+def read_fit_input(measured: RunMeasures) -> MeasuredRun:
+    """Take from a run what the fit of a twin needs.
+
+    Raises:
+        KeyError, ValueError, TwinError: as `read_measured_run`.
+    """
     run, jobs = measured.run, measured.run.info.get("job_settings", {})
     changed = measured.acts[(measured.acts["up"] | measured.acts["down"]) & measured.acts["status"].isin(APPLIED)]
     at_s = changed["decided_at"].to_numpy(float) - run.start

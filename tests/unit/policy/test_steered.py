@@ -1,0 +1,139 @@
+"""A policy whose knob follows the promise: what a late second moves, where it ends, and what the long run comes to."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from configs.contract import Contract
+from models.policy.catalogue import build, build_steered
+from models.policy.core import carried
+from models.policy.core.choice import Choice, Why, make_choice
+from models.policy.core.policy import decide
+from models.policy.core.steered import FASTEST, FLOOR_RUNGS, RUNGS_PER_LEAD, Steered
+from tests.fakes.views import a_view
+
+LADDER = np.array([0.0, 1.0, 2.0, 4.0])
+CONTRACT = Contract(job="j", error_budget=0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class Asks:
+    """Asks for as many executors as its knob says."""
+
+    name: str
+    wanted: object
+    knob: ClassVar[str] = "wanted"
+
+    def fresh(self, runs):
+        return {"seen": np.zeros(runs)}
+
+    def decide(self, memory, view) -> tuple[dict, Choice]:
+        return {"seen": memory["seen"] + 1}, make_choice(np.broadcast_to(self.wanted, view.runs).astype(float))
+
+
+def steered(budget=0.1, lead_s=10.0, first=1.0):
+    return Steered.of(Asks("asks", first), LADDER, budget, lead_s)
+
+
+def moved(policy, looks, runs=1, **seen):
+    """The place on the ladder, and the choice, after looks of (late, counted) seconds."""
+    memory, choice = policy.fresh(runs), None
+    for late, counted in looks:
+        memory, choice = decide(policy, memory, a_view(runs, late_s=late, counted_s=counted, **seen))
+    return memory["rung"], choice
+
+
+def test_late_seconds_raise_the_strictness_and_production_lowers_it_by_the_budgets_share():
+    place, _ = moved(steered(), [(2.0, 5.0)])
+    assert place[0] == pytest.approx(1 + RUNGS_PER_LEAD * (2.0 - 0.1 * 5.0) / 10)
+    assert moved(steered(), [(2.0, 5.0), (0.0, 15.0)])[0][0] == pytest.approx(1.0)  # paid back exactly
+
+
+def test_the_knob_lies_between_the_values_of_the_ladder():
+    policy = steered()
+    assert policy.knob_at(np.array([0.0, 1.0, 2.5, 3.0, 9.0])).tolist() == [0.0, 1.0, 3.0, 4.0, 4.0]
+    place, choice = moved(steered(first=2.0), [(np.nan, np.nan)])
+    assert place[0] == 2.0 and choice.target[0] == 2
+
+
+def test_a_ladder_may_fall_and_what_lies_beyond_it_begins_at_its_end():
+    falling = Steered.of(Asks("asks", 0.5), np.array([1.4, 0.9, 0.3]), 0.1, 10.0)
+    assert falling.start == pytest.approx(1 + 0.4 / 0.6) and falling.knob_at(np.array([falling.start]))[0] == 0.5
+    assert Steered.of(Asks("asks", 7.0), LADDER, 0.1, 10.0).start == 3.0
+    with pytest.raises(ValueError, match="rise, or fall"):
+        Steered.of(Asks("asks", 1.0), np.array([1.0, 3.0, 2.0]), 0.1, 10.0)
+
+
+def test_above_the_strictest_knob_the_fewest_executors_rise_to_the_most_and_it_says_so():
+    place, choice = moved(steered(), [(1e9, 1e9)] * 10)
+    assert place[0] == len(LADDER) - 1 + FLOOR_RUNGS + FASTEST
+    assert choice.target[0] == 20 and Why.PROMISE in Why(int(choice.why[0]))
+    _, halfway = moved(steered(), [(1e9, 0.0)] * 4)  # FASTEST rungs at once, from rung 1 to two above the knob's last
+    assert halfway.target[0] == np.ceil(1 + 19 * 2 / FLOOR_RUNGS)
+
+
+@pytest.mark.parametrize("late, counted", [(1e12, 1e12), (np.inf, np.inf), (0.0, 1e12), (np.nan, np.nan), (-5.0, -5.0)])
+def test_nothing_makes_the_strictness_run_away(late, counted):
+    """A clock that jumped, a week without load, a latency from the future: one look moves it by one rung at most."""
+    place, _ = moved(steered(), [(late, counted)])
+    assert 1 - FASTEST <= place[0] <= 1 + FASTEST
+    for _ in range(100):
+        assert 0 <= moved(steered(), [(late, counted)] * 3)[0][0] <= len(LADDER) - 1 + FLOOR_RUNGS + FASTEST
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.5, 5.0, 15.0])), min_size=1, max_size=60))
+def test_what_it_has_risen_is_what_was_late_beyond_the_budget(looks):
+    """While no end stops it; with ends it is at most that much below."""
+    policy = replace(steered(lead_s=1e5), start=1.0)
+    place, _ = moved(policy, [(share * counted, counted) for share, counted in looks])
+    debt = sum(share * counted - 0.1 * counted for share, counted in looks)
+    assert place[0] - 1.0 == pytest.approx(RUNGS_PER_LEAD * debt / 1e5, abs=1e-9)
+
+
+@pytest.mark.parametrize("budget", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("seed", range(3))
+def test_in_the_long_run_the_share_of_late_seconds_is_the_budget_whatever_the_load_does(budget, seed):
+    """An adversary knows the number asked for and comes with more, whenever it can; the most executors carry it."""
+    rng, policy = np.random.default_rng(seed), steered(budget=budget, first=2.0)
+    memory, late, total, looks = policy.fresh(1), 0.0, 0.0, 30_000
+    for look in range(looks):
+        bad = late if look else 0.0
+        memory, choice = decide(policy, memory, a_view(late_s=bad, counted_s=5.0))
+        can = choice.target[0] < 20  # what all of them carry is all that may come
+        late = 5.0 * float(can and rng.random() < 0.5)
+        total += late
+    assert total / (5.0 * looks) <= budget + 200 / (5.0 * looks)  # from its start to its strictest once
+    assert total / (5.0 * looks) >= budget * 0.8  # and what may be late is used
+
+
+def test_what_the_promise_steers_and_what_a_contract_states():
+    for name in ("reactive", "forecast", "mpc"):
+        found = build_steered(name, CONTRACT)
+        assert isinstance(found, Steered) and found.name == name
+        assert found.first == getattr(build(name, CONTRACT), found.policy.knob)
+        assert (found.knob_at(np.arange(8.0))[-1] > found.first) == (name == "mpc")
+    stated = CONTRACT.model_copy(update={"planning": CONTRACT.planning.model_copy(update={"target_utilisation": 0.7})})
+    assert not isinstance(build_steered("forecast", stated), Steered)
+    assert isinstance(build_steered("mpc", stated), Steered)
+    for name in ("static", "hpa", "flink", "keda"):
+        assert not isinstance(build_steered(name, CONTRACT), Steered)
+
+
+def test_without_anything_late_it_decides_as_the_policy_alone():
+    for name in ("reactive", "forecast", "mpc"):
+        alone, both = build(name, CONTRACT), build_steered(name, CONTRACT)
+        view = a_view(3, arrival_rps=[100.0, 900.0, 3000.0])
+        plain, same = (decide(one, one.fresh(3), view)[1] for one in (alone, both))
+        assert plain.target.tolist() == same.target.tolist() and plain.why.tolist() == same.why.tolist()
+
+
+def test_its_memory_survives_as_json():
+    policy = build_steered("mpc", CONTRACT)
+    memory, _ = decide(policy, policy.fresh(1), a_view(late_s=3.0, counted_s=5.0))
+    again = carried.restore(json.loads(json.dumps(carried.dump(memory))), policy)
+    assert {name: value.tolist() for name, value in again.items()} == {n: v.tolist() for n, v in memory.items()}

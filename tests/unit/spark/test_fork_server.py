@@ -1,0 +1,83 @@
+"""Real processes: the fork server's, an executor's worker daemon, and a worker that it forks."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from configs.settings import ROOT
+from pipelines.spark import fork_server
+from pipelines.spark.worker_daemon import ADDRESS, hand_over
+
+
+@pytest.fixture
+def server(tmp_path):
+    address, process = fork_server.start(tmp_path)
+    deadline = time.monotonic() + 30
+    while not os.path.exists(address) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    yield address, process
+    process.stdin.close()
+    assert process.wait(10) == 0
+    assert not os.path.exists(address)
+
+
+def daemon_of(address):
+    """As Spark starts it: the port on standard output, the end by the standard input."""
+    env = {**os.environ, ADDRESS: str(address), "PYTHON_WORKER_FACTORY_SECRET": "secret"}
+    command = [sys.executable, "-m", "pipelines.spark.worker_daemon", "pyspark.worker"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=ROOT)
+
+
+def worker_of(port):
+    """The process of a worker that a daemon forks; it says its number first."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as worker:
+        return psutil.Process(int.from_bytes(worker.recv(4), "big"))
+
+
+def end(daemon):
+    daemon.stdin.close()
+    daemon.stdout.close()
+    return daemon.wait(20)
+
+
+def test_an_executors_workers_come_from_the_server_and_end_with_it(server):
+    address, process = server
+    daemons = [daemon_of(address) for _ in range(2)]
+    for daemon in daemons:
+        worker = worker_of(int.from_bytes(daemon.stdout.read(4), "big"))
+        assert process.pid in [parent.pid for parent in worker.parents()]
+    assert len(psutil.Process(process.pid).children()) == 2
+    assert [end(daemon) for daemon in daemons] == [0, 0]
+    deadline = time.monotonic() + 10
+    while psutil.Process(process.pid).children() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert psutil.Process(process.pid).children() == []
+
+
+def test_who_says_nothing_of_use_ends_nothing(server):
+    address, process = server
+    for nonsense in (b"", b"\0", b"\0not json"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(address)
+            client.sendall(nonsense)
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(1) == b""
+    assert process.poll() is None and oct(os.stat(address).st_mode & 0o777) == "0o600"
+
+
+def test_without_a_server_an_executor_makes_its_own(tmp_path):
+    assert not hand_over(str(tmp_path / "nobody"))
+    daemon = daemon_of(tmp_path / "nobody")
+    assert worker_of(int.from_bytes(daemon.stdout.read(4), "big")).ppid() == daemon.pid
+    end(daemon)
+
+
+def test_a_path_too_long_for_a_socket_is_said_and_ends_the_server_alone(tmp_path):
+    command = [sys.executable, "-m", "pipelines.spark.fork_server", str(tmp_path / ("x" * 120))]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 0 and "imports for itself" in done.stderr

@@ -1,0 +1,41 @@
+"""What else could have served a load, where the answers are known."""
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract
+from models.twin.experiment.alternatives import price_alternatives
+from models.twin.sim.job import TwinJob
+
+# Batches of 2 s with 0.5 s of overhead: each executor sustains 75 records/s.
+JOB = TwinJob(0.5, 0.01, most=6, tasks=60, startup_s=(5.0,), latency_target_s=5.0)
+
+
+def contract(budget=0.05):
+    planning = {"overhead_s": 0.5, "per_record_s": 0.01, "lead_s": 6.0, "batch_s": 2.0, "scale_down_delay_s": 10}
+    return Contract(job="j", executors={"min": 1, "max": 6}, error_budget=budget, planning=planning)
+
+
+def arrived(rates):
+    return np.concatenate([[0.0], np.cumsum(rates)])
+
+
+def test_a_steady_load_takes_the_same_of_everybody():
+    found = price_alternatives(JOB, contract(), arrived(np.full(300, 140.0)))
+    assert found.fixed == 2 and found.fixed_executor_s == pytest.approx(600, rel=0.02)
+    assert found.clairvoyant_executor_s == pytest.approx(600, rel=0.05)
+    assert found.reactive_executor_s < 3.2 * 300
+
+
+def test_a_load_with_two_peaks_is_cheapest_for_who_knows_it():
+    seconds = np.arange(600)
+    found = price_alternatives(JOB, contract(), arrived(180 - 150 * np.cos(seconds * 2 * np.pi / 300)))
+    assert found.fixed is not None and found.fixed >= 4
+    assert found.clairvoyant_executor_s < 0.8 * found.fixed_executor_s
+    assert found.clairvoyant_executor_s < found.reactive_executor_s * (1 if found.reactive_late <= 0.05 else 2)
+
+
+def test_where_no_number_carries_the_load_none_is_named():
+    found = price_alternatives(JOB, contract(), arrived(np.full(200, 900.0)))
+    assert found.fixed is None and found.fixed_executor_s is None and found.clairvoyant_executor_s is None
+    assert found.reactive_late > 0.5 and found.reactive_executor_s <= 6 * 200
