@@ -108,10 +108,10 @@ class Replay(Section):
     value_column: str = "value"
     timezone: str = "UTC"
     live_start: str = "2014-10-22T04:00:00"
-    live_hours: Positive = 22
+    live_hours: Positive = 24
     history_days: NotNegative = 28
-    speed: Positive = 180
-    peak_rps: Positive = 60
+    speed: Positive = 200
+    peak_rps: Positive = 80
     keys: Count = 50
     zipf: Positive = 1.1
     burst_share: Share = 0.02

@@ -58,7 +58,8 @@ def _meets(begins: np.ndarray, ends: np.ndarray, starts: np.ndarray, stops: np.n
 def _executors_at(measured: RunMeasures, at: np.ndarray) -> np.ndarray:
     executors = measured.run.executors
     added, removed = executors["added"].to_numpy(float), executors["removed"].fillna(np.inf).to_numpy(float)
-    return ((added[None, :] <= at[:, None]) & (removed[None, :] > at[:, None])).sum(axis=1)
+    there: np.ndarray = ((added[None, :] <= at[:, None]) & (removed[None, :] > at[:, None])).sum(axis=1)
+    return there
 
 
 def _failures(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from pipelines.html.document import document, holder, section, tile_row
 from pipelines.html.numbers import number
 from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
-from pipelines.report.measures import RunMeasures
+from pipelines.report.measures import RunMeasures, measure_run
 from pipelines.report.recorded.run import load_run
 from pipelines.report.time_axis import trace_moments
 
@@ -27,8 +27,8 @@ def render_report(run_dir: Path, compare: Path | None = None) -> Path:
         ZeroDivisionError, ZoneInfoNotFoundError: a run lasted no time, or the trace's time zone is unknown here.
         OSError: a file cannot be read, or the page cannot be written.
     """
-    measured = summary.measure_run(load_run(run_dir))
-    other = summary.measure_run(load_run(compare)) if compare else None
+    measured = measure_run(load_run(run_dir))
+    other = measure_run(load_run(compare)) if compare else None
     path = run_dir / "report.html"
     path.write_text(_page(measured, other), encoding="utf-8")
     return path

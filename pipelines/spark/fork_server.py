@@ -54,10 +54,10 @@ def serve(address: str) -> None:
         listener.listen(64)
         try:
             while True:
-                ready, _, _ = select.select([0, listener], [], [])
+                ready, _, _ = select.select([0, listener.fileno()], [], [])
                 if 0 in ready and not os.read(0, 1):
                     return
-                if listener in ready:
+                if listener.fileno() in ready:
                     client, _ = listener.accept()
                     with client, suppress(OSError, ValueError):
                         client.settimeout(_PATIENCE_S)

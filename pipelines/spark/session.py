@@ -152,9 +152,10 @@ def cluster_session(app: str, settings: Settings, contract: Contract, event_log:
         (settings.var_dir / "spark").mkdir(parents=True, exist_ok=True)
         # The same local paths serve all processes; on the class path proper the class archive covers them.
         class_path, archive = ":".join(class_archive.class_path()), class_archive.use_option()
-        address, _FORK_SERVERS[app] = fork_server.start(settings.var_dir / "spark")
+        if not master.startswith("local"):  # its executors are processes of their own
+            address, _FORK_SERVERS[app] = fork_server.start(settings.var_dir / "spark")
+            options[f"spark.executorEnv.{ADDRESS}"] = address
         options |= _on_loopback(settings) | {
-            f"spark.executorEnv.{ADDRESS}": address,
             "spark.driver.extraClassPath": class_path,
             "spark.driver.extraJavaOptions": f"{_LOCAL_JAVA} {archive}",
             "spark.executor.extraClassPath": class_path,

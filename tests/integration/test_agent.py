@@ -125,7 +125,7 @@ def test_observing_measures_and_touches_nothing(life):
     assert batch.state_rows == 17
     ignored = life.decide(3)
     seen = [life.interval(lambda m: m.lag_records is not None, "second of metrics") for _ in range(4)]
-    assert all(m.task_ceiling == 8 and m.pending_executors is None for m in seen)  # Spark owns its executors
+    assert all(m.task_ceiling == 12 and m.pending_executors is None for m in seen)  # Spark owns its executors
     assert not any(isinstance(m, Outcome) and m.decision_id == ignored for m in life.said)
 
 

@@ -122,7 +122,7 @@ def test_an_agent_reads_one_broker_and_speaks_to_another(secured, query, broker)
     wait_until(arrived, "arrivals of the secure broker on the open one")
     publisher.close()
     agent.stop()
-    assert topic_offsets(broker, "events") == {p: (0, 0) for p in range(8)}
+    assert topic_offsets(broker, "events") == {p: (0, 0) for p in range(12)}
 
 
 @pytest.mark.usefixtures("impatient")

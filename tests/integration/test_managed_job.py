@@ -37,6 +37,9 @@ def start(empty_topics, tmp_path):
         "TIDECAST_SPARK__MASTER": "local[2]",
         "TIDECAST_VAR": str(tmp_path / "var"),
         "TIDECAST_JOB__SERVICE_MS": "1",
+        "TIDECAST_JOB__TRIGGER": "1 second",
+        "TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": "1000",
+        "TIDECAST_REPLAY__SPEED": "720",
         "TIDECAST_REPLAY__LIVE_HOURS": "1.5",
         "TIDECAST_REPLAY__PEAK_RPS": "2000",
     }
@@ -111,5 +114,7 @@ def test_history_is_published_as_intervals_of_trace_time(empty_topics):
     times, rates = load_trace(settings.replay).history()
     assert [sample.time for sample in samples] == times.tolist()
     assert [sample.arrival_rps for sample in samples] == rates.tolist()
-    assert {(s.job, s.kind, s.span_s, s.time_scale) for s in samples} == {("word_count", "interval", 1800, 720)}
+    assert {(s.job, s.kind, s.span_s, s.time_scale) for s in samples} == {
+        ("word_count", "interval", 1800, settings.replay.speed)
+    }
     assert began <= samples[0].wall_time <= time.time()

@@ -59,9 +59,8 @@ def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats) -> Alt
     seeds, budget = np.zeros(1, np.int64), np.array([contract.error_budget])
     best = simulate(jobs, load, plan_clairvoyantly(jobs, load, looks, seeds, budget), looks, seeds)
     least, least_late = _mean(best, job)
-    return Alternatives(
-        *(kept[0] if kept else (None, None)), paid, late, least if least_late <= contract.error_budget else None
-    )
+    number, steady = kept[0] if kept else (None, None)
+    return Alternatives(number, steady, paid, late, least if least_late <= contract.error_budget else None)
 
 
 def _served(job: TwinJob, contract: Contract, arrived: Floats, looks: Looks, policy: Policy) -> SimOutcome:

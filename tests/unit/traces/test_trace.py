@@ -34,7 +34,7 @@ def test_default_trace_is_cut_into_history_and_live_and_scaled_to_its_peak():
     trace = load_trace(Replay())
     times, rates = trace.history()
     begins, live = trace.live()
-    assert (trace.step_s, len(times), len(begins)) == (1800, 28 * 48, 44)
+    assert (trace.step_s, len(times), len(begins)) == (1800, 28 * 48, 48)
     assert times[-1] + 1800 == begins[0] == epoch("2014-10-22T04:00:00")
     assert max(rates.max(), live.max()) == pytest.approx(Replay().peak_rps)
     assert trace.notes == ()
