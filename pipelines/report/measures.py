@@ -22,7 +22,8 @@ class RunMeasures:
         committed: (N,) epoch seconds at which each produced record was committed, inf for never.
         live_end: wall time of the last commit of a live record, or the end of production if that is later.
         seconds: a row per second: columns of `latency_by_second` and `tasks_by_second`, `stopped` (all through it a
-            record waited, and no task of the query ran) and `in_action` (a scale action was under way).
+            record waited and no task of the query ran, for longer than the trigger lets it) and `in_action` (a scale
+            action was under way).
         acts: `actions.join_outcomes` of the live decisions.
         step_s: trace seconds per forecast step.
         steps: `accuracy.match_forecasts` of the live forecasts.
@@ -55,7 +56,9 @@ def measure_run(run: RecordedRun) -> RunMeasures:
     seconds = latency_by_second(made_at, committed, run.start, length).join(
         tasks_by_second(*begin_and_end(run.tasks, "start", "end"), run.start, length)
     )
-    seconds["stopped"] = (seconds["waiting"] > 0) & ~seconds["ran"]
+    trigger_s = pd.Timedelta(str(run.info.get("job_settings", {}).get("trigger", "1 second"))).total_seconds()
+    idle = (seconds["waiting"] > 0) & ~seconds["ran"]
+    seconds["stopped"] = idle & (idle.groupby((~idle).cumsum()).transform("sum") >= trigger_s)
     seconds["in_action"] = actions.seconds_in_action(acts, run.start, length)
     step_s = float(run.forecasts["step_s"].iloc[-1]) if len(run.forecasts) else 1800.0
     steps = accuracy.match_forecasts(run.forecasts, accuracy.actual_load(run.arrivals, step_s))

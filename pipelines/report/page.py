@@ -89,7 +89,7 @@ def _head(measured: RunMeasures, figures: dict[str, Any], other_figures: dict[st
 def _stops(figures: dict[str, Any]) -> str:
     pause = f"The longest pause between tasks while a record waited was {figures['longest_pause_s']:.2f} s."
     if figures["stopped_s"] == 0:
-        return f"In every second in which a record waited, a task of the query ran. {pause}"
+        return f"Records never waited with no task running for longer than the trigger has them wait. {pause}"
     during = f"{figures['stopped_in_action_s']} of them in a scale action"
     return f"In {figures['stopped_s']} seconds records waited and no task ran ({during}). {pause}"
 

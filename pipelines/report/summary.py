@@ -39,7 +39,7 @@ KEYS = {
     "failed": "decisions the cluster turned down",
     "decisions": "evaluations of the policy, holds included",
     "stood_in": "of these, those that another policy made because the one asked for had nothing to decide with",
-    "stopped_s": "seconds all through which a record waited, and in which no task of the query ran",
+    "stopped_s": "seconds all through which a record waited and no task ran, beyond what the trigger lets it wait",
     "stopped_in_action_s": "those of them in which a scale action was under way",
     "longest_pause_s": "longest time in which a record waited and no task of the query ran; between batches, too",
     "restarts": "restarts of the query",
