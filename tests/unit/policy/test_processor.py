@@ -126,3 +126,25 @@ def test_a_forecast_of_a_year_ahead_is_rejected_and_the_next_is_taken(scaler):
     assert [reject.offset for reject in rejects] == [8] and "nobody forecasts beyond" in rejects[0].reason
     memory, _, rejects = scaler.update_memory(memory, [good], NOW)
     assert rejects == [] and memory.forecast["time"] == memory.metric_time
+
+
+def batch(at, latency_s):
+    fields = {"kind": "batch", "batch_rows": 10, "batch_s": 2.0, "executors": 1, "latency_max_s": latency_s}
+    return metric(**fields, wall_time=at)
+
+
+@pytest.mark.parametrize(("mode", "agent", "charged"), [("act", "act", True), ("observe", "act", False),
+                                                        ("act", "observe", False), ("act", "freeze", False)])  # fmt: skip
+def test_late_seconds_make_a_policy_stricter_only_where_it_acts_and_it_replays(mode, agent, charged):
+    """Batches commit what is 20 s old; the target is 10 s at most."""
+    scaler, memory, decisions, rungs = Scaler("orders", CONTRACT, "mpc", mode), None, [], []
+    for step in range(8):
+        at = NOW + 4 * step
+        rows = [row("metrics", batch(at - 1, 20.0)), row("metrics", metric(wall_time=at, mode=agent))]
+        memory, sent = scaler.step(memory, rows, at + 0.2, at + 0.2)
+        decisions += [json.loads(encode(message)) for topic, _, message in sent if topic == "decisions"]
+        rungs.append(memory.carried["rung"])
+    assert (rungs[-1] > rungs[0]) is charged, rungs
+    for decision in decisions:
+        assert replay_decision(decision, KNOWN)[0] == decision["executors"]
+    assert memory.account.late_s > 10  # counted in any case
