@@ -150,7 +150,7 @@ class Scaler:
         Raises:
             KeyError: the held forecast, or the pointer file of an agent or calibrator, lacks a field.
         """
-        if self.mode != "act" or memory.mode not in (None, "act"):  # who scales nothing is not charged with late seconds
+        if self.mode != "act" or memory.mode not in (None, "act"):  # who scales nothing is not charged
             memory = dataclasses.replace(memory, account=memory.account.mark_read())
         lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
         contract = self.contract.planned_for(lead["planned_s"])
