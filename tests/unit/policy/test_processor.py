@@ -133,8 +133,10 @@ def batch(at, latency_s):
     return metric(**fields, wall_time=at)
 
 
-@pytest.mark.parametrize(("mode", "agent", "charged"), [("act", "act", True), ("observe", "act", False),
-                                                        ("act", "observe", False), ("act", "freeze", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "agent", "charged"),
+    [("act", "act", True), ("observe", "act", False), ("act", "observe", False), ("act", "freeze", False)],
+)
 def test_late_seconds_make_a_policy_stricter_only_where_it_acts_and_it_replays(mode, agent, charged):
     """Batches commit what is 20 s old; the target is 10 s at most."""
     scaler, memory, decisions, rungs = Scaler("orders", CONTRACT, "mpc", mode), None, [], []
