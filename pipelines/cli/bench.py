@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import load
 from pipelines.cli.options import JsonFile, Page, command_group, split_names
@@ -156,6 +157,39 @@ def measure_lake(
     from pipelines.bench.lake.reading import measure_reading
 
     write_figure(as_json, measure_reading(quick))
+
+
+@app.command("promise")
+def measure_promise_kept(
+    loads: Annotated[
+        str, typer.Option(help="Files or shipped series, with commas between; else the value map's.")
+    ] = "",
+    lead_s: Annotated[float, typer.Option(min=1, help="Seconds until an executor asked for works.")] = 60.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Take from the JSON file the loads that it has.")] = False,
+    as_json: JsonFile = None,
+) -> None:
+    """Steer mpc by promises of 0.1, 1 and 5 % in the twin: is each kept, and for how much beside hindsight?
+
+    Prints a line per load and promise; minutes for each load. Nothing is tuned for any of them.
+
+    Raises:
+        SettingsError: `--resume` without `--json` (status 2).
+        SeriesError, TraceError, TwinError: a load cannot be read or is too short (status 2).
+        OSError, ValueError: the JSON file cannot be read or written.
+    """
+    from pipelines.backtest.load import list_map_loads
+    from pipelines.bench.twin.promise import measure_promise
+
+    if resume and as_json is None:
+        raise SettingsError("--resume goes on from a file: name it with --json.")
+    names = [name.strip() for name in loads.split(",")] if loads else list_map_loads()
+    found = measure_promise(names, lead_s, as_json if resume else None)
+    if found["n"]:
+        print(
+            f"{found['n']} judged: {found['within']:.0%} within 1.25 x the budget, {found['beyond']} over 2 x; "
+            f"median cost {found['cost']:.3f} x hindsight"
+        )
+    write_figure(as_json, found)
 
 
 @app.command("twin")

@@ -33,7 +33,7 @@ class Steered:
     Attributes:
         policy: that decides; has one knob.
         ladder: (N,) values of its knob, the most lenient first, at least two.
-        start: place on the ladder at first, 0 to N - 1.
+        start: place on the ladder at first, 0 to N - 1; it, `first` and `budget` may be one per run.
         first: value of the knob at that place.
         budget: share of the seconds that may be late.
         lead_s: seconds from now until what is asked for now works.
@@ -41,13 +41,13 @@ class Steered:
 
     policy: Policy
     ladder: Floats
-    start: float
-    first: float
-    budget: float
+    start: Floats | float
+    first: Floats | float
+    budget: Floats | float
     lead_s: float
 
     @classmethod
-    def of(cls, policy: Policy, ladder: Floats, budget: float, lead_s: float) -> Steered:
+    def of(cls, policy: Policy, ladder: Floats, budget: Floats | float, lead_s: float) -> Steered:
         """Wrap a policy; it begins with the knob that it has, or with the nearest end of the ladder.
 
         Raises:
@@ -56,9 +56,9 @@ class Steered:
         steps = np.diff(ladder)
         if not ((steps > 0).all() or (steps < 0).all()):
             raise ValueError(f"ladder={ladder}: it must rise, or fall, from the most lenient value to the strictest")
-        knob = float(getattr(policy, policy.knob))  # type: ignore[attr-defined]
+        knob = np.asarray(getattr(policy, policy.knob), float)  # type: ignore[attr-defined]
         up = float(np.sign(steps[0]))
-        start = float(np.interp(up * knob, up * ladder, np.arange(len(ladder))))
+        start = np.interp(up * knob, up * ladder, np.arange(len(ladder)))
         return cls(policy, ladder, start, knob, budget, lead_s)
 
     @property

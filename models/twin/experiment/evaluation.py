@@ -105,7 +105,7 @@ def run_sweeps(contender: Contender, sweeps: Sequence[Sweep]) -> list[SweepResul
         setup, seeds, each = some[0].scenario.setup, some[0].scenario.seeds, len(some[0].knobs) * some[0].scenario.seeds
         jobs, chance = stack([setup.twin_job] * (each * len(some)), setup.belief), _rows([0] * len(some), some)
         ahead = collect_forecasts(contender, some) if contender.uses_forecast else None
-        outcome = simulate(jobs, _load(some), _policy(contender, some), setup.looks, chance, ahead)
+        outcome = simulate(jobs, collect_load(some), _policy(contender, some), setup.looks, chance, ahead)
         for at, (i, sweep) in enumerate(zip(chunk, some, strict=True)):
             runs, looks = slice(at * each, (at + 1) * each), len(sweep.scenario.looks_s)
             found[i] = SweepResults.from_outcome(sweep.knobs, seeds, outcome, runs, looks)
@@ -131,7 +131,8 @@ def _rows(firsts: Iterable[int], sweeps: Sequence[Sweep]) -> Integers:
     )
 
 
-def _load(sweeps: list[Sweep]) -> Load:
+def collect_load(sweeps: list[Sweep]) -> Load:
+    """Collect the load of some scenarios' runs: of each sweep a row per seed, for every knob value."""
     scenarios = list(dict.fromkeys(sweep.scenario for sweep in sweeps))
     seeds, longest = scenarios[0].seeds, max(one.seconds for one in scenarios)
     arrived = [np.pad(one.arrived, ((0, 0), (0, longest - one.seconds)), mode="edge") for one in scenarios]
