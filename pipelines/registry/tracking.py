@@ -61,9 +61,9 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
         # MLflow would try again and again for two minutes before it said so.
         raise RegistryError(f"mlflow.tracking_uri={uri}: there is no folder {home}. Create it or correct the URI.")
     mlflow.set_tracking_uri(uri)  # else it makes a store of its own in the working folder, even to load
-    client = mlflow.MlflowClient(uri)
     with (folder / "schema.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two that create the schema at once would both fail
+        client = mlflow.MlflowClient(uri)  # makes a new store
         with as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri)"):
             name = settings.mlflow.experiment
             known = client.get_experiment_by_name(name)
