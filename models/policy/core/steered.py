@@ -56,9 +56,9 @@ class Steered:
         steps = np.diff(ladder)
         if not ((steps > 0).all() or (steps < 0).all()):
             raise ValueError(f"ladder={ladder}: it must rise, or fall, from the most lenient value to the strictest")
-        knob = np.asarray(getattr(policy, policy.knob), float)  # type: ignore[attr-defined]
-        up = float(np.sign(steps[0]))
-        start = np.interp(up * knob, up * ladder, np.arange(len(ladder)))
+        knob: Floats = np.asarray(getattr(policy, policy.knob), np.float64)  # type: ignore[attr-defined]
+        up = np.sign(steps[0])
+        start: Floats = np.asarray(np.interp(up * knob, up * ladder, np.arange(len(ladder))), np.float64)
         return cls(policy, ladder, start, knob, budget, lead_s)
 
     @property
