@@ -131,15 +131,15 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
     return Paced(made, interval_s) if interval_s > 0 else made
 
 
-def build_steered(name: str, contract: Contract, learned: Any = None) -> Policy:
-    """Build a policy as `build` does; where the promise may steer its knob, it does (`Steered`).
+def build_steered(name: str, contract: Contract) -> Policy:
+    """Build a policy that learns nothing; where the promise may steer its knob, it does (`Steered`).
 
     A target utilisation that the contract states is kept.
 
     Raises:
         SettingsError: as `build`.
     """
-    made, kind = build(name, contract, learned), entry(name)
+    made, kind = build(name, contract), entry(name)
     stated = contract.planning.target_utilisation is not None and getattr(made, "knob", "") == "utilisation"
     if not kind.stricter or stated:
         return made

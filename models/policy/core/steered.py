@@ -21,7 +21,7 @@ from models.policy.core.view import Memory, View
 RUNGS_PER_LEAD = 0.35
 """Rungs that as many late seconds as one lead time move the strictness."""
 FASTEST = 1.0
-"""Most rungs up at one look (evaluation), however many late seconds a batch tells of."""
+"""Most rungs at one look (evaluation), however many late seconds a batch tells of."""
 FLOOR_RUNGS = 3.0
 """Rungs above a policy's strictest knob, over which the fewest executors rise to the most."""
 

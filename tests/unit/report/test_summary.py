@@ -152,9 +152,9 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     *_, s = forecast
     cost = s["cost"]
     assert cost["executor_s"] == s["executor_s"] and cost["reactive_executor_s"] > 0
-    if cost["smallest_fixed"] is not None:
-        assert cost["smallest_fixed_executor_s"] == pytest.approx(cost["smallest_fixed"] * s["produced_s"], rel=0.02)
-        assert cost["clairvoyant_executor_s"] <= cost["smallest_fixed_executor_s"]
+    assert cost["smallest_fixed"] == 2
+    assert cost["smallest_fixed_executor_s"] == pytest.approx(2 * s["produced_s"], rel=0.02)
+    assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
     second = summary_text(s).split(". ")[1]
     assert second.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds") and "by the job's twin" in second
 
