@@ -37,6 +37,8 @@ class Executors(Section):
         return self
 
 
+BATCH_SHARE = 0.4
+"""Share of the latency target that a batch should take where a contract does not say: two of them fit into it."""
 UTILISATION = 0.8
 """Busy share of the capacity that is aimed for where a contract states none, until the promise asks for another."""
 
@@ -50,7 +52,7 @@ class Planning(Section):
         lead_s: from the request of an executor to its first useful work; what is believed until it has been learned.
         hold_s: how long beyond the lead a scale-up should stay right.
         catch_up_s: in which a backlog is to be worked off.
-        batch_s: that batches should take.
+        batch_s: that batches should take; None: 0.4 of the latency target, which two of them then fit into.
         scale_down_delay_s: the target never falls below the highest need of this time.
         cooldown_s: least time between two changes.
         max_step_up: most executors that start at once, for clusters whose start-ups slow each other or the job down;
@@ -71,7 +73,7 @@ class Planning(Section):
     lead_s: NotNegative = 10.0
     hold_s: NotNegative = 6.0
     catch_up_s: Positive = 15.0
-    batch_s: Positive = 2.0
+    batch_s: Positive | None = None
     scale_down_delay_s: NotNegative = 8.0
     cooldown_s: NotNegative = 3.0
     max_step_up: Count | None = None
@@ -115,6 +117,12 @@ class Contract(Section):
     planning: Planning = Planning()
 
     @property
+    def batch_s(self) -> float:
+        """Wall seconds that batches should take."""
+        stated = self.planning.batch_s
+        return BATCH_SHARE * self.latency_target_s if stated is None else stated
+
+    @property
     def text(self) -> str:
         """The contract as JSON with sorted keys; equal contracts have the same text."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
@@ -136,7 +144,8 @@ def load_contract(job: str, folder: Path) -> Contract:
 
     Raises:
         SettingsError: there is no such file, it cannot be read or is not YAML, a key or value in it is wrong, or its
-            `job` is not `job`; the message names the file, the key, its value and the remedy.
+            `job` is not `job`, or no job can keep what it promises; the message names the file, the key, its value and
+            the remedy.
     """
     path = folder / f"{job}.yaml"
     if not path.is_file():
@@ -160,6 +169,11 @@ def load_contract(job: str, folder: Path) -> Contract:
     if contract.error_budget < LEAST_BUDGET:
         what = f"no job keeps that, the least is {LEAST_BUDGET:g}"
         raise SettingsError(f"{path.name}: error_budget={contract.error_budget:g}: {what}.")
+    for key, least_s in (("batch_s", contract.batch_s), ("overhead_s", contract.planning.overhead_s)):
+        if contract.latency_target_s < least_s:
+            what = f"a batch takes {least_s:g} s (planning.{key}), and none of its records is committed before it ends"
+            remedy = f"Promise {least_s:g} s or more, or state how short its batches really are."
+            raise SettingsError(f"{path.name}: latency_target_s={contract.latency_target_s:g}: {what}. {remedy}")
     return contract
 
 

@@ -37,7 +37,7 @@ class Entry:
         values: of its knob (the one parameter that a backtest sweeps), rising; empty: `knob_values` takes numbers of
             executors.
         vendor_default: the knob's vendor default; None where the contract gives it or no vendor ships one.
-        interval_s: wall seconds between its own decisions; 0: at every call, None: the contract's `planning.batch_s`.
+        interval_s: wall seconds between its own decisions; 0: at every call, None: the contract's `batch_s`.
         stricter: whether its knob (1) rises or (-1) falls towards fewer late seconds, so that the promise may steer it;
             0: nothing steers it.
     """
@@ -127,14 +127,19 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
     kind = entry(name)
     made = kind.make(name, contract, learned)
     made = made if knob is None else with_knob(made, knob)
-    interval_s = contract.planning.batch_s if kind.interval_s is None else kind.interval_s
+    interval_s = contract.batch_s if kind.interval_s is None else kind.interval_s
     return Paced(made, interval_s) if interval_s > 0 else made
 
 
-def build_steered(name: str, contract: Contract) -> Policy:
+def build_steered(name: str, contract: Contract, start: float | None = None) -> Policy:
     """Build a policy that learns nothing; where the promise may steer its knob, it does (`Steered`).
 
     A target utilisation that the contract states is kept.
+
+    Args:
+        name: of the catalogue.
+        contract: of the job.
+        start: value of the knob to begin with, as found on the job's past; None: the contract's.
 
     Raises:
         SettingsError: as `build`.
@@ -143,7 +148,9 @@ def build_steered(name: str, contract: Contract) -> Policy:
     stated = contract.planning.target_utilisation is not None and getattr(made, "knob", "") == "utilisation"
     if not kind.stricter or stated:
         return made
-    return Steered.of(made, np.array(kind.values)[:: kind.stricter], contract.error_budget, contract.planning.lead_s)
+    ladder = np.array(kind.values)[:: kind.stricter]
+    steered = Steered.of(made, ladder, contract.error_budget, contract.planning.lead_s)
+    return steered if start is None else steered.begun_at(start)
 
 
 def with_knob(policy: Policy, knob: Floats | float) -> Policy:

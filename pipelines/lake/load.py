@@ -22,6 +22,9 @@ from pipelines.lake.tables import Lake, exists, job_span_s
 SERVED_S = 7 * 86_400.0
 """Trace seconds of served forecasts by which live versions are judged."""
 OUTCOMES = 200  # newest ones, as the autoscaler reads them
+BATCHES = 20_000  # newest ones, from which capacity is fitted
+BATCH = ("kind", "wall_time", "batch_s", "batch_rows", "executors", "batch_id", "task_ceiling")
+"""Columns of the table `metrics` that tell of a micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class LakeSeries:
         served: forecasts served in the newest `SERVED_S` of job time, as `Lake.read_served_forecasts` returns them;
             None where the table `forecasts` does not exist.
         outcomes: newest outcomes of the job's decisions, as `read_outcomes` returns them.
+        batches: newest micro-batches of the job, as `read_batches` returns them.
         others: loads of other jobs by name, each of `LONG_DAYS` days or more; empty where the job's own is that long.
     """
 
@@ -42,6 +46,7 @@ class LakeSeries:
     served: pd.DataFrame | None = None
     others: Mapping[str, Series] = field(default_factory=dict)
     outcomes: Sequence[Mapping[str, Any]] = ()
+    batches: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(BATCH)))
 
     @property
     def known(self) -> int:
@@ -68,7 +73,7 @@ class LakeSeries:
 
 
 def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
-    """Read a job's load, served forecasts and outcomes from the lake; of a short load, also long loads of other jobs.
+    """Read a job's load, served forecasts, outcomes and batches from the lake; for a short load, others' long ones.
 
     A load spans from its first step to its last; short is less than `LONG_DAYS` (14) days of job time. Other jobs count
     that have a contract file and so many days of records. Starts a local Spark session and stops it; blocks until read.
@@ -95,12 +100,26 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
         served = lake.read_served_forecasts(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
         told = read_outcomes(lake, job, OUTCOMES) if exists(settings.lake_dir, "outcomes") else []
+        batches = read_batches(lake, job, BATCHES)
         names = [] if len(series) * step_s >= long_s else jobs_with_contract(settings.contracts_dir)
         long = [name for name in names if name != job and job_span_s(settings.lake_dir, name) >= long_s]
         others = lake.read_loads(long, step_s)[0] if long else {}
     finally:
         spark.stop()
-    return LakeSeries(series, version, served, others, told)
+    return LakeSeries(series, version, served, others, told, batches)
+
+
+def read_batches(lake: Lake, job: str, newest: int) -> pd.DataFrame:
+    """Read a job's newest micro-batches with records, columns `BATCH`, the newest first; runs a Spark job.
+
+    Raises:
+        LakeError: there is no table `metrics`.
+        Exception: as pyspark raises it, where a file cannot be read.
+    """
+    from pyspark.sql import functions as F
+
+    rows = lake.read_table("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
+    return rows.select(*BATCH).orderBy(F.desc("wall_time")).limit(newest).toPandas()
 
 
 def read_outcomes(lake: Lake, job: str, newest: int) -> list[dict[str, Any]]:

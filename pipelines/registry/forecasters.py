@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from models.forecast.core.forecaster import Forecaster
-from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError, describe, revive
+from models.policy.received.peak_calibrator import PeakCalibratorError
+from models.policy.received.rehearsal import Rehearsal, describe, revive
 from pipelines.registry.artifacts import log_forecaster, read_archive, read_forecaster
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import ModelStore
@@ -70,26 +71,28 @@ class Registry(ModelStore):
             run, job, log_forecaster(forecaster, tags), card, {**tags, "kind": forecaster.kind}, alias
         )
 
-    def write_peaks(self, run: TrackedRun, job: str, version: str, calibrator: PeakCalibrator) -> None:
-        """Store a peak calibrator for a version: as an artifact of the run, which the version's tag `peaks` names.
+    def write_rehearsal(self, run: TrackedRun, job: str, version: str, rehearsal: Rehearsal) -> None:
+        """Store what policies learned of a job's past, as an artifact of the run that the version's tag `peaks` names.
 
-        One that was stored for the version earlier no longer counts.
+        What was stored for the version earlier no longer counts. Where nothing was learned nothing is stored.
 
         Args:
             run: a running run.
             job: whose version.
-            version: of the forecaster whose quantiles the calibrator reads, e.g. "3".
-            calibrator: to store.
+            version: of the forecaster that the policies heard, e.g. "3".
+            rehearsal: to store.
 
         Raises:
             MlflowException: no such version, or MLflow does not answer; the artifact may have been stored.
             MessageError: no job can have the name.
         """
-        run.text(json.dumps(describe(calibrator)), _peaks(version))
+        if rehearsal.peaks is None and not rehearsal.starts:
+            return
+        run.text(json.dumps(describe(rehearsal)), _peaks(version))
         self.set_version_tags(job, version, {PEAKS: run.id})
 
-    def champion_peaks(self, job: str) -> str | None:
-        """Name the peak calibrator of the champion (the version that serves) as `<version>@<run>`; None without either.
+    def champion_rehearsal(self, job: str) -> str | None:
+        """Name what was learned with the champion (the version that serves) as `<version>@<run>`; None without either.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -99,8 +102,8 @@ class Registry(ModelStore):
         run_id = None if version is None else self.tags(job, version).get(PEAKS)
         return f"{version}{AT}{run_id}" if run_id else None
 
-    def download_peaks(self, name: str, into: Path) -> None:
-        """Download a peak calibrator that `champion_peaks` named, as the file `PEAKS_FILE` in or below a folder.
+    def download_rehearsal(self, name: str, into: Path) -> None:
+        """Download the rehearsal that `champion_rehearsal` named, as the file `PEAKS_FILE` in or below a folder.
 
         Args:
             name: `<version>@<run>`.
@@ -116,8 +119,8 @@ class Registry(ModelStore):
         self.download_run_artifact(run_id, _peaks(version), into)
 
 
-def read_peaks(folder: Path) -> PeakCalibrator:
-    """Read a peak calibrator from `peaks.json` in (a subfolder of) a folder; needs no MLflow.
+def read_rehearsal(folder: Path) -> Rehearsal:
+    """Read a rehearsal from `peaks.json` in (a subfolder of) a folder; needs no MLflow.
 
     Raises:
         PeakCalibratorError: there is none, it is no JSON, or it is none of this code's.

@@ -22,7 +22,8 @@ def price_run(measured: RunMeasures) -> dict[str, Any]:
 
     Returns:
         `smallest_fixed` (executors) and `smallest_fixed_executor_s`: the fewest that keep the promise all the time;
-        `reactive_executor_s` and `reactive_late_share`: the policy `reactive`, steered by the same promise;
+        `reactive_executor_s` and `reactive_late_share`: the policy `reactive`, steered by the same promise
+        from where its own rehearsal says;
         `clairvoyant_executor_s`: a plan that knows the whole load. None: no number or plan keeps the promise, or, for
         all of them, the run tells too little for a twin (20 warm batches, a start-up).
     """
@@ -32,7 +33,9 @@ def price_run(measured: RunMeasures) -> dict[str, Any]:
     except UnfinishedFitError:
         return NOTHING
     produced_s = int(np.flatnonzero(np.diff(run.arrived) > 0)[-1]) + 1
-    found = price_alternatives(job, measured.run.contract, run.arrived[: produced_s + 1])
+    contract = measured.run.contract
+    start = None if measured.run.rehearsal is None else measured.run.rehearsal.start("reactive", contract)
+    found = price_alternatives(job, contract, run.arrived[: produced_s + 1], start)
     values = (found.fixed, found.fixed_executor_s, found.reactive_executor_s, found.reactive_late,
               found.clairvoyant_executor_s)  # fmt: skip
     rounded = [round(value, 4 if name.endswith("share") else 1) if isinstance(value, float) else value

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
+from models.policy.catalogue import entry
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.spark import KEY, spark_options, topic_in, topic_out
@@ -25,7 +26,7 @@ from pipelines.kafka.topics import create_topics
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch, accepted_file
-from pipelines.scale.learned import NOTHING, Learned, agent_source, calibrator_source
+from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
@@ -128,13 +129,13 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     """Run the autoscaler until SIGTERM or ctrl-C; only in the main thread, because it sets signal handlers.
 
     Creates missing topics, accepts contracts (each job's latency target and executor bounds; the folder is read every
-    LOOK_S, 1 s), brings learned agents and calibrators to the workers (every `autoscaler.alias_poll_s` s), and prints
+    LOOK_S, 1 s), brings learned agents and rehearsals to the workers (every `autoscaler.alias_poll_s` s), and prints
     one line per event: `autoscaler: ready` after the first micro-batch.
 
     Args:
         settings: policy, broker, contracts and registry.
         checkpoint: folder of the query's state; contracts and learned artifacts are kept beside it, under its name with
-            the endings `.contracts.json`, `.agents` and `.peaks`.
+            the endings `.contracts.json`, `.agents` and `.rehearsals`.
 
     Raises:
         SystemExit: the query failed; the message holds its error.
@@ -149,7 +150,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     policy = settings.autoscaler.policy
     sources = {
         **({"agents": agent_source(settings)} if policy in LEARNED else {}),
-        **({"peaks": calibrator_source(settings)} if policy in BY_PEAKS else {}),
+        **({"rehearsals": rehearsal_source(settings)} if policy in BY_PEAKS or entry(policy).stricter else {}),
     }
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

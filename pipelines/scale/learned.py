@@ -1,4 +1,4 @@
-"""Learned parts of decisions: agents of the policy `dqn`, and calibrators of peaks kept with the forecasters.
+"""Learned parts of decisions: agents of the policy `dqn`, and rehearsals kept with the forecasters.
 
 The driver takes them out of the registry, a worker reads them from plain files.
 """
@@ -17,9 +17,10 @@ from models.dqn.agent.policy import Dqn
 from models.policy.core.policy import Policy
 from models.policy.live.replay import build_policy_at
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
+from models.policy.received.rehearsal import Rehearsal
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
-from pipelines.registry.forecasters import AT, read_peaks
+from pipelines.registry.forecasters import AT, read_rehearsal
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
 FALLBACK_POLICY = "forecast"  # name of the policy that decides while another lacks its agent or its timetable
@@ -33,12 +34,12 @@ def agent_source(settings: Settings) -> ArtifactSource:
     )
 
 
-def calibrator_source(settings: Settings) -> ArtifactSource:
-    """Return the source of peak calibrators, kept with a job's champion (forecaster that serves); opened when asked."""
+def rehearsal_source(settings: Settings) -> ArtifactSource:
+    """Return the source of rehearsals, kept with a job's champion (forecaster that serves); opened when asked."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
-        "model of peaks", lambda job: opened().champion_peaks(job),
-        lambda job, version, files: opened().download_peaks(version, files), read_calibrator,
+        "rehearsal", lambda job: opened().champion_rehearsal(job),
+        lambda job, version, files: opened().download_rehearsal(version, files), read_fitting_rehearsal,
     )  # fmt: skip
 
 
@@ -53,21 +54,22 @@ def read_policy(files: Path, contract: Contract) -> Policy:
     return Dqn.of("dqn", contract, read_agent(files))
 
 
-def read_calibrator(files: Path, contract: Contract) -> PeakCalibrator:
-    """Load the peak calibrator from a version's files; check that it fits the contract's hold (wall s).
+def read_fitting_rehearsal(files: Path, contract: Contract) -> Rehearsal:
+    """Load what policies learned of a job's past from a version's files; its peaks must fit the contract's hold.
 
-    A calibrator gives quantiles of the peak load (records/s); a contract is a job's latency target and executor bounds.
+    A contract is a job's latency target and executor bounds.
 
     Raises:
-        PeakCalibratorError: there is none, it is not of this release, or it was learned for another hold time than the
-            contract's. Whether it fits the lead time, which is learned, is seen at each decision.
+        PeakCalibratorError: there is none, it is not of this release, or peaks were learned for another hold time than
+            the contract's. Whether they fit the lead time, which is learned, is seen at each decision.
         ValueError: text in place of a number.
         OSError: a file cannot be read.
     """
-    found, planning = read_peaks(files), contract.planning
-    if not found.fits(planning.model_copy(update={"lead_s": found.lead_s}), found.scale):
+    found, planning = read_rehearsal(files), contract.planning
+    peaks = found.peaks
+    if peaks is not None and not peaks.fits(planning.model_copy(update={"lead_s": peaks.lead_s}), peaks.scale):
         raise PeakCalibratorError(
-            f"learned for {found.hold_s:g} s of hold, the contract has {planning.hold_s:g} s: retrain the forecaster"
+            f"learned for {peaks.hold_s:g} s of hold, the contract has {planning.hold_s:g} s: retrain the forecaster"
         )
     return found
 
@@ -89,10 +91,10 @@ class Decider(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """A worker's access to the synced agents and calibrators; None where that kind is not synced."""
+    """A worker's access to the synced agents and rehearsals; None where that kind is not synced."""
 
     agents: SyncedArtifacts | None = None
-    peaks: SyncedArtifacts | None = None
+    rehearsals: SyncedArtifacts | None = None
 
     def decider(self, name: str, contract: Contract, clock: Instant, lead_s: float | None = None) -> Decider:
         """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
@@ -112,7 +114,9 @@ class Learned(NamedTuple):
         planned = contract if lead_s is None else contract.planned_for(lead_s)
         try:
             if name not in LEARNED:
-                return Decider(build_policy_at(name, planned, *clock))
+                rehearsed = self._rehearsed(contract)
+                start = None if rehearsed is None else rehearsed[1].start(name, contract)
+                return Decider(build_policy_at(name, planned, *clock, start=start))
             found = None if self.agents is None else self.agents.newest(contract)
             if found is None:
                 raise SettingsError(f"{name} has no agent yet")
@@ -128,13 +132,14 @@ class Learned(NamedTuple):
         None too if `version` is None, or if the calibrator (quantiles of the peak load ahead, records/s) is not synced
         or cannot be read. KeyError if its pointer file lacks `version` or `files`.
         """
-        if self.peaks is None or version is None:
-            return None
+        found = self._rehearsed(contract)
+        return found[1].peaks if found is not None and found[0].split(AT)[0] == version else None
+
+    def _rehearsed(self, contract: Contract) -> tuple[str, Rehearsal] | None:
         try:
-            found = self.peaks.newest(contract)
+            return None if self.rehearsals is None else self.rehearsals.newest(contract)
         except (ValueError, OSError):  # of another age or another contract; the driver has reported it
             return None
-        return found[1] if found is not None and found[0].split(AT)[0] == version else None
 
 
 NOTHING = Learned()

@@ -21,8 +21,9 @@ from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
 from pipelines.train.agent import run as agent
-from pipelines.train.agent.training_set import TrainingSet, twin_setup
+from pipelines.train.agent.training_set import TrainingSet
 from pipelines.train.promotion import with_form_values
+from pipelines.train.twin import twin_setup
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 

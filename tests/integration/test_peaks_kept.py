@@ -11,6 +11,8 @@ from models.forecast.core.series import Series
 from models.policy.live.held_forecast import with_forecast
 from models.policy.live.memory import fresh, with_interval
 from models.policy.received.peaks import LEVELS
+from models.twin.experiment.setup import Setup
+from models.twin.sim.job import TwinJob
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import RegistryError
 from pipelines.scale import learned
@@ -18,7 +20,7 @@ from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Learned
 from pipelines.scale.processor import Scaler
 from pipelines.train.forecaster.challenge import train_challenger
-from pipelines.train.forecaster.peaks import LiveJob
+from pipelines.train.forecaster.rehearsal import LiveJob
 from tidecast.messages import encode
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -28,6 +30,8 @@ TRAINING = Training(step_s=STEP_S, models=["blend"])
 PLANNING = Planning(lead_s=60, hold_s=30)
 CONTRACT = Contract(job="orders", executors=Executors(min=1, max=40), planning=PLANNING)
 NOW = 1_700_000_000.0
+TWIN = TwinJob(overhead_s=0.6, per_record_s=0.0055, most=40, startup_s=(60.0,), tasks=4000)
+LIVE = LiveJob(Setup(lead_s=60.0, job=TWIN, as_is=True, contract_of_job=CONTRACT), measured=False)
 
 
 def source(days):
@@ -42,7 +46,7 @@ def source(days):
 @pytest.fixture(scope="module")
 def version(registry):
     """A challenger that has become champion, with what was learned of the load's peaks."""
-    train_challenger(registry, "orders", TRAINING, source(8), live=LiveJob(PLANNING, 1.0))
+    train_challenger(registry, "orders", TRAINING, source(8), live=LIVE)
     found = registry.alias_version("orders", "challenger")
     assert found is not None
     return found
@@ -54,8 +58,8 @@ def folder(tmp_path_factory):
 
 
 def synced(settings, folder, contract=CONTRACT):
-    sync = ArtifactSync(learned.calibrator_source(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
-    return sync, SyncedArtifacts(folder, learned.read_calibrator)
+    sync = ArtifactSync(learned.rehearsal_source(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
+    return sync, SyncedArtifacts(folder, learned.read_fitting_rehearsal)
 
 
 def memory(version):
@@ -82,12 +86,12 @@ def test_the_champion_of_the_run_has_peaks_too_and_a_new_one_brings_its_own(sett
     assert registry.champion_version("orders") == "1"  # the naive one, which may serve on
     sync, known = synced(settings, folder)
     (said,) = sync.sync(0.0)
-    assert said.startswith("orders: model of peaks is version 1@")
-    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(peaks=known))
+    assert said.startswith("orders: rehearsal is version 1@")
+    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(rehearsals=known))
     assert decided(scaler, "1")["levels"] == list(LEVELS)
     registry.set_champion("orders", version)
     (said,) = sync.sync(1.0)
-    assert said.startswith(f"orders: model of peaks is version {version}@")
+    assert said.startswith(f"orders: rehearsal is version {version}@")
     assert decided(scaler, version)["levels"] == list(LEVELS)
     assert decided(scaler, "1")["levels"] == list(TRAINING.levels)  # forecast by the version before
 
@@ -103,11 +107,11 @@ def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry
     registry.set_champion("orders", version)
     sync, known = synced(settings, folder)
     sync.sync(0.0)
-    before = known.newest(CONTRACT)[1]
-    train_challenger(registry, "orders", TRAINING, source(11), live=LiveJob(PLANNING, 1.0))  # a blend again: no better
+    before = known.newest(CONTRACT)[1].peaks
+    train_challenger(registry, "orders", TRAINING, source(11), live=LIVE)  # a blend again: no better
     (said,) = sync.sync(1.0)
-    assert said.startswith(f"orders: model of peaks is version {version}@")
-    assert not np.array_equal(known.newest(CONTRACT)[1].soon.scores, before.soon.scores)
+    assert said.startswith(f"orders: rehearsal is version {version}@")
+    assert not np.array_equal(known.newest(CONTRACT)[1].peaks.soon.scores, before.soon.scores)
 
 
 def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings, registry, version, folder):
@@ -117,10 +121,10 @@ def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings,
     sync, known = synced(settings, folder, other)  # after a restart, on the same folder
     (said,) = sync.sync(0.0)
     assert "learned for 30 s of hold" in said and "10 s: retrain" in said
-    scaler = Scaler("orders", other, "mpc", "act", Learned(peaks=known))
+    scaler = Scaler("orders", other, "mpc", "act", Learned(rehearsals=known))
     assert decided(scaler, version)["levels"] == list(TRAINING.levels)
 
 
 def test_a_run_without_peaks_has_no_file(registry, version, folder):
     with pytest.raises(RegistryError, match=r"run [0-9a-f]+ .* has no version_99/peaks\.json"):
-        registry.download_peaks(f"99@{registry.versions('orders')[0].run_id}", folder)
+        registry.download_rehearsal(f"99@{registry.versions('orders')[0].run_id}", folder)

@@ -57,9 +57,13 @@ class Steered:
         if not ((steps > 0).all() or (steps < 0).all()):
             raise ValueError(f"ladder={ladder}: it must rise, or fall, from the most lenient value to the strictest")
         knob: Floats = np.asarray(getattr(policy, policy.knob), np.float64)  # type: ignore[attr-defined]
-        up = np.sign(steps[0])
-        start: Floats = np.asarray(np.interp(up * knob, up * ladder, np.arange(len(ladder))), np.float64)
-        return cls(policy, ladder, start, knob, budget, lead_s)
+        made = cls(policy, ladder, 0.0, knob, budget, lead_s)
+        return replace(made, start=made._place(knob))
+
+    def begun_at(self, knob: float) -> Steered:
+        """Return the same with another start: the place on the ladder of a value of the knob, or its nearer end."""
+        place = self._place(knob)
+        return replace(self, start=place, first=np.interp(place, np.arange(len(self.ladder)), self.ladder))
 
     @property
     def name(self) -> str:
@@ -99,6 +103,10 @@ class Steered:
         limited = np.clip(step, -FASTEST, FASTEST)
         found: Floats = np.clip(place + limited, 0.0, len(self.ladder) - 1 + FLOOR_RUNGS + FASTEST)
         return found
+
+    def _place(self, knob: Floats | float) -> Floats:
+        up = np.sign(self.ladder[1] - self.ladder[0])
+        return np.asarray(np.interp(up * knob, up * self.ladder, np.arange(len(self.ladder))), np.float64)
 
     def knob_at(self, place: Floats) -> Floats:
         """Return (runs,) values of the knob at places on the ladder."""

@@ -106,7 +106,7 @@ class Observation:
             "starting": max(0, self.target - self.executors), "leaving": max(0, self.executors - self.target),
             "least": bounds.min, "most": bounds.max,
         }  # fmt: skip
-        capacity = Capacity(worth[None], np.array([self.overhead_s]), np.array([self.per_record_s]), planning.batch_s)
+        capacity = Capacity(worth[None], np.array([self.overhead_s]), np.array([self.per_record_s]), contract.batch_s)
         return View(
             now_s=self.now_s, since_s=self.since_s, capacity=capacity,
             ahead=self.ahead.to_arrays() if self.ahead else None,

@@ -21,8 +21,9 @@ Contracts = Mapping[str, Contract]
 
 
 def build_policy_at(
-    name: str, contract: Contract, now_s: float, job_s: float, scale: float, steered: bool = True
-) -> Policy:
+    name: str, contract: Contract, now_s: float, job_s: float, scale: float, steered: bool = True,
+    start: float | None = None,
+) -> Policy:  # fmt: skip
     """Build a policy that needs no agent, for one job at one moment.
 
     Args:
@@ -32,6 +33,7 @@ def build_policy_at(
         job_s: the job's own time at that moment, seconds since the epoch.
         scale: job seconds per wall second, above 0; a day of the timetable lasts 86,400 / scale wall seconds.
         steered: whether the promise moves its knob, where it has one; not so in older logs.
+        start: value of that knob to begin with (a policy that has begun carries its place); None: the contract's.
 
     Raises:
         SettingsError: no policy has that name, it needs an agent (`dqn`), or it is `schedule` and the contract has no
@@ -39,7 +41,7 @@ def build_policy_at(
         ZeroDivisionError: `schedule` at a scale of 0.
     """
     if name != "schedule":
-        return build_steered(name, contract) if steered else build(name, contract)
+        return build_steered(name, contract, start) if steered else build(name, contract)
     rps = contract.planning.timetable_rps
     if not rps:
         where = f"planning.timetable_rps of {contract.job}.yaml"

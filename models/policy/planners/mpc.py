@@ -118,8 +118,9 @@ class Mpc(Rule):
         violation_cost = -math.log10(max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
         pace_s = p.lead_s if p.step_up < contract.executors.max - contract.executors.min else 0.0
         return cls(
-            name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s, p.step_up, pace_s
-        )
+            name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, contract.batch_s, hold_s, p.step_up,
+            pace_s,
+        )  # fmt: skip
 
     @property
     def busy(self) -> Floats | float:

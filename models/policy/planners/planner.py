@@ -59,7 +59,7 @@ class Planner(Rule):
         """Build it with the contract's planning parameters; `learned` is ignored."""
         p = contract.planning
         return cls(
-            name, p.utilisation, p.quantile, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, p.scale_down_delay_s,
+            name, p.utilisation, p.quantile, p.lead_s + p.hold_s, p.catch_up_s, contract.batch_s, p.scale_down_delay_s,
             p.cooldown_s, p.step_up, p.max_step_down,
         )  # fmt: skip
 

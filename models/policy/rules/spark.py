@@ -53,7 +53,7 @@ class SparkDstream(Rule):
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """Build it with Spark's defaults and the contract's batch duration as interval; `learned` is ignored."""
-        return cls(name, contract.planning.batch_s)
+        return cls(name, contract.batch_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Choose by the ratio of the mean duration of the batches since the last call to `batch_s`; 0 for an idle job.
@@ -89,7 +89,7 @@ class SparkMicrobatch(Rule):
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """Build it with the contract's batch duration as the trigger interval; `learned` is ignored."""
-        return cls(name, contract.planning.batch_s)
+        return cls(name, contract.batch_s)
 
     def fresh(self, runs: int) -> Memory:
         """Return a first step of one executor."""

@@ -38,22 +38,23 @@ class Alternatives(NamedTuple):
     clairvoyant_executor_s: float | None
 
 
-def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats) -> Alternatives:
+def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats, start: float | None = None) -> Alternatives:
     """Serve a load in a job's twin by every fixed number of executors, by `reactive`, and by the best plan there is.
 
     Args:
         job: the twin, fitted; its query is taken for warm.
         contract: of the job: promise, bounds and planning.
         arrived: (T + 1,) records produced before each second, never falling.
+        start: utilisation from which `reactive` is steered, as found on the past; None: the contract's.
 
     Raises:
         TwinError: `arrived` falls or is not finite.
     """
-    looks = Looks(1, SMOOTH_S, contract.planning.batch_s)
+    looks = Looks(1, SMOOTH_S, contract.batch_s)
     numbers = np.arange(job.least, job.most + 1)
     fixed = [_mean(_served(job, contract, arrived, looks, _always(contract, int(n)))) for n in numbers]
     kept = [(int(n), paid) for n, (paid, late) in zip(numbers, fixed, strict=True) if late <= contract.error_budget]
-    reactive = _served(job, contract, arrived, looks, build_steered("reactive", contract))
+    reactive = _served(job, contract, arrived, looks, build_steered("reactive", contract, start))
     paid, late = _mean(reactive, job)
     jobs, load = stack([job], Belief.of(contract.planning)), Load(arrived[None], np.zeros(1, np.int64))
     seeds, budget = np.zeros(1, np.int64), np.array([contract.error_budget])

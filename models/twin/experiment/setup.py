@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from configs.contract import Contract, Executors, Planning
+from configs.contract import BATCH_SHARE, Contract, Executors, Planning
 from models.forecast.core.series import Series
 from models.twin.sim.arrivals import fill_gaps
 from models.twin.sim.job import Belief, TwinError, TwinJob, stack
@@ -92,9 +92,7 @@ class Setup:
         Two batches then fit into the target, because a record may wait for one batch and be in the next.
         """
         every = int(np.clip(self.lead_s // 2, 1, 15))
-        batch_s = (
-            self.contract_of_job.planning.batch_s if self.contract_of_job else 0.4 * self.twin_job.latency_target_s
-        )
+        batch_s = self.contract_of_job.batch_s if self.contract_of_job else BATCH_SHARE * self.twin_job.latency_target_s
         return Looks(int(min(every, self.every_s)), max(every, 10), batch_s)
 
     @property

@@ -16,10 +16,9 @@ from pipelines.report.fit_input import configured_twin
 from tidecast.fields import job_name
 
 NEWEST = 100_000
-"""Most batches, and most actions, that a fit reads."""
+"""Most actions that a fit reads."""
 _NEAR_S = 1.0
-_BATCH = ("kind", "wall_time", "batch_s", "batch_rows", "executors", "batch_id", "task_ceiling")
-_ACTION = (
+ACTION = (
     "wall_time", "decision_id", "status", "executors_before", "target", "decided_at", "confirmed_at", "useful_at",
 )  # fmt: skip
 
@@ -33,7 +32,7 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
         contract: of the job (latency target, bounds of executors, first guesses).
 
     Returns:
-        As `measurements_from_rows`, of at most NEWEST (100,000) batches and as many actions.
+        As `measurements_from_rows`, of at most 100,000 batches and as many actions.
 
     Raises:
         LakeError: nothing was ever ingested.
@@ -44,6 +43,7 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
     """
     from pyspark.sql import functions as F
 
+    from pipelines.lake.load import read_batches
     from pipelines.lake.tables import Lake
     from pipelines.spark.session import local_session
 
@@ -51,9 +51,8 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
     spark = local_session("twin", delta=True)
     try:
         lake = Lake(spark, root)
-        batches = lake.read_table("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
-        metrics = batches.select(*_BATCH).orderBy(F.desc("wall_time")).limit(NEWEST).toPandas()
-        actions = lake.read_table("outcomes").where(F.col("job") == job).select(*_ACTION)
+        metrics = read_batches(lake, job, NEWEST)
+        actions = lake.read_table("outcomes").where(F.col("job") == job).select(*ACTION)
         outcomes = actions.orderBy(F.desc("wall_time")).limit(NEWEST).orderBy("wall_time").toPandas()
     finally:
         spark.stop()
@@ -71,7 +70,7 @@ def measurements_from_rows(
     warm.
 
     Args:
-        metrics: columns `_BATCH`.
+        metrics: columns `pipelines.lake.load.BATCH`.
         outcomes: columns `_ACTION`.
         contract: of the job (latency target, bounds of executors, first guesses).
 

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
+from models.policy.received.rehearsal import Rehearsal
+from pipelines.registry.forecasters import read_rehearsal
 from pipelines.report.recorded import eventlog
 from pipelines.report.recorded.batches import QueryBatches, read_batches
 from pipelines.report.recorded.dump import DUMPED
@@ -39,6 +41,7 @@ class RecordedRun:
         batches: the query's micro-batches.
         tasks: of the query, as in `eventlog.EventLog`.
         executors: of the applications that ran the query, by the time they were added.
+        rehearsal: what the job's policies had learned of its past when the run began; None where they had nothing.
     """
 
     folder: Path
@@ -58,6 +61,7 @@ class RecordedRun:
     batches: QueryBatches
     tasks: pd.DataFrame
     executors: pd.DataFrame
+    rehearsal: Rehearsal | None = None
 
 
 def load_run(folder: Path) -> RecordedRun:
@@ -96,8 +100,14 @@ def load_run(folder: Path) -> RecordedRun:
         decisions=decisions[decisions["wall_time"].between(start, end)],
         outcomes=outcomes, rejects=rejects, produced=_produced(folder / "produced.npz", start), truth=truth,
         counts=json_object(folder / "counts.json"), batches=batches, tasks=tasks,
-        executors=executors.sort_values("added", ignore_index=True),
+        executors=executors.sort_values("added", ignore_index=True), rehearsal=_rehearsal(folder, job),
     )  # fmt: skip
+
+
+def _rehearsal(folder: Path, job: str) -> Rehearsal | None:
+    """The oldest that the autoscaler was given: a champion that was trained in the run brings one of its own."""
+    given = sorted((folder / "autoscaler.rehearsals" / job).glob("*"), key=lambda version: version.stat().st_mtime)
+    return read_rehearsal(given[0]) if given else None
 
 
 def _messages(folder: Path, topic: str, job: str) -> pd.DataFrame:

@@ -11,25 +11,20 @@ from configs.contract import Contract, load_contract
 from configs.sections import AgentTraining
 from configs.settings import Settings
 from models.dqn.agent.model import DqnModel
-from models.dqn.agent.observation import decision_interval_s
 from models.dqn.agent.policy import maker
 from models.dqn.environment.recorded import with_forecasts
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.evaluation import AGENT, CHAMPION
 from models.forecast.core.series import Series
-from models.twin.calibration.fit import UnfinishedFitError, fit_job
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
 from models.twin.experiment.contenders import select_contenders
 from models.twin.experiment.results import TraceResult
 from models.twin.experiment.scenario import split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinJob
-from pipelines.backtest.fit import from_lake
-from pipelines.backtest.job_file import read_job
-from pipelines.backtest.on_lake import twin_from_contract
 from pipelines.lake.load import LakeSeries, read_lake
-from pipelines.lake.tables import LakeError
 from pipelines.traces.shipped import ShippedSeries, list_shipped
+from pipelines.train.twin import fit_twin, twin_setup
 
 FARTHEST_S = 1860.0
 """Seconds of lead time and hold that the forecasts of others' loads reach."""
@@ -85,7 +80,7 @@ class TrainingSet:
 def read_training_set(settings: Settings, job: str) -> TrainingSet:
     """Read a job's contract (YAML of latency target and executor bounds), load and twin (simulator), and others' loads.
 
-    Starts and stops Spark twice; blocks for about a minute. Loads of others are those shipped with the code.
+    Starts and stops Spark; blocks for about a minute. Loads of others are those shipped with the code.
 
     Raises:
         SettingsError, MessageError: the job has no valid contract, or no job can have its name.
@@ -96,47 +91,10 @@ def read_training_set(settings: Settings, job: str) -> TrainingSet:
         OSError, ValueError: the lake's log cannot be read.
     """
     contract = load_contract(job, settings.contracts_dir)
-    twin, origin = fit_twin(settings, contract)
     source = read_lake(settings, job, settings.training.step_s)
+    twin, _, origin = fit_twin(settings, contract, source)
     others = [with_forecasts(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
     return TrainingSet(contract, source, twin_setup(settings, contract, twin), origin, others)
-
-
-def fit_twin(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
-    """Fit the twin (simulator of the job) to batches and executor start-ups in the lake; starts and stops Spark.
-
-    With under 20 warm batches or no start-up, the fit in `var/twins/JOB.json` (`tidecast twin fit`) is taken, else the
-    contract's guesses.
-
-    Returns:
-        The twin, and in words where its figures come from.
-
-    Raises:
-        TwinError: the stored fit cannot be read or is unfinished, or a measured start-up ended before it was requested.
-        JavaError, JarsError: no usable Java, or Delta's jars are missing.
-        MessageError: no job can have the contract's name.
-    """
-    try:
-        found = fit_job(*from_lake.read_measurements(settings.lake_dir, contract.job, contract))
-        return found.job, f"fitted to {found.batches} batches and {found.startups} start-ups in the lake"
-    except (UnfinishedFitError, LakeError) as error:
-        path = settings.var_dir / "twins" / f"{contract.job}.json"
-        if path.is_file():
-            return read_job(path), f"as stored by `tidecast twin fit` (lake: {error})"
-        return twin_from_contract(contract), f"the contract's guess (lake: {error})"
-
-
-def twin_setup(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
-    """Return how policies are run in the twin: the job's own load, clock, contract and lead time (a second at least).
-
-    They decide as often as a live agent does, because with the fewer decisions of a backtest a job with a short lead
-    time is unlike any that agents are trained on.
-    """
-    lead_s = max(contract.planning.lead_s, 1.0)
-    return Setup(
-        lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), contract_of_job=contract,
-        every_s=decision_interval_s(lead_s, 1.0),
-    )  # fmt: skip
 
 
 def loads_of_others(settings: Settings, job: str) -> list[ShippedSeries]:

@@ -16,10 +16,10 @@ from models.kinds import describe
 from pipelines.lake.load import LakeSeries, format_minute
 from pipelines.registry import CHALLENGER, Registry, RegistryError, TrackedRun
 from pipelines.report.accuracy import error_by_version, match_forecasts
-from pipelines.train.forecaster import peaks, plots
+from pipelines.train.forecaster import plots
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.card import model_card
-from pipelines.train.forecaster.peaks import LiveJob
+from pipelines.train.forecaster.rehearsal import LiveJob, describe_rehearsal, rehearse
 from pipelines.train.transfer import sources
 
 
@@ -42,7 +42,7 @@ def train_challenger(
         training: settings.
         source: the load, records/s per step, and those of other jobs.
         because: in words, what has drifted; kept as the tag `because`.
-        live: how the job runs; None: no peak calibrator (forecast of the highest load soon) is fitted for its policies.
+        live: how the job runs; None: its policies learn nothing of the past (`Rehearsal`).
 
     Raises:
         SettingsError: `training.models` names an unknown model.
@@ -120,24 +120,23 @@ def _challenge(
     run.metrics(loss_ratio_bounds(backtests))
     asked = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
     run.tags(asked)
-    calibrator = peaks.fit_calibrator(chosen.forecaster, source.series, live)
+    learned = rehearse(chosen.forecaster, source.series, live)
     if champion is not None:  # it may serve on, and its load has grown
         alike = describe(champion) == describe(chosen.forecaster)
-        if (fresh := calibrator if alike else peaks.fit_calibrator(champion, source.series, live)) is not None:
-            registry.write_peaks(run, job, champion_version, fresh)
+        fresh = learned if alike else rehearse(champion, source.series, live)
+        registry.write_rehearsal(run, job, champion_version, fresh)
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {asked[sources.WHY]}.",
         remark,
-        peaks.describe_calibrator(calibrator, chosen.forecaster, live),
+        describe_rehearsal(learned, chosen.forecaster, live),
     ]
     figures = {name: b.scores() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
     version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **asked}, alias=CHALLENGER)
-    if calibrator is not None:
-        registry.write_peaks(run, job, version, calibrator)
+    registry.write_rehearsal(run, job, version, learned)
     run.tags({"challenger": version, "champion": champion_version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 

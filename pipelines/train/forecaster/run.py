@@ -48,12 +48,12 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.lake.load import read_lake
     from pipelines.train.forecaster.challenge import train_challenger
-    from pipelines.train.forecaster.peaks import read_live_job
+    from pipelines.train.forecaster.rehearsal import read_live_job
 
     settings = settings or load()
     training = with_form_values(settings.training, "training", form)
     source = read_lake(settings, job, training.step_s)
-    live = read_live_job(settings, job, source.outcomes)
+    live = read_live_job(settings, job, source)
     return train_challenger(Registry(settings), job, training, source, because, live)
 
 

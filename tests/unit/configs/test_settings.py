@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from configs.contract import jobs_with_contract, load_contract, read_contracts
+from configs.contract import Contract, jobs_with_contract, load_contract, read_contracts
 from configs.errors import SettingsError
 from configs.settings import ROOT, Settings, load
 
@@ -81,6 +81,11 @@ def test_every_shipped_contract_loads_under_its_own_name():
         ("job: a\nplanning: {target_utilization: 0.7}", "target_utilization"),
         ("job: a\nplanning: {target_utilisation: 1.7}", "1.7"),
         ("job: a\nerror_budget: 0", "error_budget=0: no job keeps that, the least is 0.0001"),
+        (
+            "job: a\nlatency_target_s: 0.01",
+            "latency_target_s=0.01: a batch takes 0.6 s .planning.overhead_s.*0.6 s or more",
+        ),
+        ("job: a\nlatency_target_s: 1\nplanning: {batch_s: 2}", "takes 2 s .planning.batch_s.*Promise 2 s or more"),
         ("job: b", "job='b'"),
         ("job: [", "not YAML"),
         ("- a", "mapping"),
@@ -90,6 +95,11 @@ def test_a_wrong_contract_is_named(tmp_path, text, says):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(SettingsError, match=says):
         load_contract("a", tmp_path)
+
+
+def test_batches_should_take_what_lets_two_of_them_fit_into_the_target_unless_stated():
+    assert Contract(job="a", latency_target_s=10).batch_s == 4
+    assert Contract(job="a", planning={"batch_s": 3.5}).batch_s == 3.5
 
 
 def test_a_broken_contract_leaves_the_others_jobs_alone(tmp_path):

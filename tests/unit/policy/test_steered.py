@@ -137,3 +137,14 @@ def test_its_memory_survives_as_json():
     memory, _ = decide(policy, policy.fresh(1), a_view(late_s=3.0, counted_s=5.0))
     again = carried.restore(json.loads(json.dumps(carried.dump(memory))), policy)
     assert {name: value.tolist() for name, value in again.items()} == {n: v.tolist() for n, v in memory.items()}
+
+
+def test_it_begins_where_the_past_says_and_a_replay_that_does_not_know_of_it_follows_all_the_same():
+    begun = build_steered("mpc", CONTRACT, start=1.35)
+    assert begun.fresh(1)["rung"][0] == pytest.approx(4.5)  # between 1.0 and 1.7
+    assert begun.knob_at(begun.fresh(1)["rung"])[0] == pytest.approx(1.35)
+    assert build_steered("reactive", CONTRACT, start=9.0).fresh(1)["rung"][0] == 0  # the lenient end
+    kept = json.loads(json.dumps(carried.dump(begun.fresh(1))))
+    unknowing = build_steered("mpc", CONTRACT)
+    place = carried.restore(kept, unknowing)["rung"]
+    assert unknowing.knob_at(place) == begun.knob_at(begun.fresh(1)["rung"])

@@ -14,10 +14,12 @@ from models.twin.experiment.contenders import Setting
 from models.twin.experiment.scenario import split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError
-from pipelines.lake.tables import LakeError
+from pipelines.backtest.on_lake import twin_from_contract
+from pipelines.lake.load import LakeSeries
 from pipelines.train.agent import training_set
 from pipelines.train.agent.card import describe_departures
 from pipelines.train.agent.run import with_chosen_margin
+from pipelines.train.twin import fit_twin, twin_setup
 from tests.unit.dqn.test_dqn_policy import agent
 
 
@@ -69,35 +71,30 @@ def test_where_nobody_keeps_the_promise_policies_are_compared_at_an_easier_one(k
 CONTRACT = Contract(job="orders")
 
 
-def without_lake(monkeypatch):
-    def nothing(*_):
-        raise LakeError("no table 'metrics'")
-
-    monkeypatch.setattr(training_set.from_lake, "read_measurements", nothing)
+NOTHING = LakeSeries(Series(0.0, 300.0, np.empty(0)), 1)
 
 
-def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(monkeypatch, tmp_path):
-    without_lake(monkeypatch)
+def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(tmp_path):
     settings = load(var=tmp_path)
-    twin, said = training_set.fit_twin(settings, CONTRACT)
-    assert twin.overhead_s == CONTRACT.planning.overhead_s and "the contract's guess" in said and "no table" in said
+    twin, measured, said = fit_twin(settings, CONTRACT, NOTHING)
+    assert twin.overhead_s == CONTRACT.planning.overhead_s and "the contract's guess" in said and not measured
     (tmp_path / "twins").mkdir()
     stored = tmp_path / "twins" / "orders.json"
     stored.write_text(json.dumps({"overhead_s": 0.7, "per_record_s": 0.02, "most": 4, "startup_s": [2.0]}))
-    twin, said = training_set.fit_twin(settings, CONTRACT)
-    assert twin.overhead_s == 0.7 and "stored" in said
+    twin, measured, said = fit_twin(settings, CONTRACT, NOTHING)
+    assert twin.overhead_s == 0.7 and "stored" in said and measured
     stored.write_text(json.dumps({"overhead_s": 0.7, "most": 4}))
     with pytest.raises(TwinError, match=r"per_record_s, startup_s missing: the fit is unfinished"):
-        training_set.fit_twin(settings, CONTRACT)
+        fit_twin(settings, CONTRACT, NOTHING)
 
 
 def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_the_replays_clock():
     settings = load(replay={"speed": 720})
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
-    setup = training_set.twin_setup(settings, contract, training_set.twin_from_contract(contract))
+    setup = twin_setup(settings, contract, twin_from_contract(contract))
     assert (setup.lead_s, setup.speed) == (14.0, 720)
     assert (setup.looks.every_s, setup.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
-    assert training_set.twin_setup(settings, CONTRACT, training_set.twin_from_contract(CONTRACT)).speed == 1.0
+    assert twin_setup(settings, CONTRACT, twin_from_contract(CONTRACT)).speed == 1.0
 
 
 def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
@@ -110,7 +107,7 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
 
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
-    setup = training_set.twin_setup(load(), CONTRACT, training_set.twin_from_contract(CONTRACT))
+    setup = twin_setup(load(), CONTRACT, twin_from_contract(CONTRACT))
     tune, _ = split_trace("orders", series, setup)
     learned = training_set.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").training_loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]

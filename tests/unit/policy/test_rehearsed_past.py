@@ -1,0 +1,45 @@
+"""What is kept of a past: for whom a start holds, and that older releases' files are still read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract
+from models.policy.received import peak_calibrator
+from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
+from models.policy.received.peaks import LEVELS, Peaks
+from models.policy.received.rehearsal import Rehearsal, describe, promised, revive
+
+CONTRACT = Contract(job="j", error_budget=0.05)
+
+
+def peaks():
+    one = Peaks(None, None, np.linspace(0, 2, len(LEVELS)), 1.0, np.array([60.0]), 0.9, True)
+    return PeakCalibrator(one, one, 60.0, 30.0, 1.0)
+
+
+def kept(rehearsal):
+    return revive(json.loads(json.dumps(describe(rehearsal))))
+
+
+def test_a_start_holds_for_the_promise_and_the_bounds_that_it_was_found_for():
+    found = kept(Rehearsal(None, {"mpc": -0.28}, promised(CONTRACT)))
+    assert found.peaks is None and found.start("mpc", CONTRACT) == -0.28 and found.start("static", CONTRACT) is None
+    for change in ({"error_budget": 0.01}, {"latency_target_s": 2.0}, {"executors": {"min": 1, "max": 9}}):
+        other = Contract.model_validate({**CONTRACT.model_dump(), **change})
+        assert found.start("mpc", other) is None
+
+
+def test_peaks_alone_as_older_releases_kept_them_are_read():
+    old = json.loads(json.dumps(peak_calibrator.describe(peaks())))
+    found = revive(old)
+    assert found.peaks is not None and found.peaks.lead_s == 60 and found.start("mpc", CONTRACT) is None
+    both = kept(Rehearsal(peaks(), {"mpc": 1.0}, promised(CONTRACT)))
+    assert both.peaks is not None and both.start("mpc", CONTRACT) == 1.0
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"steering": {}}, {"steering": {"starts": {"mpc": 1}, "promise": {}}}])
+def test_what_is_no_rehearsal_says_so(data):
+    with pytest.raises(PeakCalibratorError, match="train again"):
+        revive(data)
