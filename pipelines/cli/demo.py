@@ -11,7 +11,7 @@ import typer
 from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import load
-from pipelines.cli.options import JsonFile, settings_from_options, split_names
+from pipelines.cli.options import JsonFile, settings_from_options
 from pipelines.figures.written import write_figure
 
 
@@ -65,16 +65,21 @@ def run(
 
 def compare(
     policies: Annotated[
-        list[str], typer.Argument(help="Policies in the order of their turns, e.g. forecast reactive.")
+        list[str],
+        typer.Argument(help="Policies in the order of their turns, e.g. mpc reactive static:6 (always six executors)."),
     ],
-    pairs: Annotated[int, typer.Option(min=1, help="How many times each policy runs.")] = 3,
-    sweep: Annotated[str, typer.Option(help="Target utilisations to try first, once each, e.g. 0.6,0.75,0.9.")] = "",
+    turns: Annotated[int, typer.Option(min=1, help="How many times each policy runs.")] = 3,
     hours: Annotated[float | None, typer.Option(help="Trace hours per run.")] = None,
+    busy_cores: Annotated[int, typer.Option(min=0, help="Cores that something else keeps busy meanwhile.")] = 0,
+    since: Annotated[
+        str, typer.Option(help="Go on: runs of this comparison from this one on, a name in var/runs, are kept.")
+    ] = "",
     as_json: JsonFile = None,
 ) -> None:
     """Run policies live in turn on the same trace; print every run and the medians, and write a page.
 
-    Medians are of seconds over the latency target and executor-seconds. Runs take minutes each and stay in `var/runs`.
+    Each goes by the job's contract as it is. Medians are of late seconds and executor-seconds. Runs take minutes each
+    and stay in `var/runs`.
 
     Raises:
         SettingsError, TraceError: a wrong option, setting, contract or trace (status 2).
@@ -85,7 +90,7 @@ def compare(
     from pipelines.demo.compare import compare_policies
 
     settings = settings_from_options(replay={"live_hours": hours})
-    result = compare_policies(settings, policies, pairs, _numbers("--sweep", sweep))
+    result = compare_policies(settings, policies, turns, busy_cores, since)
     print(result["text"])
     write_figure(as_json, result)
 
@@ -108,13 +113,6 @@ def report(
     here, other = _run(run_dir), _run(compare_with) if compare_with else None
     print(summary_text(write_summary(here)))
     print(f"report: {render_report(here, other)}")
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in split_names(text)]
-    except ValueError:
-        raise SettingsError(f"{option} {text!r}: numbers with commas between are expected, as 0.7,0.8.") from None
 
 
 def _run(path: Path) -> Path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -21,81 +23,108 @@ from pipelines.demo.run import create_run_dir, running_stack, update_run_json
 from pipelines.html.columns import of_rows
 from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
-from pipelines.report.comparison import SWEEP, medians_by_policy, render_comparison
+from pipelines.report.comparison import medians_by_contestant, render_comparison
 from pipelines.report.summary import write_summary
 from pipelines.traces.trace import load_trace
 
 STAGES = 4  # of a run; the training has one more where an agent is needed
+BUSY = "while True: pass"  # what keeps a core busy
 
 
-def compare_policies(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:
-    """Run each policy live `pairs` times on the same trace, in turn, and write a page that compares them.
+class Contestant(NamedTuple):
+    """A policy that is run, and for `static` how many executors it keeps (None: as the contract says)."""
+
+    policy: str
+    executors: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The policy, or for a number of executors `static:4`."""
+        return self.policy if self.executors is None else f"{self.policy}:{self.executors}"
+
+
+class Conditions(NamedTuple):
+    """What runs of a comparison have in common: a champion's version, and cores that something else keeps busy."""
+
+    version: str
+    busy_cores: int
+
+
+def read_contestants(names: Sequence[str], settings: Settings) -> list[Contestant]:
+    """Read the names of policies, or of fixed numbers of executors as in `static:4`.
+
+    Raises:
+        SettingsError: an unknown policy, a number for another one than `static`, or one beyond the contract's bounds.
+    """
+    found, bounds = [], load_contract(settings.job.name, settings.contracts_dir).executors
+    for name in names:
+        policy, colon, number = name.partition(":")
+        if policy not in POLICIES:
+            raise SettingsError(f"policy {policy!r} is unknown; choose among {', '.join(POLICIES)}.")
+        if colon and (policy != "static" or not number.isdecimal() or not bounds.min <= int(number) <= bounds.max):
+            allowed = f"static:{bounds.min} to static:{bounds.max}"
+            raise SettingsError(f"{name!r}: a number of executors is for `static`, here {allowed}.")
+        found.append(Contestant(policy, int(number) if colon else None))
+    return found
+
+
+def compare_policies(
+    settings: Settings, names: Sequence[str], turns: int, busy_cores: int = 0, since: str = ""
+) -> dict[str, Any]:
+    """Run each policy live `turns` times on the same trace, and write a page that compares them.
 
     Every run has a fresh broker and cluster in `var/demo` and keeps its folder under `var/runs`; the forecaster is
-    trained once, on the history. With `utilisations`, each is tried once per policy first, and the pairs use that of
-    the `cheapest_run`, a second over the latency target priced as a second of the most executors that the job's
-    contract (YAML of latency target and executor bounds) allows. Without, the contract's is used. Blocks for all runs,
-    minutes each.
+    trained once, on the history. All go by the job's contract (YAML of latency target and executor bounds) as it is, so
+    the promise steers those that it can steer. Blocks for all runs, minutes each.
 
     Args:
         settings: which load and job; services of a person's own may not be named, a Spark master apart.
-        policies: names out of `POLICIES`, in the order of their turns; every second turn is in reverse.
-        pairs: turns, at least 1.
-        utilisations: target utilisations (busy share of the capacity) to try, in (0, 1]; may be empty.
+        names: policies as in `read_contestants`, in the order of their turns; every second turn is in reverse.
+        turns: at least 1.
+        busy_cores: cores that something else keeps busy during each run.
+        since: name of a run under `var/runs`: it and later ones that are of this comparison are not run again.
 
     Returns:
-        `runs` (the `summary.json` of each, trials included, with `turn`, text, and `target_utilisation`), `best`
-        (utilisation by policy), `medians` (by policy, `over_target_s`, seconds, and `executor_s`, executor-seconds,
-        without the trials), `page` (path, text), `text` (table of the runs).
+        `runs` (a row of text and numbers each), `medians` (by contestant: `late_share`, `executor_s`, `kept`, in how
+        many of its `runs` the promise was, and `kept_share`), `page` (path, text), `text` (table of the runs).
 
     Raises:
-        SettingsError: an unknown policy, a utilisation outside (0, 1], a wrong contract or a service of one's own.
+        SettingsError: a wrong name or contract, or a service of one's own.
         TraceError: the trace cannot be used.
         DemoError: there is no history to train on, or a run did not get through.
         StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
         OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaError: a service failed.
         RunError, EventLogError, OSError: a file of a run is missing or broken, or another cannot be read or written.
-        KeyError: no policies, or neither turns nor utilisations.
     """
-    _check(policies, utilisations)
+    contestants = read_contestants(names, settings)
     load_trace(settings.replay)
-    screen = Screen()
-    version = _train(settings, screen, not set(policies).isdisjoint(LEARNED))
-    runs: list[dict[str, Any]] = []
-    contract = load_contract(settings.job.name, settings.contracts_dir)
-    best = dict.fromkeys(policies, contract.planning.utilisation)
-    for policy in policies:
-        tried = [_once(settings, policy, u, version, screen, SWEEP) for u in utilisations]
-        runs += tried
-        if tried:
-            best[policy] = cheapest_run(tried, contract.executors.max)["target_utilisation"]
-    for pair in range(pairs):
-        order = policies if pair % 2 == 0 else policies[::-1]  # so that neither always runs on the warmer machine
-        runs += [_once(settings, policy, best[policy], version, screen, f"pair {pair + 1}") for policy in order]
-    figures = medians_by_policy(runs).loc[policies, ["over_target_s", "executor_s"]].to_dict("index")
+    screen, runs = Screen(), _done(settings, since, busy_cores)
+    known = {(run["turn"], run["contestant"]): run for run in runs}
+    order = [(turn + 1, one) for turn in range(turns) for one in contestants[:: -1 if turn % 2 else 1]]
+    left = [(turn, one) for turn, one in order if (turn, one.name) not in known]
+    if left:
+        learned = any(one.policy in LEARNED for _, one in left)
+        conditions = Conditions(_train(settings, screen, learned), busy_cores)
+        for turn, one in left:
+            known[turn, one.name] = _once(settings, one, turn, conditions, screen)
+    runs = [known[turn, one.name] for turn, one in order]
+    medians = medians_by_contestant(runs)[["late_share", "executor_s", "kept", "runs", "kept_share"]].to_dict("index")
     page = render_comparison(runs, settings.var_dir / "runs" / f"compare-{int(time.time())}.html")
-    said = "\n".join([*_lines(runs, figures, best), f"page: {page}"])
-    return {"runs": runs, "best": best, "medians": figures, "page": str(page), "text": said}
+    rows = [_row(run) for run in runs]
+    middle = [{**dict.fromkeys(rows[0]), **median} for median in _medians(medians)]
+    said = "\n".join([*of_rows([*rows, *middle]), f"page: {page}"])
+    return {"runs": rows, "medians": medians, "page": str(page), "text": said}
 
 
-def cheapest_run(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
-    """Return the run with the lowest `executor_s + price * over_target_s`; the first of equals.
-
-    Args:
-        runs: summaries.
-        price: executor-seconds that a second over the latency target counts as.
-
-    Raises:
-        ValueError: there are no runs.
-    """
-    return min(runs, key=lambda r: r["executor_s"] + price * r["over_target_s"])
-
-
-def _check(policies: list[str], utilisations: list[float]) -> None:
-    if unknown := [p for p in policies if p not in POLICIES]:
-        raise SettingsError(f"policy {unknown[0]!r} is unknown; choose among {', '.join(POLICIES)}.")
-    if wrong := [u for u in utilisations if not 0 < u <= 1]:
-        raise SettingsError(f"target utilisation {wrong[0]}: above 0 and at most 1 is expected.")
+def _done(settings: Settings, since: str, busy_cores: int) -> list[dict[str, Any]]:
+    """Summaries of the finished runs of this comparison."""
+    folders = sorted((settings.var_dir / "runs").glob("*/summary.json")) if since else []
+    found = []
+    for path in folders:
+        of = json.loads((path.parent / "run.json").read_text()).get("comparison")
+        if path.parent.name >= since and of is not None and of["busy_cores"] == busy_cores:
+            found.append({**json.loads(path.read_text()), **of})
+    return found
 
 
 def _train(settings: Settings, screen: Screen, agent: bool) -> str:
@@ -110,55 +139,62 @@ def _train(settings: Settings, screen: Screen, agent: bool) -> str:
     return version
 
 
-def _once(
-    settings: Settings, policy: str, utilisation: float, version: str, screen: Screen, turn: str
-) -> dict[str, Any]:
-    """One live run; its summary with the turn and the utilisation."""
-    chosen = settings.model_copy(update={"autoscaler": settings.autoscaler.model_copy(update={"policy": policy})})
+def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions, screen: Screen) -> dict[str, Any]:
+    """One live run; its summary, and which run of the comparison it was."""
+    chosen = settings.model_copy(update={"autoscaler": settings.autoscaler.model_copy(update={"policy": one.policy})})
     run_dir = create_run_dir(chosen)
-    contracts = _contracts(chosen, run_dir, utilisation)
-    chosen = chosen.model_copy(update={"contracts": contracts})
+    if one.executors is not None:
+        chosen = chosen.model_copy(update={"contracts": _contracts(chosen, run_dir, one.executors)})
     with running_stack(chosen, {"broker", "spark", "mlflow"}, screen, STAGES, kept={"mlflow", "lake"}) as stack:
         here = stack.settings
-        with screen.stage(f"{turn}: {policy} at utilisation {utilisation:g}: start"):
+        with screen.stage(f"turn {turn}: {one.name}: start"):
             publish_history(here)
             forecasts = Follower(here.kafka, ["forecasts"])
             stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
             live = LiveReplay(stack, here, run_dir, screen)
-            write_run_json(here, run_dir, live.began, {"champion": version})
+            write_run_json(here, run_dir, live.began, {"champion": conditions.version})
             live.start()
             wait_for_forecast(forecasts)
-        with screen.stage(f"{turn}: {policy} at utilisation {utilisation:g}: live"):
+        with screen.stage(f"turn {turn}: {one.name}: live"):
+            for core in range(conditions.busy_cores):
+                stack.spawn(f"busy-{core}", [sys.executable, "-c", BUSY])
             live.replay()
             live.stop()
-    update_run_json(run_dir, peak_memory_mb=live.peak_mb())
+    of = {"turn": turn, "contestant": one.name, "busy_cores": conditions.busy_cores}
+    update_run_json(run_dir, peak_memory_mb=live.peak_mb(), comparison=of)
     summary = write_summary(run_dir)
-    screen.note(f"over target {summary['over_target_s']} s, executor-seconds {summary['executor_s']:.0f}")
-    return {**summary, "turn": turn, "target_utilisation": utilisation}
+    late = summary["promise"]["late_share"]
+    screen.note(f"late {late:.1%} of the seconds, executor-seconds {summary['executor_s']:.0f}")
+    return {**summary, **of}
 
 
-def _contracts(settings: Settings, run_dir: Path, utilisation: float) -> Path:
-    """The contracts of this run: as they are, with the job's target utilisation changed."""
+def _contracts(settings: Settings, run_dir: Path, executors: int) -> Path:
+    """The contracts of this run: as they are, with the job's fixed number of executors changed."""
     folder = run_dir / "contracts"
     folder.mkdir()
     for path in settings.contracts_dir.glob("*.yaml"):
         data = yaml.safe_load(path.read_text())
         if path.stem == settings.job.name:
-            data.setdefault("planning", {})["target_utilisation"] = utilisation
+            data.setdefault("planning", {})["static_executors"] = executors
         (folder / path.name).write_text(yaml.safe_dump(data))
     return folder
 
 
-def _lines(runs: list[dict[str, Any]], middle: dict[str, dict[str, float]], best: dict[str, float]) -> list[str]:
-    rows = [
+def _row(run: dict[str, Any]) -> dict[str, Any]:
+    latency = run["latency_s"]
+    return {
+        "turn": str(run["turn"]), "policy": run["contestant"], "kept": "yes" if run["promise"]["kept"] else "no",
+        "late": f"{run['promise']['late_share']:.1%}", "executor-seconds": f"{run['executor_s']:.0f}",
+        "latency p50 / p95 / slowest, s": " / ".join(f"{latency[name]:.1f}" for name in ("p50", "p95", "max")),
+        "raises": str(run["scale_ups"]), "stopped s": str(run["stopped_s"]), "lost": str(run["lost"]),
+    }  # fmt: skip
+
+
+def _medians(medians: dict[Any, dict[Any, Any]]) -> list[dict[str, Any]]:
+    return [
         {
-            "turn": r["turn"], "policy": r["policy"], "util": f"{r['target_utilisation']:.2f}",
-            "over target s": f"{r['over_target_s']:.0f}", "executor s": f"{r['executor_s']:.0f}",
-            "scale ups": r.get("scale_ups"), "lost": r.get("lost"),
+            "turn": "median", "policy": str(name), "kept": f"{m['kept']:.0f} of {m['runs']:.0f}",
+            "late": f"{m['late_share']:.1%}", "executor-seconds": f"{m['executor_s']:.0f}",
         }
-        for r in [
-            *runs,
-            *({"turn": "median", "policy": p, "target_utilisation": best[p], **m} for p, m in middle.items()),
-        ]
+        for name, m in medians.items()
     ]  # fmt: skip
-    return of_rows(rows)

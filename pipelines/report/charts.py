@@ -159,14 +159,14 @@ def cost_chart(runs: list[dict[str, Any]]) -> Chart:
         A Plotly figure as a dict; its colours are names such as `@arrival`, which the page replaces.
 
     Raises:
-        KeyError: a summary lacks one of these, `policy` or `id`.
+        KeyError: a summary lacks one of these, `contestant`, `policy` or `id`.
     """
     data = []
-    for policy in sorted({r["policy"] for r in runs}):
-        mine = [r for r in runs if r["policy"] == policy]
-        colour, symbol = _POLICIES.get(policy, ("@text", "circle"))
+    for name in sorted({r["contestant"] for r in runs}):
+        mine = [r for r in runs if r["contestant"] == name]
+        colour, symbol = _POLICIES.get(mine[0]["policy"], ("@text", "circle"))
         x, y = [r["executor_s"] for r in mine], [r["over_target_s"] for r in mine]
-        dots = marks(x, y, policy, symbol, colour, [r["id"] for r in mine])
+        dots = marks(x, y, name, symbol, colour, [r["id"] for r in mine])
         dots["hovertemplate"] = "%{text}<br>%{x:.0f} executor-seconds, %{y} s over the target<extra></extra>"
         data.append({**dots, "cliponaxis": False})
     layout = stacked_rows([("seconds over the target", 1.0)])

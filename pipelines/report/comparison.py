@@ -14,12 +14,10 @@ from pipelines.html.numbers import number
 from pipelines.report import charts
 from pipelines.report.headline import Summary
 
-SWEEP = "sweep"
-"""`turn` of a run that only chose a setting: it is shown and not counted in the medians."""
-
-_NAMED = {"turn": "turn", "policy": "policy", "target_utilisation": "target", "id": "run"}
+_NAMED = {"turn": "turn", "contestant": "policy", "id": "run"}
 _COLUMNS = {
-    "over target, s": ("over_target_s", 0), "executor-s": ("executor_s", 0), "p50, s": ("latency_s.p50", 2),
+    "late, share": ("promise.late_share", 3), "late, s": ("over_target_s", 0),
+    "executor-s": ("executor_s", 0), "p50, s": ("latency_s.p50", 2),
     "p95, s": ("latency_s.p95", 2), "max, s": ("latency_s.max", 1), "stopped, s": ("stopped_s", 0),
     "lost": ("lost", 0), "twice": ("duplicated", 0), "ups": ("scale_ups", 0),
     "by forecast": ("scale_ups_by_forecast", 0), "downs": ("scale_downs", 0), "stood in": ("stood_in", 0),
@@ -32,8 +30,8 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
     """Write an HTML page about several runs to `path`, replacing an older one, and return it; makes folders if need be.
 
     Args:
-        runs: summaries, keys as in `summary.KEYS`, with `turn` (name of the comparison's round, or `SWEEP`) and
-            `target_utilisation` (share 0..1) added.
+        runs: summaries, keys as in `summary.KEYS`, with `turn` (number) and `contestant` added (the policy, for fixed
+            numbers of executors with the number, as `static:4`).
         path: of the file.
 
     Raises:
@@ -44,7 +42,7 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
     if not runs:
         raise ValueError("no runs to compare; give at least one summary")
     dots = "A dot is a run. Further left is cheaper, further down keeps the latency target better."
-    every = "Latency as p50, p95 and max. Sweep runs only chose the target utilisation; the medians leave them out. "
+    every = "Latency as p50, p95 and max. "
     every += "A decision in which another policy stood in was not made by the one that the run is named for."
     title, drawn = "Tidecast: policies compared", {"frontier": charts.cost_chart(runs)}
     body = "\n".join([
@@ -58,54 +56,50 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
     return path
 
 
-def medians_by_policy(runs: list[Summary]) -> pd.DataFrame:
-    """Return the median of every figure over a policy's runs: a row per policy, the last of `POLICIES` first.
-
-    Runs whose `turn` is `SWEEP` are left out, unless there are no others.
+def medians_by_contestant(runs: list[Summary]) -> pd.DataFrame:
+    """Return the median of every figure over a contestant's runs: a row each, the last of `POLICIES` first.
 
     Returns:
-        Columns named as in the summaries (`summary.KEYS`), e.g. `over_target_s`, `executor_s`, `latency_s.p50`; NaN
-        where no run has the figure; and `runs`, their number.
+        Columns named as in the summaries (`summary.KEYS`), e.g. `over_target_s`, `executor_s`, `latency_s.p50`, NaN
+        where no run has the figure; `late_share`; `kept`, the number of runs that kept the promise; `runs`, their
+        number; and `kept_share`.
 
     Raises:
         KeyError: a summary lacks a figure, or there are no runs.
         ValueError: a policy that is not of `POLICIES`.
     """
-    counted = _counted(runs)
-    by_policy = counted.groupby("policy")
-    median = by_policy[_FIGURES].median().assign(runs=by_policy.size())
-    return median.loc[sorted(median.index, key=POLICIES[::-1].index)]
+    frame = _frame(runs)
+    each = frame.groupby("contestant")
+    median = each[_FIGURES].median().assign(runs=each.size(), kept=each["promise.kept"].sum())
+    median["late_share"], median["kept_share"] = median["promise.late_share"], median["kept"] / median["runs"]
+    return median.loc[sorted(median.index, key=lambda name: (-POLICIES.index(name.split(":")[0]), name))]
 
 
 def comparison_sentences(runs: list[Summary]) -> str:
-    """Return sentences: each policy's medians, and how often the first had fewer seconds over target than the second.
+    """Return sentences: each contestant's medians, and how the first did beside each of the others in the same turns.
 
-    The first two are those of `medians_by_policy`, compared in runs of the same turn; `runs` is as in
-    `render_comparison`.
+    The first is that of `medians_by_contestant`; `runs` is as in `render_comparison`.
 
     Raises:
         KeyError: a summary lacks a figure, or there are no runs.
         ValueError: a policy that is not of `POLICIES`.
     """
-    counted, medians, sentences = _counted(runs), medians_by_policy(runs), []
-    for policy, median in medians.iterrows():
+    frame, medians, sentences = _frame(runs), medians_by_contestant(runs), []
+    for name, median in medians.iterrows():
         many = "1 run" if median["runs"] == 1 else f"{median['runs']:.0f} runs"
-        cost = f"{median['over_target_s']:g} s over the target for {number(median['executor_s'])} executor-seconds"
-        sentences.append(f"{policy}: {cost} (median of {many}).")
-        decided = counted.loc[counted["policy"] == policy, ["stood_in", "decisions"]].sum()
+        late = f"late in {median['late_share']:.1%} of the seconds, {number(median['executor_s'])} executor-seconds"
+        sentences.append(f"{name}: promise kept in {median['kept']:.0f} of {many}; {late} (medians).")
+        decided = frame.loc[frame["contestant"] == name, ["stood_in", "decisions"]].sum()
         if decided["stood_in"]:
             sentences.append(
-                f"In {decided['stood_in']:g} of {policy}'s {decided['decisions']:g} decisions another policy stood in."
+                f"In {decided['stood_in']:g} of {name}'s {decided['decisions']:g} decisions another policy stood in."
             )
-    if len(medians) > 1:
-        first, second = medians.index[:2]
-        pairs = pd.merge(*(counted[counted["policy"] == policy] for policy in (first, second)), on="turn")
-        fewer = (pairs["over_target_s_x"] < pairs["over_target_s_y"]).sum()
-        cheaper = (pairs["executor_s_x"] <= pairs["executor_s_y"]).sum()
-        sentences.append(
-            f"Of {len(pairs)} pair{'s' * (len(pairs) != 1)}, {first} had fewer seconds over the target than {second} "
-            f"in {fewer}, and took no more executor-seconds in {cheaper}."
-        )
+    for other in medians.index[1:]:
+        first = medians.index[0]
+        both = pd.merge(*(frame[frame["contestant"] == name] for name in (first, other)), on="turn")
+        if len(both):
+            ratio = number((both["executor_s_x"] / both["executor_s_y"]).median(), 3)
+            sentences.append(f"{first} took {ratio} x the executor-seconds of {other} (median of {len(both)} turns).")
     return " ".join(sentences)
 
 
@@ -113,17 +107,11 @@ def _frame(runs: list[Summary]) -> pd.DataFrame:
     return pd.json_normalize(runs).astype(dict.fromkeys(_FIGURES, float))
 
 
-def _counted(runs: list[Summary]) -> pd.DataFrame:
-    frame = _frame(runs)
-    counted = frame["turn"] != SWEEP
-    return frame[counted] if counted.any() else frame
-
-
 def _table(runs: list[Summary]) -> str:
     kinds = [NOWRAP] * len(_NAMED) + [NUMBER] * len(_COLUMNS)
-    rows = [_row(run, kinds, 'class="hold"' if run["turn"] == SWEEP else "") for run in _frame(runs).to_dict("records")]
-    for policy, median in medians_by_policy(runs).iterrows():
-        named = {"turn": "", "policy": policy, "target_utilisation": "", "id": f"median of {median['runs']:.0f}"}
+    rows = [_row(run, kinds, "") for run in _frame(runs).to_dict("records")]
+    for name, median in medians_by_contestant(runs).iterrows():
+        named = {"turn": "", "contestant": name, "id": f"median of {median['runs']:.0f}"}
         rows.append(_row({**median, **named}, kinds, 'class="median"'))
     return table([*_NAMED.values(), *_COLUMNS], kinds, rows, 'class="wide"')
 

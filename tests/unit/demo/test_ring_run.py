@@ -1,5 +1,6 @@
 """What the ring decides by itself: whether it closed, which event hours it ingests, what the live line shows."""
 
+import json
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.demo import run as demo
 from pipelines.demo.champion import history_window, live_window
-from pipelines.demo.compare import _contracts, cheapest_run, compare_policies
+from pipelines.demo.compare import _contracts, _done, compare_policies, read_contestants
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, update_run_json
 from tidecast.messages import Decision, Forecast, MetricSample
@@ -81,33 +82,39 @@ def test_a_stage_that_fails_says_so(capsys):
     assert "[2/7] the middle: failed after 0 s" in capsys.readouterr().out
 
 
-def test_a_second_over_the_target_costs_a_second_of_the_whole_cluster():
-    runs = [{"executor_s": 300, "over_target_s": 10}, {"executor_s": 270, "over_target_s": 18}]
-    assert cheapest_run(runs, 4.0) is runs[0]  # 340 against 342
-    assert cheapest_run(runs, 3.0) is runs[1]  # 330 against 324
-
-
 @pytest.mark.parametrize(
-    ("policies", "utilisations", "word"), [(["forecst"], [], "forecst"), (["forecast"], [0.8, 1.2], "1.2")]
+    ("names", "word"), [(["forecst"], "forecst"), (["mpc", "static:9"], "static:2 to static:6"), (["mpc:3"], "mpc:3")]
 )
-def test_a_comparison_refuses_what_it_cannot_run_before_it_starts(tmp_path, policies, utilisations, word):
+def test_a_comparison_refuses_what_it_cannot_run_before_it_starts(tmp_path, names, word):
     with pytest.raises(SettingsError, match=word):
-        compare_policies(load(var=tmp_path), policies, 1, utilisations)
+        compare_policies(load(var=tmp_path), names, 1)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_of_a_comparison_has_contracts_of_its_own(tmp_path):
+def test_a_fixed_number_of_executors_has_contracts_of_its_own(tmp_path):
     import yaml
 
     settings = load()
-    folder = _contracts(settings, tmp_path, 0.65)
+    assert [one.name for one in read_contestants(["mpc", "static:4"], settings)] == ["mpc", "static:4"]
+    folder = _contracts(settings, tmp_path, 4)
     changed = yaml.safe_load((folder / "word_count.yaml").read_text())
-    assert changed["planning"].pop("target_utilisation") == 0.65
     before = yaml.safe_load((settings.contracts_dir / "word_count.yaml").read_text())
-    assert "target_utilisation" not in before["planning"]  # the promise steers it
+    assert changed["planning"].pop("static_executors") == 4 and before["planning"].pop("static_executors") == 6
     assert changed == before
     other = yaml.safe_load((folder / "key_window.yaml").read_text())
     assert other == yaml.safe_load((settings.contracts_dir / "key_window.yaml").read_text())
+
+
+def test_runs_of_a_comparison_that_broke_off_are_not_run_again(tmp_path):
+    for name, of in (("1-mpc", {"turn": 1, "busy_cores": 0}), ("2-mpc", {"turn": 1, "busy_cores": 1}), ("0-mpc", None)):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({} if of is None else {"comparison": {**of, "contestant": "mpc"}}))
+        (folder / "summary.json").write_text("{}")
+    settings = load(var=tmp_path)
+    assert _done(settings, "", 0) == []
+    assert _done(settings, "0-mpc", 0) == [{"turn": 1, "contestant": "mpc", "busy_cores": 0}]
+    assert _done(settings, "2-mpc", 0) == []
 
 
 def test_a_process_that_ends_while_survivors_are_listed_is_none(monkeypatch):
