@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,13 +124,18 @@ class Capacity:
     per_record_s: Floats
     batch_s: Floats | float
 
-    @property
+    def select(self, runs: slice) -> Capacity:
+        """Return the capacity of some of the runs; `batch_s` is one number for all of them."""
+        speeds = self.speeds if len(self.speeds) == 1 else self.speeds[runs]
+        return Capacity(speeds, self.overhead_s[runs], self.per_record_s[runs], self.batch_s)
+
+    @cached_property
     def per_slot_rps(self) -> Floats:
         """(runs,) records/s that one slot sustains."""
         rate: Floats = (1 - np.minimum(self.overhead_s / self.batch_s, 0.9)) / self.per_record_s
         return rate
 
-    @property
+    @cached_property
     def useful_executors(self) -> Floats:
         """(runs or 1,) number of executors beyond which another one would find no task."""
         below = self.speeds < self.speeds[:, -1:]
@@ -150,17 +156,17 @@ class Capacity:
         """Find the fewest executors that sustain a rate, that is, process it without a growing backlog.
 
         Args:
-            rps: (runs,) records/s; not NaN.
+            rps: (..., runs) records/s; not NaN.
             least: (runs,) lower bound of the answer.
             most: (runs,) upper bound; executors that would find no task are left out, too.
 
         Returns:
-            (runs,) whole executors as floats, and (runs,) whether a bound or the task count cut them short.
+            (..., runs) whole executors as floats, and (..., runs) whether a bound or the task count cut them short.
         """
         need = rps / self.per_slot_rps
         slots = need * (1 - 1e-12)
         one = len(self.speeds) == 1
-        below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[:, None]).sum(axis=1)
+        below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[..., None]).sum(axis=-1)
         found = below.astype(np.float64)
         top = np.maximum(np.minimum(most, self.useful_executors), least)
         return np.clip(found, least, top), found > top

@@ -38,6 +38,9 @@ class Why(IntFlag):
     """So much came late that executors are kept for the promise alone."""
 
 
+_FLAGS = {flag.name.lower(): int(flag) for flag in Why if flag.name}
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """A policy's answer.
@@ -73,5 +76,5 @@ def why_flags(**of: Any) -> Integers:
     """
     total: Any = 0
     for name, mask in of.items():
-        total = total | np.asarray(mask, bool) * int(Why[name.upper()])
+        total = total | np.asarray(mask, bool) * _FLAGS[name]
     return np.asarray(total, np.int64)
