@@ -28,7 +28,7 @@ from models.twin.experiment.results import OPTIMUM, TraceResult
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
 
-FORECAST, ORACLE, POLICIES = 1.0, 4.0, 8.0
+FORECAST, ORACLE, POLICIES = 1.0, 1.5, 20.0
 """What forecasts, oracle and all policies of a trace take, in proportion: for the progress that is told."""
 EVERY_S = 0.3
 """Seconds between two reports."""
@@ -105,7 +105,7 @@ def run_in_parts(
             forecast = [parts.begin(FORECAST, _forecast, one, setup, effort.seeds) for one in traces]
             oracles = [parts.begin(ORACLE, _oracle, one, setup) for one in traces if effort.oracle]
             judged: list[Judged] = parts.wait_for(forecast, *how)
-            groups = split_contenders(contenders, 1 if processes == 1 else processes + 1)
+            groups = split_contenders(contenders, processes)
             weights = [POLICIES * len(traces) * _work(group) / _work(contenders) for group in groups]
             running = [
                 parts.begin(weight, _compare, group, judged, effort)
@@ -139,8 +139,8 @@ def split_contenders(contenders: Sequence[Contender], groups: int) -> list[list[
 
 
 def _work(contenders: Sequence[Contender]) -> int:
-    """In proportion: one for the part that is judged, one for each grid that is searched before."""
-    return sum(1 + len(one.axes) for one in contenders)
+    """In proportion: one for the part that is judged, for each grid that is searched before, and for hearing."""
+    return sum(1 + len(one.axes) + one.uses_forecast for one in contenders)
 
 
 def _forecast(part: int, trace: NamedLoad, setup: Setup, seeds: int) -> Judged:

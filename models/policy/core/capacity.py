@@ -126,8 +126,14 @@ class Capacity:
 
     def select(self, runs: slice) -> Capacity:
         """Return the capacity of some of the runs; `batch_s` is one number for all of them."""
-        speeds = self.speeds if len(self.speeds) == 1 else self.speeds[runs]
-        return Capacity(speeds, self.overhead_s[runs], self.per_record_s[runs], self.batch_s)
+        one = len(self.speeds) == 1
+        some = Capacity(
+            self.speeds if one else self.speeds[runs], self.overhead_s[runs], self.per_record_s[runs], self.batch_s
+        )
+        # What is worked out for all of them once need not be worked out again for each part.
+        useful = self.useful_executors if one else self.useful_executors[runs]
+        vars(some).update(per_slot_rps=self.per_slot_rps[runs], useful_executors=useful)
+        return some
 
     @cached_property
     def per_slot_rps(self) -> Floats:
@@ -147,9 +153,9 @@ class Capacity:
 
         Numbers are clipped to 0 to N and cut to whole ones.
         """
-        at = np.clip(executors, 0, self.speeds.shape[1] - 1).astype(np.int64)
-        row = np.arange(len(at)) if len(self.speeds) > 1 else 0
-        rate: Floats = self.speeds[row, at] * self.per_slot_rps
+        at = np.minimum(np.maximum(executors, 0), self.speeds.shape[1] - 1).astype(np.int64)
+        slots = self.speeds[np.arange(len(at)), at] if len(self.speeds) > 1 else self.speeds[0][at]
+        rate: Floats = slots * self.per_slot_rps
         return rate
 
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -169,7 +175,7 @@ class Capacity:
         below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[..., None]).sum(axis=-1)
         found = below.astype(np.float64)
         top = np.maximum(np.minimum(most, self.useful_executors), least)
-        return np.clip(found, least, top), found > top
+        return np.minimum(np.maximum(found, least), top), found > top
 
 
 def speed_table(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -129,10 +129,15 @@ class Mpc(Rule):
             name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s, p.step_up, pace_s
         )
 
-    @property
+    @cached_property
     def busy(self) -> Floats | float:
         """Busy share of the capacity that is planned for, at this price of a violation."""
         return self.utilisation * (1 + _LENIENT * np.maximum(_DEAR - np.asarray(self.violation_cost, float), 0.0))
+
+    @cached_property
+    def _price(self) -> Floats:
+        price: Floats = 10.0 ** np.asarray(self.violation_cost, float)
+        return price
 
     def fresh(self, runs: int) -> Memory:
         """Return an empty window of plans."""
@@ -161,7 +166,7 @@ class Mpc(Rule):
             forecast, keeps = np.full(view.runs, np.nan), observed
         else:
             whole, then = view.ahead.peak_rps(self.ahead_s), view.ahead.peak_rps(self.ahead_s, self.lead_s)
-            usable = np.asarray(np.isfinite(whole).all(axis=1) & (whole >= 0).all(axis=1))
+            usable = np.asarray((np.isfinite(whole) & (whole >= 0)).all(axis=1))
             coming = view.ahead.peak_rps_at(0.5, self.lead_s)
             left = unserved_records(rate, coming, view.capacity.sustained_rps(view.ready + view.starting), self.lead_s)
             later = piled + np.where(usable, left, 0.0)
@@ -191,7 +196,7 @@ class Mpc(Rule):
         assert view.ahead is not None, "only a received forecast has quantiles"
         shape = quantiles.shape[:2]
         per_rps = view.most / (view.capacity.sustained_rps(view.most) * busy)
-        price = 10.0 ** np.asarray(self.violation_cost, float) * view.most
+        price = self._price * view.most
         each = (np.concatenate([one] * shape[0]) for one in (per_rps, price))
         worth = cheapest_capacity(quantiles.reshape(-1, quantiles.shape[-1]), view.ahead.levels, *each)
         return np.where(usable, worth.reshape(shape), 0.0)

@@ -150,7 +150,7 @@ def simulate(
         looks: when the policy decides.
         seeds: (runs,) seeds of start-up delays and batch noise; their number is not checked.
         foresight: forecasts for every look (decision); None where the policy receives none.
-        report_share: called every `REPORTED` looks with the share of the load, 0 to 1, that is simulated.
+        report_share: called every `REPORTED` looks and at the end with the share of the load, 0 to 1, simulated.
 
     Returns:
         (runs,) executor-seconds, violation (share of seconds over the latency target), 99 % and highest latency (s) and
@@ -176,6 +176,7 @@ def simulate(
         set_targets(state, jobs, np.where(now < load.produced.ends, choice.target, state.x["target"]), now)
         targets[number], why[number] = choice.target, choice.why
         advance(state, jobs, load, now, min(now + looks.every_s, load.seconds))
+    report_share(1.0)
     return summarise(state, jobs, load, targets, why)
 
 
