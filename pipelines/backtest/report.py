@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
+from models.twin.experiment.benchmark import Effort
 from models.twin.experiment.contenders import (
     DEFAULTS,
     LAST_VALUE,
@@ -16,13 +16,16 @@ from models.twin.experiment.contenders import (
     select_contenders,
 )
 from models.twin.experiment.results import ALLOWED, BOUND, TraceResult, to_json_values
+from models.twin.experiment.scenario import split_trace
 from models.twin.experiment.setup import Setup
+from pipelines.backtest.in_parts import run_in_parts
 from pipelines.backtest.load import NamedLoad
 
 
 def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
-    learned: dict[str, Any] | None = None, report_progress: Callable[[str], None] = lambda line: None,
+    learned: dict[str, Any] | None = None, processes: int = 1,
+    report_share: Callable[[float], None] = lambda share: None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Replay every trace under every policy in the job's twin (simulator); takes seconds to minutes per trace.
 
@@ -35,7 +38,8 @@ def backtest(
         effort: numbers of values of each policy's tuned parameter and of seeds, and whether the optimum is computed;
             None for 8, 4 and yes.
         learned: DQN policies or timetables, by policy.
-        report_progress: called with a line of text when the forecasts are made, per policy and per optimum.
+        processes: that it is computed in; more of them end with it.
+        report_share: called now and then with the share of the work, 0 to 1, that is done.
 
     Returns:
         What `backtest_to_json` returns, per trace, in their order.
@@ -44,12 +48,13 @@ def backtest(
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
         SeriesError: a rate is infinite.
+        BrokenProcessPool: a worker died.
     """
     selected, left_out = select_contenders(names, setup.contract, learned, setup.contract_of_job is not None)
     everyone = [*selected, *ablations(selected)]
-    cases = [BenchmarkCase(one.name, one.series, forecast_trace(one.name, one.series, setup)) for one in traces]
-    report_progress("forecasts are made")
-    results = run_benchmark(cases, setup, everyone, effort or Effort(), report_progress)
+    for one in traces:
+        split_trace(one.name, one.series, setup)
+    results = run_in_parts(traces, setup, everyone, effort or Effort(), processes, report_share)
     return [backtest_to_json(trace, result, left_out) for trace, result in zip(traces, results, strict=True)]
 
 

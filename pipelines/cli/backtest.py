@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from configs.policies import POLICIES
-from pipelines.cli.options import JsonFile, Page, Step, TimeColumn, Timezone, ValueColumn, print_progress, split_names
+from pipelines.cli.options import (
+    JsonFile,
+    Page,
+    Step,
+    TimeColumn,
+    Timezone,
+    ValueColumn,
+    print_progress,
+    progress_bar,
+    split_names,
+)
 from pipelines.figures.written import write_figure
 
 MAP = "map"
@@ -43,7 +53,7 @@ def backtest(
     time_column: TimeColumn = None,
     value_column: ValueColumn = None,
     timezone: Timezone = "UTC",
-    processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, help="That it is computed in.")] = 2,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the map's lead times that the --json file holds.")
     ] = False,
@@ -54,7 +64,7 @@ def backtest(
 
     The cost is executor-hours with 0.1, 1 and 5 % of seconds over the latency target; a policy's knob (its one tuned
     parameter) trades one for the other. `backtest map [TRACE...]` replays at several lead times and prints what a
-    forecast is worth at each. Progress goes to stderr.
+    forecast is worth at each. Progress goes to stderr: of one backtest as a bar, on a terminal only.
 
     Raises:
         SettingsError: a policy is unknown or cannot be built, the map has two traces of one name, or `agent` cannot be
@@ -99,7 +109,8 @@ def backtest(
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text
 
-        costs = report.backtest(loads, setup, names, effort, learned, print_progress)
+        with progress_bar("backtest") as report_share:
+            costs = report.backtest(loads, setup, names, effort, learned, processes, report_share)
         print("\n\n".join(map(text.format_backtest, costs)))
         write_figure(as_json, costs[0] if len(costs) == 1 else {"traces": costs})
         if page is not None:

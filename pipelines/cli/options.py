@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,6 +68,14 @@ def one_model(name: str) -> str:
     if name == "all":
         raise SettingsError(f"--model all: one model is expected. Name one of {', '.join(CATALOGUE)}.")
     return select_kinds([name])[0]
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on stderr, if that is a terminal, and yield what moves it: called with the share that is done."""
+    steps = 1000
+    with typer.progressbar(length=steps, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        yield lambda share: bar.update(round(steps * share) - bar.pos)
 
 
 def print_progress(line: str) -> None:

@@ -60,7 +60,7 @@ class Dqn:
     pace_s: float
     violation_cost: Floats | float
     utilisation: Floats | float
-    hold_s: float
+    hold_s: Floats | float
     margin: Floats | float = 0.0
     name: str = "dqn"
     knob: ClassVar[str] = "violation_cost"

@@ -76,7 +76,8 @@ def measure_shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Fl
     new, idle = (count > 0) & (span > 0), began & (lag < 0.5)
     per = np.where(new, span, 1.0)
     busy = np.minimum(work / np.where(slots > 0, slots, np.inf), 1.0)
-    now = np.stack([rows / per, busy, duration / per], axis=1)
+    now = np.empty((len(sums), 3))
+    now[:, 0], now[:, 1], now[:, 2] = rows / per, busy, duration / per
     found: Floats = np.where(new[:, None], now, np.where(idle[:, None], 0.0, last))
     return found
 

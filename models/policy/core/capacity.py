@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,13 +124,24 @@ class Capacity:
     per_record_s: Floats
     batch_s: Floats | float
 
-    @property
+    def select(self, runs: slice) -> Capacity:
+        """Return the capacity of some of the runs; `batch_s` is one number for all of them."""
+        one = len(self.speeds) == 1
+        some = Capacity(
+            self.speeds if one else self.speeds[runs], self.overhead_s[runs], self.per_record_s[runs], self.batch_s
+        )
+        # What is worked out for all of them once need not be worked out again for each part.
+        useful = self.useful_executors if one else self.useful_executors[runs]
+        vars(some).update(per_slot_rps=self.per_slot_rps[runs], useful_executors=useful)
+        return some
+
+    @cached_property
     def per_slot_rps(self) -> Floats:
         """(runs,) records/s that one slot sustains."""
         rate: Floats = (1 - np.minimum(self.overhead_s / self.batch_s, 0.9)) / self.per_record_s
         return rate
 
-    @property
+    @cached_property
     def useful_executors(self) -> Floats:
         """(runs or 1,) number of executors beyond which another one would find no task."""
         below = self.speeds < self.speeds[:, -1:]
@@ -141,29 +153,29 @@ class Capacity:
 
         Numbers are clipped to 0 to N and cut to whole ones.
         """
-        at = np.clip(executors, 0, self.speeds.shape[1] - 1).astype(np.int64)
-        row = np.arange(len(at)) if len(self.speeds) > 1 else 0
-        rate: Floats = self.speeds[row, at] * self.per_slot_rps
+        at = np.minimum(np.maximum(executors, 0), self.speeds.shape[1] - 1).astype(np.int64)
+        slots = self.speeds[np.arange(len(at)), at] if len(self.speeds) > 1 else self.speeds[0][at]
+        rate: Floats = slots * self.per_slot_rps
         return rate
 
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Find the fewest executors that sustain a rate, that is, process it without a growing backlog.
 
         Args:
-            rps: (runs,) records/s; not NaN.
+            rps: (..., runs) records/s; not NaN.
             least: (runs,) lower bound of the answer.
             most: (runs,) upper bound; executors that would find no task are left out, too.
 
         Returns:
-            (runs,) whole executors as floats, and (runs,) whether a bound or the task count cut them short.
+            (..., runs) whole executors as floats, and (..., runs) whether a bound or the task count cut them short.
         """
         need = rps / self.per_slot_rps
         slots = need * (1 - 1e-12)
         one = len(self.speeds) == 1
-        below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[:, None]).sum(axis=1)
+        below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[..., None]).sum(axis=-1)
         found = below.astype(np.float64)
         top = np.maximum(np.minimum(most, self.useful_executors), least)
-        return np.clip(found, least, top), found > top
+        return np.minimum(np.maximum(found, least), top), found > top
 
 
 def speed_table(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:

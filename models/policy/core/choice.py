@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,13 @@ def why_flags(**of: Any) -> Integers:
         KeyError: no flag has that name.
         ValueError: masks of different lengths.
     """
-    total: Any = 0
-    for name, mask in of.items():
-        total = total | np.asarray(mask, bool) * int(Why[name.upper()])
-    return np.asarray(total, np.int64)
+    flags = _flags(tuple(of))
+    masks = np.empty((len(of), max(map(np.size, of.values()), default=0)), bool)
+    for at, mask in enumerate(of.values()):
+        masks[at] = mask
+    return flags @ masks
+
+
+@lru_cache(maxsize=64)
+def _flags(names: tuple[str, ...]) -> Integers:
+    return np.array([Why[name.upper()] for name in names], np.int64)

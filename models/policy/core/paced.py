@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +55,7 @@ class Paced:
         Raises:
             KeyError: the memory is not from `fresh` of this policy.
         """
-        if np.isneginf(memory["paced_at"][0]):
+        if memory["paced_at"][0] == -math.inf:
             return {**memory, "paced_at": np.full(view.runs, view.now_s)}, make_choice(view.target)
         due = view.now_s - memory["paced_at"][0] >= self.interval_s - LATE_S
         alone = memory["paced_seconds"][0] == 0
@@ -63,7 +64,7 @@ class Paced:
         if not due:
             return memory, make_choice(view.target)
         memory, choice = self.policy.decide(memory, view if alone else _seen(memory, view))
-        begun = dict.fromkeys(SUMS, np.zeros(view.runs))
+        begun = {} if alone else dict.fromkeys(SUMS, np.zeros(view.runs))
         return {**memory, **begun, "paced_at": np.full(view.runs, view.now_s)}, choice
 
 

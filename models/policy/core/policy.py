@@ -66,8 +66,9 @@ def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
     memory, choice = policy.decide(memory, view)
     none = ~np.isfinite(choice.target)
     asked = np.where(none, view.target, choice.target)
-    kept = np.clip(np.rint(asked), view.least, view.most)
-    why = choice.why | none * int(Why.NOT_A_NUMBER) | (kept != np.rint(asked)) * int(Why.CLAMPED)
+    whole = np.rint(asked)
+    kept = np.minimum(np.maximum(whole, view.least), view.most)
+    why = choice.why | none * int(Why.NOT_A_NUMBER) | (kept != whole) * int(Why.CLAMPED)
     return memory, Choice(kept, why, choice.observed, choice.forecast)
 
 

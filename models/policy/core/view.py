@@ -5,7 +5,9 @@ A live job is a batch of one run; the twin and a backtest show thousands. There 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,15 +41,21 @@ class LoadAhead:
         Raises:
             ValueError: a forecast without steps.
         """
-        first = min(int(np.searchsorted(self.offsets_s, after_s + 1e-9)), len(self.offsets_s) - 1)
-        last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1
-        highest: Floats = self.rps[:, first : max(last, first + 1)].max(axis=1)
+        first = min(bisect_left(self.offsets_s, after_s + 1e-9), len(self.offsets_s) - 1)
+        last = bisect_left(self.offsets_s, within_s - 1e-9) + 1
+        if last <= first + 1:
+            return self.rps[:, first]
+        highest: Floats = self.rps[:, first:last].max(axis=1)
         return highest
 
     def peak_rps_at(self, level: float, within_s: float) -> Floats:
         """Return (runs,) the highest records/s within so many seconds at the nearest level; NaN without a forecast."""
-        at = int(np.argmin(np.abs(np.array(self.levels) - level)))
-        return self.peak_rps(within_s)[:, at]
+        return self.peak_rps(within_s)[:, _nearest(self.levels, level)]
+
+
+@lru_cache(maxsize=64)
+def _nearest(levels: tuple[float, ...], level: float) -> int:
+    return int(np.argmin(np.abs(np.array(levels) - level)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,3 +110,12 @@ class View:
     def ready(self) -> Floats:
         """(runs,) executors that run and stay."""
         return self.executors - self.leaving
+
+    def select(self, runs: slice, ahead: LoadAhead | None) -> View:
+        """Return what is seen of some of the runs, with the forecasts that these receive."""
+        return View(
+            self.now_s, self.since_s, self.arrival_rps[runs], self.lag_records[runs], self.processed_rps[runs],
+            self.busy[runs], self.in_batch[runs], self.batch_s[runs], self.executors[runs], self.starting[runs],
+            self.leaving[runs], self.target[runs], self.since_change_s[runs], self.least[runs], self.most[runs],
+            self.capacity.select(runs), self.late_s[runs], self.counted_s[runs], ahead,
+        )  # fmt: skip

@@ -12,6 +12,7 @@ from models.policy.core.view import Memory
 BUCKETS = 12
 """Buckets per window; values fall out one bucket at a time, so results cover the window and up to 1/11 more."""
 EMPTY = {"max": -np.inf, "sum": 0.0, "count": 0.0}
+_BUCKET = np.arange(BUCKETS)
 
 
 def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count"), columns: int = 0) -> Memory:
@@ -31,7 +32,7 @@ def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count")
     return {f"{name}_period": np.full(runs, -np.inf), **empty}
 
 
-def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_s: float) -> Memory:
+def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_s: Floats | float) -> Memory:
     """Add one value per run to a sliding window; older ones fall out at most an eleventh of `window_s` late.
 
     Args:
@@ -39,7 +40,7 @@ def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_
         name: of the window.
         values: (runs,) or (runs, columns); NaN or infinite: nothing is added.
         now_s: seconds, the same for all runs and not before those of the last call.
-        window_s: length of the window in seconds, the same at every call.
+        window_s: length of the window in seconds, a number or one per run, the same at every call.
 
     Returns:
         A copy of the memory with the window's arrays `<name>_period`, `_max`, `_sum`, `_count` replaced as far as it
@@ -49,17 +50,25 @@ def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_
         KeyError: the memory holds no window of that name (`fresh` makes one).
         ValueError: a time that is NaN, or values of another shape than the window.
     """
-    period, known = math.floor(now_s / max(window_s / (BUCKETS - 1), 1e-9)), np.isfinite(values)
-    last, at = float(memory[f"{name}_period"][0]), period % BUCKETS
-    first = max(int(last) + 1, period - BUCKETS + 1) if -math.inf < last < period else period - BUCKETS + 1
-    passed = [] if last == period else [gone % BUCKETS for gone in range(first, period + 1)]
-    after = {**memory, f"{name}_period": np.full(len(values), float(period))}
-    added = {"max": np.where(known, values, -np.inf), "sum": np.where(known, values, 0.0), "count": known.astype(float)}
-    for kind, one in added.items():
+    if math.isnan(now_s):
+        raise ValueError("a value at a time that is NaN")
+    last = memory[f"{name}_period"]
+    period = np.floor(now_s / np.maximum(np.asarray(window_s) / (BUCKETS - 1), 1e-9)) + np.zeros(len(last))
+    at, rows, known = (period % BUCKETS).astype(np.int64), np.arange(len(last)), np.isfinite(values)
+    after, gone = {**memory, f"{name}_period": period}, None
+    if (moved := period != last).any():
+        passed = np.where(np.isfinite(last) & (last < period), period - last, np.where(moved, BUCKETS, 0))
+        gone = (at[:, None] - _BUCKET) % BUCKETS < passed[:, None]  # the newest buckets, with what they held
+    for kind, empty in EMPTY.items():
         if (key := f"{name}_{kind}") in memory:
-            after[key] = buckets = memory[key].copy("K")
-            buckets[:, passed] = EMPTY[kind]
-            buckets[:, at] = np.maximum(buckets[:, at], one) if kind == "max" else buckets[:, at] + one
+            buckets = memory[key].copy("K")
+            if gone is not None:
+                buckets[gone] = empty
+            if kind == "max":
+                buckets[rows, at] = np.maximum(buckets[rows, at], np.where(known, values, empty))
+            else:
+                buckets[rows, at] += np.where(known, values, empty) if kind == "sum" else known
+            after[key] = buckets
     return after
 
 

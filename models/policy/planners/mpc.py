@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -45,18 +46,25 @@ def cheapest_capacity(quantiles: Floats, levels: tuple[float, ...], per_rps: Flo
     """
     if len(levels) == 1:
         return quantiles[:, 0]
-    depth = -np.log1p(-np.asarray(levels))
-    # Capacity is uncertain too; without this a certain load would leave no way to buy more safety.
-    quantiles = quantiles * (1 + _UNSURE * np.maximum(depth - math.log(2), 0.0))
-    low, high = quantiles[:, :-1], quantiles[:, 1:]
-    fall = np.diff(depth) / np.maximum(high - low, 1e-9 * np.maximum(high, 1.0))
+    depth, wider, deeper = _depths(levels)
+    quantiles = quantiles * wider
+    low, high, per_rps, price = quantiles[:, :-1], quantiles[:, 1:], per_rps[:, None], price[:, None]
+    fall = deeper / np.maximum(high - low, 1e-9 * np.maximum(high, 1.0))
     with np.errstate(divide="ignore"):
-        further = (np.log(price[:, None] * fall / per_rps[:, None]) - depth[:-1]) / fall
-    ends = np.concatenate([high[:, :-1], np.full((len(high), 1), np.inf)], axis=1)
-    x = np.minimum(low + np.maximum(further, 0.0), ends)
-    cost = per_rps[:, None] * x + price[:, None] * np.exp(-(depth[:-1] + (x - low) * fall))
+        further = (np.log(price * fall / per_rps) - depth) / fall
+    x = low + np.maximum(further, 0.0)
+    np.minimum(x[:, :-1], high[:, :-1], out=x[:, :-1])
+    cost = per_rps * x + price * np.exp(-(depth + (x - low) * fall))
     best: Floats = x[np.arange(len(x)), np.argmin(cost, axis=1)]
     return np.where(np.isfinite(quantiles).all(axis=1), best, np.nan)
+
+
+@lru_cache(maxsize=8)
+def _depths(levels: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
+    """(Q - 1,) -log(chance to exceed) of every level but the last, (Q,) factors of the quantiles, (Q - 1,) steps."""
+    depth = -np.log1p(-np.asarray(levels))
+    # Capacity is uncertain too; without the factors a certain load would leave no way to buy more safety.
+    return depth[:-1], 1 + _UNSURE * np.maximum(depth - math.log(2), 0.0), np.diff(depth)
 
 
 def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
@@ -90,7 +98,7 @@ class Mpc(Rule):
         ahead_s: seconds ahead that are planned for, lead + hold.
         catch_up_s: seconds in which a backlog is to be worked off.
         batch_s: seconds that batches should take.
-        hold_s: nothing is dropped that the plans of the last so many seconds asked for.
+        hold_s: nothing is dropped that the plans of the last so many seconds asked for; a number or one per run.
         step_up: most executors that start at once.
         pace_s: seconds after a change in which no more are asked for; 0 where all may start at once.
     """
@@ -101,7 +109,7 @@ class Mpc(Rule):
     ahead_s: float
     catch_up_s: Floats | float
     batch_s: float
-    hold_s: float
+    hold_s: Floats | float
     step_up: float = math.inf
     pace_s: float = 0.0
     knob: ClassVar[str] = "violation_cost"
@@ -122,10 +130,15 @@ class Mpc(Rule):
             pace_s,
         )  # fmt: skip
 
-    @property
+    @cached_property
     def busy(self) -> Floats | float:
         """Busy share of the capacity that is planned for, at this price of a violation."""
         return self.utilisation * (1 + _LENIENT * np.maximum(_DEAR - np.asarray(self.violation_cost, float), 0.0))
+
+    @cached_property
+    def _price(self) -> Floats:
+        price: Floats = 10.0 ** np.asarray(self.violation_cost, float)
+        return price
 
     def fresh(self, runs: int) -> Memory:
         """Return an empty window of plans."""
@@ -148,16 +161,20 @@ class Mpc(Rule):
         known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
         rate = np.where(known, view.arrival_rps, 0.0)
         piled = backlog(view, self.batch_s)
-        observed, cut = self._executors(view, rate, piled)
-        forecast, keeps = np.full(view.runs, np.nan), observed
-        if view.ahead is not None:
+        busy = self.busy
+        if view.ahead is None:
+            observed, cut = view.capacity.executors_for(rate / busy + piled / self.catch_up_s, view.least, view.most)
+            forecast, keeps = np.full(view.runs, np.nan), observed
+        else:
             whole, then = view.ahead.peak_rps(self.ahead_s), view.ahead.peak_rps(self.ahead_s, self.lead_s)
-            usable = np.asarray(np.isfinite(whole).all(axis=1) & (whole >= 0).all(axis=1))
+            usable = np.asarray((np.isfinite(whole) & (whole >= 0)).all(axis=1))
             coming = view.ahead.peak_rps_at(0.5, self.lead_s)
             left = unserved_records(rate, coming, view.capacity.sustained_rps(view.ready + view.starting), self.lead_s)
             later = piled + np.where(usable, left, 0.0)
-            asked, cut_too = self._executors(view, self._worth(view, then, usable), later)
-            kept, _ = self._executors(view, self._worth(view, whole, usable), later)
+            # At once: what is needed now, in the hold after an executor asked for now works, and until its end.
+            loads = np.concatenate([rate[None], self._worth(view, np.stack([then, whole]), usable, busy)])
+            needs = loads / busy + np.stack([piled, later, later]) / self.catch_up_s
+            (observed, asked, kept), (cut, cut_too, _) = view.capacity.executors_for(needs, view.least, view.most)
             forecast, cut = np.where(usable, asked, np.nan), cut | (cut_too & usable)
             keeps = np.where(usable, np.maximum(kept, observed), observed)
         plan = np.fmax(observed, forecast)
@@ -175,13 +192,12 @@ class Mpc(Rule):
         )  # fmt: skip
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
-    def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_]) -> Floats:
-        """(runs,) records/s to provide for; 0 without a usable forecast."""
+    def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_], busy: Floats | float) -> Floats:
+        """(P, runs) records/s to provide for, of quantiles (P, runs, Q); 0 without a usable forecast."""
         assert view.ahead is not None, "only a received forecast has quantiles"
-        per_rps = view.most / (view.capacity.sustained_rps(view.most) * self.busy)
-        price = 10.0 ** np.asarray(self.violation_cost, float) * view.most
-        return np.where(usable, cheapest_capacity(quantiles, view.ahead.levels, per_rps, price), 0.0)
-
-    def _executors(self, view: View, rps: Floats, piled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        need = rps / self.busy + piled / self.catch_up_s
-        return view.capacity.executors_for(need, view.least, view.most)
+        shape = quantiles.shape[:2]
+        per_rps = view.most / (view.capacity.sustained_rps(view.most) * busy)
+        price = self._price * view.most
+        each = (np.concatenate([one] * shape[0]) for one in (per_rps, price))
+        worth = cheapest_capacity(quantiles.reshape(-1, quantiles.shape[-1]), view.ahead.levels, *each)
+        return np.where(usable, worth.reshape(shape), 0.0)

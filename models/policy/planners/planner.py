@@ -38,7 +38,7 @@ class Planner(Rule):
         ahead_s: seconds ahead that the forecast is looked at, lead + hold.
         catch_up_s: seconds in which a backlog is to be worked off.
         batch_s: seconds that batches should take.
-        down_delay_s: the number never falls below the highest need of so many seconds.
+        down_delay_s: the number never falls below the highest need of so many seconds; a number or one per run.
         cooldown_s: least seconds between two changes.
         step_up, step_down: most executors that one change adds or takes.
     """
@@ -48,7 +48,7 @@ class Planner(Rule):
     ahead_s: float
     catch_up_s: float
     batch_s: float
-    down_delay_s: float
+    down_delay_s: Floats | float
     cooldown_s: float
     step_up: float
     step_down: float
@@ -80,11 +80,14 @@ class Planner(Rule):
             KeyError: the memory is not from `fresh`.
         """
         piled = backlog(view, self.batch_s)
-        observed, cut = self._executors(view, view.arrival_rps, piled)
-        forecast, listens = np.full(view.runs, np.nan), self.name == "forecast"
+        listens = self.name == "forecast"
         if listens and view.ahead is not None:
-            forecast, cut_too = self._executors(view, view.ahead.peak_rps_at(self.quantile, self.ahead_s), piled)
+            loads = np.stack([view.arrival_rps, view.ahead.peak_rps_at(self.quantile, self.ahead_s)])
+            (observed, forecast), (cut, cut_too) = self._executors(view, loads, piled)
             cut = cut | cut_too
+        else:
+            observed, cut = self._executors(view, view.arrival_rps, piled)
+            forecast = np.full(view.runs, np.nan)
         wanted = np.fmax(observed, forecast)
         recent = window.highest(memory, "need")
         allowed = np.maximum(wanted, np.where(np.isfinite(recent), recent, view.target))

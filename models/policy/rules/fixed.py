@@ -90,7 +90,7 @@ class Static(Rule):
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Choose the fixed number, cut to the bounds, whatever is seen; the memory stays empty."""
-        return memory, clipped_choice(view, np.broadcast_to(np.asarray(self.executors, float), view.target.shape))
+        return memory, clipped_choice(view, np.zeros(view.runs) + self.executors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +132,6 @@ class Schedule(Rule):
         short.
         """
         rps = np.maximum(self.timetable.rate_at(view.now_s), self.timetable.rate_at(view.now_s + self.ahead_s))
-        need = np.broadcast_to(rps / self.utilisation, view.target.shape)
+        need = np.zeros(view.runs) + rps / self.utilisation
         found, cut = view.capacity.executors_for(need, view.least, view.most)
         return memory, make_choice(found, why_flags(ceiling=cut))

@@ -11,8 +11,8 @@ import numpy as np
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.capacity import Floats
-from models.twin.experiment.contenders import Contender, Sweep
-from models.twin.experiment.evaluation import SweepResults, run_sweeps
+from models.twin.experiment.contenders import Contender, Sweep, Trial
+from models.twin.experiment.evaluation import SweepResults, run_trials
 from models.twin.experiment.foresight import FORECASTERS, IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.results import ALLOWED, OPTIMUM, TraceResult
 from models.twin.experiment.scenario import Scenario, build_scenario, first_forecast_step, split_trace
@@ -81,10 +81,30 @@ def forecast_trace(
     }
 
 
+class Judged(NamedTuple):
+    """What a case is judged on: the scenario that hyper-parameters are chosen on, and the one that is compared on."""
+
+    tuning: Scenario
+    test: Scenario
+
+
+def build_scenarios(case: BenchmarkCase, setup: Setup, seeds: int) -> Judged:
+    """Build the scenarios of a trace's older and newest part; the newest has so many draws of the arrivals.
+
+    Raises:
+        TwinError: a trace is too short, or a rate is missing or negative, or it cannot be scaled to the job.
+    """
+    tune, test = split_trace(case.name, case.series, setup)
+    chances = range(TUNE_SEED, TUNE_SEED + 1), range(seeds)
+    return Judged._make(
+        build_scenario(case.name, case.series, part, setup, chance, case.forecasts)
+        for part, chance in zip((tune, test), chances, strict=True)
+    )
+
+
 def run_benchmark(
-    cases: Sequence[BenchmarkCase], setup: Setup, contenders: Sequence[Contender], effort: Effort,
-    tell: Callable[[str], None] = lambda line: None,
-) -> list[TraceResult]:  # fmt: skip
+    cases: Sequence[BenchmarkCase], setup: Setup, contenders: Sequence[Contender], effort: Effort
+) -> list[TraceResult]:
     """Run a benchmark: tune every policy on the older part of each trace and compare them on the newest part.
 
     This takes minutes to hours; every policy is simulated for all cases, parameter values and seeds. Nothing is saved.
@@ -94,7 +114,6 @@ def run_benchmark(
         setup: the same for all.
         contenders: who is compared.
         effort: how much is computed.
-        tell: called with the name of each contender that is done, and then with "optimum of <trace>" per case.
 
     Returns:
         One per case, in their order: by contender (knobs, seeds) executor-hours, violation (share of seconds over the
@@ -105,38 +124,71 @@ def run_benchmark(
         SettingsError: a policy is unknown or cannot be built.
         KeyError: a case lacks the forecasts that a contender receives.
     """
-    cut = [(case, *split_trace(case.name, case.series, setup)) for case in cases]
-    tuning = [
-        build_scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.forecasts)
-        for c, tune, _ in cut
-    ]
-    found = [
-        TraceResult(build_scenario(c.name, c.series, test, setup, range(effort.seeds), c.forecasts), {})
-        for c, _, test in cut
-    ]
-    swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
-    for contender in contenders:
-        vendor_default = CATALOGUE[contender.policy].vendor_default if contender.name == contender.policy else None
-        more = [] if vendor_default is None else [vendor_default]
-        sweeps = [
-            Sweep(one.scenario, sweep.setting, np.concatenate([sweep.knobs, more]))
-            for one, sweep in zip(found, tune(contender, tuning, swept), strict=True)
-        ]
-        results = run_sweeps(contender, sweeps)
-        for left in range(effort.knobs - swept, 0, -ROUND):
-            closer = [
-                sweep._replace(knobs=refine_knobs(result.knobs, result.means[0], min(ROUND, left)))
-                for sweep, result in zip(sweeps, results, strict=True)
-            ]
-            results = [result.plus(more) for result, more in zip(results, run_sweeps(contender, closer), strict=True)]
-        for one, sweep, result in zip(found, sweeps, results, strict=True):
-            one.results[contender.name], one.settings[contender.name] = result, sweep.setting
-        tell(contender.name)
+    judged = [build_scenarios(case, setup, effort.seeds) for case in cases]
+    found = compare_contenders(contenders, judged, effort)
     for one in found if effort.oracle else []:
-        one.results[OPTIMUM] = optimum_results(one.scenario)
-        one.bound.update(zip(ALLOWED, least_executor_hours(one.scenario, ALLOWED).tolist(), strict=True))
-        tell(f"optimum of {one.scenario.name}")
+        add_oracle(one)
     return found
+
+
+def add_oracle(result: TraceResult) -> None:
+    """Add the clairvoyant optimum and the lower bound to a trace's results, under the load of the first seed."""
+    result.results[OPTIMUM] = optimum_results(result.scenario)
+    result.bound.update(zip(ALLOWED, least_executor_hours(result.scenario, ALLOWED).tolist(), strict=True))
+
+
+def compare_contenders(
+    contenders: Sequence[Contender], judged: Sequence[Judged], effort: Effort,
+    report_share: Callable[[float], None] = lambda share: None,
+) -> list[TraceResult]:  # fmt: skip
+    """Tune contenders on the older part of each trace and simulate them on the newest, all of them side by side.
+
+    What comes out for one of them is the same, bit for bit, whoever the others are.
+
+    Args:
+        contenders: who is compared; at least one.
+        judged: scenarios of each case, with the same setup.
+        effort: of which `oracle` is not read.
+        report_share: called now and then with the share of the work, 0 to 1, that is done.
+
+    Returns:
+        One per case, in their order, without optimum and bound.
+
+    Raises:
+        SettingsError: a policy is unknown or cannot be built.
+        KeyError: a case lacks the forecasts that a contender receives.
+    """
+    swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
+    more = [min(ROUND, left) for left in range(effort.knobs - swept, 0, -ROUND)]
+
+    def report(done: int) -> Callable[[float], None]:
+        return lambda share: report_share((done + share) / (2 + len(more)))
+
+    trials = [
+        Trial(one, Sweep(test, sweep.setting, np.concatenate([sweep.knobs, _vendor_default(one)])))
+        for one, tuned in zip(
+            contenders, tune(contenders, [case.tuning for case in judged], swept, report(0)), strict=True
+        )
+        for (_, test), sweep in zip(judged, tuned, strict=True)
+    ]
+    results = run_trials(trials, report(1))
+    for number, count in enumerate(more):
+        closer = [
+            trial._replace(sweep=trial.sweep._replace(knobs=refine_knobs(result.knobs, result.means[0], count)))
+            for trial, result in zip(trials, results, strict=True)
+        ]
+        further = run_trials(closer, report(2 + number))
+        results = [result.plus(other) for result, other in zip(results, further, strict=True)]
+    found = [TraceResult(test, {}) for _, test in judged]
+    for at, (trial, result) in enumerate(zip(trials, results, strict=True)):
+        one = found[at % len(judged)]
+        one.results[trial.contender.name], one.settings[trial.contender.name] = result, trial.sweep.setting
+    return found
+
+
+def _vendor_default(contender: Contender) -> list[float]:
+    known = CATALOGUE[contender.policy].vendor_default if contender.name == contender.policy else None
+    return [] if known is None else [known]
 
 
 def optimum_results(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> SweepResults:

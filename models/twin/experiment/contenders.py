@@ -95,6 +95,13 @@ class Sweep(NamedTuple):
     knobs: Floats
 
 
+class Trial(NamedTuple):
+    """A contender on a sweep: its runs on one scenario."""
+
+    contender: Contender
+    sweep: Sweep
+
+
 def select_contenders(
     names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None, live: bool = False
 ) -> tuple[list[Contender], dict[str, str]]:

@@ -9,9 +9,10 @@ import numpy as np
 
 from models.policy.catalogue import build, entry, with_knob
 from models.policy.core.steered import Steered
-from models.twin.experiment.contenders import Sweep, make_contender
-from models.twin.experiment.evaluation import collect_forecasts, collect_load, run_sweeps
+from models.twin.experiment.contenders import Sweep, Trial, make_contender
+from models.twin.experiment.evaluation import run_sweeps
 from models.twin.experiment.frontier import least_cost_at
+from models.twin.experiment.lanes import collect_forecasts, collect_load
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
 from models.twin.sim.run import simulate
@@ -58,7 +59,8 @@ def judge_steering(scenario: Scenario, budgets: Sequence[float] = BUDGETS) -> li
     begins = np.array([build("mpc", contract).violation_cost for contract in contracts])  # type: ignore[attr-defined]
     policy = Steered.of(with_knob(build("mpc", setup.contract), begins), ladder, each, setup.contract.planning.lead_s)
     jobs, chance = stack([setup.twin_job] * len(each), setup.belief), np.tile(np.arange(scenario.seeds), len(budgets))
-    outcome = simulate(jobs, collect_load([mine]), policy, setup.looks, chance, collect_forecasts(contender, [mine]))
+    ahead = collect_forecasts([Trial(contender, mine)])
+    outcome = simulate(jobs, collect_load([mine]), policy, setup.looks, chance, ahead)
     shape, counted_s = (len(budgets), scenario.seeds), scenario.seconds - scenario.warm_s
     found = zip(
         budgets, outcome.violation.reshape(shape).mean(axis=1), outcome.executor_s.reshape(shape).mean(axis=1) / 3600,

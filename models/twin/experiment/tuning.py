@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
 
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
-from models.twin.experiment.contenders import Contender, Sweep
-from models.twin.experiment.evaluation import SweepResults, run_sweeps
+from models.twin.experiment.contenders import Contender, Sweep, Trial
+from models.twin.experiment.evaluation import SweepResults, run_trials
 from models.twin.experiment.scenario import Scenario
 
 JUDGED = (0.01, 0.001)
@@ -22,19 +22,23 @@ AIMED = (*JUDGED, 0.05)
 _LEAST, _STEEP = 1e-5, 30.0
 
 
-def tune(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> list[Sweep]:
+def tune(
+    contenders: Sequence[Contender], scenarios: Sequence[Scenario], knobs: int,
+    report_share: Callable[[float], None] = lambda share: None,
+) -> list[list[Sweep]]:  # fmt: skip
     """Choose for each scenario the hyper-parameters with the least cost at equal violation, and the knob values to run.
 
-    The knob is the policy's one swept parameter. The contender's grids are searched one after the other, each over the
+    The knob is the policy's one swept parameter. A contender's grids are searched one after the other, each over the
     catalogue's whole sweep of the knob, by the mean logarithm of the cost at violations of 0.01 and 0.001.
 
     Args:
-        contender: the policy.
+        contenders: the policies; what they have to try next is simulated together.
         scenarios: tuning parts with the same setup, at least one.
         knobs: values of the knob per scenario.
+        report_share: called now and then with the share of the work, 0 to 1, that is done.
 
     Returns:
-        One sweep per scenario: the scenario, its setting, and (knobs,) values to run on the test part.
+        Per contender one sweep per scenario: the scenario, its setting, and (knobs,) values to run on the test part.
 
     Raises:
         SettingsError: the policy is unknown or cannot be built.
@@ -42,19 +46,42 @@ def tune(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> lis
         TwinError: a scenario is shorter than one look (the interval of decisions).
         IndexError: no scenarios.
     """
-    wide = np.sort(np.array(entry(contender.policy).knob_values(scenarios[0].setup.contract), float))
-    sweeps = [Sweep(scenario, contender.setting, wide) for scenario in scenarios]
-    results = run_sweeps(contender, sweeps) if not contender.axes else []
-    for axes in contender.axes:
-        choices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-        tried = [Sweep(sweep.scenario, sweep.setting.plus(choice), wide) for sweep in sweeps for choice in choices]
-        found = run_sweeps(contender, tried)
-        scores = np.array([_score(result) for result in found]).reshape(-1, len(choices))
-        best = scores.argmin(axis=1) + np.arange(0, len(tried), len(choices))
-        sweeps, results = [tried[i] for i in best], [found[i] for i in best]
+    contract, rounds = scenarios[0].setup.contract, max((len(one.axes) for one in contenders), default=0) or 1
+    wide = [np.sort(np.array(entry(one.policy).knob_values(contract), float)) for one in contenders]
+    found = [
+        [Trial(one, Sweep(scenario, one.setting, values)) for scenario in scenarios]
+        for one, values in zip(contenders, wide, strict=True)
+    ]
+    results: list[list[SweepResults]] = [[] for _ in contenders]
+    for number in range(rounds):
+        tried = [_tries(trials, number) for trials in found]
+
+        def report(share: float, number: int = number) -> None:
+            report_share((number + share) / rounds)
+
+        ran = iter(run_trials([trial for tries in tried for trial in tries], report))
+        for at, tries in enumerate(tried):
+            if came := [next(ran) for _ in tries]:
+                scores = np.array([_score(result) for result in came]).reshape(len(scenarios), -1)
+                best = scores.argmin(axis=1) + np.arange(0, len(tries), scores.shape[1])
+                found[at], results[at] = [tries[i] for i in best], [came[i] for i in best]
     return [
-        sweep._replace(knobs=narrow_knobs(wide, result.means[0], knobs))
-        for sweep, result in zip(sweeps, results, strict=True)
+        [
+            trial.sweep._replace(knobs=narrow_knobs(values, result.means[0], knobs))
+            for trial, result in zip(trials, came, strict=True)
+        ]
+        for trials, came, values in zip(found, results, wide, strict=True)
+    ]
+
+
+def _tries(trials: list[Trial], number: int) -> list[Trial]:
+    """What a contender tries in a round: the next grid in every scenario, once without any, nothing after the last."""
+    axes = trials[0].contender.axes
+    if number >= len(axes):
+        return [] if axes or number else trials
+    choices = [dict(zip(axes[number], values, strict=True)) for values in product(*axes[number].values())]
+    return [
+        Trial(one, sweep._replace(setting=sweep.setting.plus(choice))) for one, sweep in trials for choice in choices
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +17,9 @@ from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
 from models.twin.sim.job import TwinError, TwinJobs
 from models.twin.sim.state import KNOWN, SUMS, SimState, begin, latency_quantile
+
+REPORTED = 500
+"""Looks from one report of how far a simulation is to the next."""
 
 
 class Produced(NamedTuple):
@@ -132,8 +136,9 @@ class SimOutcome(NamedTuple):
 
 
 def simulate(
-    jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers, foresight: Foresight | None = None
-) -> SimOutcome:
+    jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers, foresight: Foresight | None = None,
+    report_share: Callable[[float], None] = lambda share: None,
+) -> SimOutcome:  # fmt: skip
     """Run a policy over simulated jobs and return what it cost; the same arguments give the same outcome.
 
     Each run begins with the executors that sustain its first minute at full use, so no policy starts with a backlog.
@@ -145,6 +150,7 @@ def simulate(
         looks: when the policy decides.
         seeds: (runs,) seeds of start-up delays and batch noise; their number is not checked.
         foresight: forecasts for every look (decision); None where the policy receives none.
+        report_share: called every `REPORTED` looks and at the end with the share of the load, 0 to 1, simulated.
 
     Returns:
         (runs,) executor-seconds, violation (share of seconds over the latency target), 99 % and highest latency (s) and
@@ -159,14 +165,18 @@ def simulate(
     state, memory = begin(jobs, first_executors(jobs, load, looks), seeds), policy.fresh(len(load.row))
     targets = np.zeros((looks.count(load.seconds), len(load.row)))
     why = np.zeros(targets.shape, np.int64)
+    begins = set() if load.counts is None else set(load.begins.tolist())
     for number, now in enumerate(range(0, load.seconds, looks.every_s)):
-        if load.counts is not None:
+        if now in begins:
             _begin_to_count(state, load, now)
+        if number % REPORTED == 0:
+            report_share(now / load.seconds)
         ahead = foresight.at(number) if foresight else None
         memory, choice = decide(policy, memory, observe(state, jobs, load, looks, now, ahead))
         set_targets(state, jobs, np.where(now < load.produced.ends, choice.target, state.x["target"]), now)
         targets[number], why[number] = choice.target, choice.why
         advance(state, jobs, load, now, min(now + looks.every_s, load.seconds))
+    report_share(1.0)
     return summarise(state, jobs, load, targets, why)
 
 
@@ -216,7 +226,8 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
     """
     x, facts, table = state.x, jobs.facts, state.table
     start = max(now - looks.smooth_s, 0)
-    lag, new = load.arrived[load.row, now] - x["done"], load.arrived[load.row, max(now, 1)]
+    so_far = load.arrived[load.row, now]
+    lag, new = so_far - x["done"], so_far if now else load.arrived[load.row, 1]
     known = table[:, KNOWN] = measure_shares(table[:, SUMS], table[:, KNOWN], x["ended_at"] > -np.inf, lag)
     since_s = float(max(min(looks.every_s, now), 1))
     late_s, x["read"] = np.maximum(x["over"] - x["read"], 0.0), x["over"]

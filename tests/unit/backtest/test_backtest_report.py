@@ -6,10 +6,14 @@ from typer.testing import CliRunner
 
 from configs.errors import SettingsError
 from models.forecast.core.series import SeriesError
+from models.twin.experiment.benchmark import Effort
+from models.twin.experiment.contenders import ablations, select_contenders
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError, TwinJob
+from pipelines.backtest.in_parts import split_contenders
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import list_map_loads, read_load
+from pipelines.backtest.report import backtest
 from pipelines.backtest.text import format_hours, verdict_sentence
 from pipelines.cli.app import app
 from pipelines.traces.trace_file import TraceError
@@ -33,7 +37,27 @@ def run(tmp_path_factory):
     written = ["--json", str(folder / "new" / "toy.json"), "--page", str(folder / "toy.html")]
     done = CliRunner().invoke(app, ["backtest", str(folder / "toy.csv"), *asked, *written], catch_exceptions=False)
     assert done.exit_code == 0, done.output
+    assert "[#" not in done.output, "a bar where there is no terminal"
     return folder, done.output, json.loads((folder / "new" / "toy.json").read_text())["data"]
+
+
+def test_one_process_finds_the_same_as_two(run):
+    """And tells how far it is on the way."""
+    load, names, shares = read_load(str(run[0] / "toy.csv")), ("static", "reactive", "forecast"), []
+    (alone,) = backtest([load], Setup(lead_s=20.0), names, Effort(4, 2), report_share=shares.append)
+    assert alone == run[2]
+    assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
+
+
+def test_policies_of_one_kind_stay_together_and_the_groups_do_about_the_same():
+    found, _ = select_contenders(["all"], Setup().contract)
+    groups = split_contenders([*found, *ablations(found)], 2)
+    assert sorted(one.name for group in groups for one in group) == sorted(
+        one.name for one in [*found, *ablations(found)]
+    )
+    assert len({one.policy for group in groups for one in group}) == sum(len({o.policy for o in g}) for g in groups)
+    assert 5 <= len(groups[0]) <= 11
+    assert len(split_contenders(found[:1], 3)) == 1, "groups without anybody"
 
 
 def test_the_json_has_points_per_policy_and_costs_at_equal_violation(run):
@@ -76,7 +100,7 @@ def of_job(run, tmp_path, job, *options):
     """The figures of a small backtest of a fitted job."""
     (tmp_path / "job.json").write_text(json.dumps(job))
     asked = ["--policies", "static", "--seeds", "1", "--knobs", "2", "--job", str(tmp_path / "job.json")]
-    written = ["--json", str(tmp_path / "found.json")]
+    written = ["--processes", "1", "--json", str(tmp_path / "found.json")]
     done = CliRunner().invoke(app, ["backtest", str(run[0] / "toy.csv"), *asked, *options, *written])
     assert done.exit_code == 0, done.output
     return json.loads((tmp_path / "found.json").read_text())["data"]

@@ -58,3 +58,15 @@ def test_a_push_leaves_the_window_before_it_as_it_was():
 def test_after_a_long_pause_all_is_forgotten(gone):
     memory = window.push_values(pushed([5.0], [0.0]), "w", np.array([1.0]), gone, WINDOW_S)
     assert window.highest(memory, "w")[0] == window.mean(memory, "w")[0] == 1.0
+
+
+def test_runs_may_have_windows_of_their_own_lengths():
+    lengths, rng = np.array([30.0, 120.0, 300.0]), np.random.default_rng(0)
+    together, alone = window.fresh(3, "w"), [window.fresh(1, "w") for _ in lengths]
+    for at in np.cumsum(rng.choice([0.0, 1.0, 15.0, 40.0, 500.0], 60)):
+        values = rng.normal(size=3)
+        together = window.push_values(together, "w", values, at, lengths)
+        alone = [window.push_values(one, "w", values[[i]], at, lengths[i]) for i, one in enumerate(alone)]
+        for i, one in enumerate(alone):
+            assert window.highest(together, "w")[i] == window.highest(one, "w")[0]
+            assert window.mean(together, "w")[i] == window.mean(one, "w")[0]

@@ -9,9 +9,10 @@ from models.policy.catalogue import CATALOGUE
 from models.policy.core.choice import make_choice
 from models.policy.rules.fixed import Static
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
-from models.twin.experiment.contenders import Contender, Setting, Sweep
-from models.twin.experiment.evaluation import _timetable, run_sweeps
+from models.twin.experiment.contenders import Contender, Setting, Sweep, Trial
+from models.twin.experiment.evaluation import run_sweeps, run_trials
 from models.twin.experiment.foresight import issue_forecasts
+from models.twin.experiment.lanes import _timetable, group_by_lane
 from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import draw_arrivals
@@ -94,6 +95,35 @@ def test_settings_that_share_a_simulation_come_to_the_same_as_alone():
         assert (swept.hours == alone.hours).all() and (swept.violation == alone.violation).all()
         hours.append(alone.hours.mean())
     assert hours[0] > hours[1], "a lower utilisation is no dearer: the settings did not reach the policy"
+
+
+def test_policies_that_share_a_simulation_come_to_the_same_as_alone():
+    """Bit for bit: some share a lane, some only the looks, and one trace is longer than the other."""
+    longer = made(Series(0.0, STEP, np.tile(SERIES.values, 2)))
+    contenders = [
+        Contender("hpa", "hpa"), Contender("flink", "flink"), Contender("schedule", "schedule"),
+        Contender("mpc", "mpc", "last_value"), Contender("mpc:truth", "mpc", "truth"), Contender("mpc:none", "mpc"),
+        Contender("forecast", "forecast", "last_value", Setting(level=0.75)),
+        Contender("true_future", "forecast", "truth", Setting(level=0.9)),
+    ]  # fmt: skip
+    trials = [
+        Trial(one, Sweep(scenario, one.setting.plus({"hold_s": 30.0 + at} if one.policy == "mpc" else {}), knobs))
+        for at, one in enumerate(contenders)
+        for scenario, knobs in ((GROUND, np.array([0.6, 0.9, 1.2])), (longer, np.array([0.8])))
+    ]
+    shares = []
+    for trial, together in zip(trials, run_trials(trials, shares.append), strict=True):
+        (alone,) = run_trials([trial])
+        assert all(np.array_equal(a, b) for a, b in zip(together, alone, strict=True)), trial.contender.name
+    assert shares[0] == 0 and shares[-1] == 1 and shares == sorted(shares)
+
+
+def test_trials_of_one_kind_of_policy_share_a_lane():
+    mpc, settings = Contender("mpc", "mpc", "last_value"), [Setting((("hold_s", hold),)) for hold in (30.0, 300.0)]
+    apart = [Contender("mpc:none", "mpc"), Contender("hpa", "hpa")]
+    trials = [Trial(mpc, Sweep(GROUND, setting, np.ones(1))) for setting in settings]
+    trials += [Trial(one, Sweep(GROUND, one.setting, np.ones(1))) for one in apart]
+    assert group_by_lane(trials) == [[0, 1], [2], [3]]
 
 
 def test_runs_of_one_call_may_end_at_different_seconds():
