@@ -164,17 +164,20 @@ def measure_promise_kept(
     loads: Annotated[
         str, typer.Option(help="Files or shipped series, with commas between; else the value map's.")
     ] = "",
-    lead_s: Annotated[float, typer.Option(min=1, help="Seconds until an executor asked for works.")] = 60.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Take from the JSON file the loads that it has.")] = False,
+    lead_s: Annotated[
+        str, typer.Option(help="Seconds until an executor asked for works, numbers with commas between.")
+    ] = "10,60,180,600,1800",
+    days: Annotated[float, typer.Option(min=1, help="Most days of each load.")] = 14.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Take from the JSON file the cells that it has.")] = False,
     as_json: JsonFile = None,
 ) -> None:
     """Steer mpc by promises of 0.1, 1 and 5 % in the twin: is each kept, and for how much beside hindsight?
 
-    Prints a line per load and promise; minutes for each load. Nothing is tuned for any of them.
+    Prints a line per load, lead time and promise; a minute or so for each load. Nothing is tuned for any of them.
 
     Raises:
-        SettingsError: `--resume` without `--json` (status 2).
-        SeriesError, TraceError, TwinError: a load cannot be read or is too short (status 2).
+        SettingsError: `--resume` without `--json`, or a lead time that is no number above 0 (status 2).
+        SeriesError, TraceError: a load cannot be read (status 2).
         OSError, ValueError: the JSON file cannot be read or written.
     """
     from pipelines.backtest.load import list_map_loads
@@ -183,13 +186,23 @@ def measure_promise_kept(
     if resume and as_json is None:
         raise SettingsError("--resume goes on from a file: name it with --json.")
     names = [name.strip() for name in loads.split(",")] if loads else list_map_loads()
-    found = measure_promise(names, lead_s, as_json if resume else None)
+    found = measure_promise(names, _seconds("--lead-s", lead_s), days, as_json if resume else None)
     if found["n"]:
         print(
             f"{found['n']} judged: {found['within']:.0%} within 1.25 x the budget, {found['beyond']} over 2 x; "
             f"median cost {found['cost']:.3f} x hindsight"
         )
     write_figure(as_json, found)
+
+
+def _seconds(option: str, text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < seconds <= 86_400 for seconds in found):
+        raise SettingsError(f"{option} {text!r}: seconds above 0 and at most a day are expected, as 60,180.")
+    return found
 
 
 @app.command("backtest")

@@ -6,85 +6,130 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from hashlib import sha256
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from models.twin.experiment.benchmark import forecast_trace
-from models.twin.experiment.scenario import build_scenario, split_trace
+from models.twin.experiment.foresight import issue_forecasts, steps_per_forecast_step
+from models.twin.experiment.scenario import build_scenario
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.steering import judge_steering
+from models.twin.experiment.steering import judge_steering, steps_after_history
+from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
 
+LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
 SEEDS, FEW_LEADS = 2, 5
 """Draws of the arrivals; a budget that lasts fewer lead times is shown and not judged."""
+WITHIN, BEYOND = 1.25, 2.0
+"""Late seconds as a multiple of the budget: what counts as kept, and what never may be."""
 
 
-def measure_promise(loads: Sequence[str], lead_s: float, kept: Path | None = None) -> dict[str, Any]:
-    """Steer `mpc` by promises of 0.1, 1 and 5 % on the newest part of each load, two loads at a time, and print each.
+def measure_promise(
+    loads: Sequence[str], leads_s: Sequence[float], days: float, kept: Path | None = None
+) -> dict[str, Any]:
+    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies; two cells at a time.
 
     Args:
         loads: names or paths, as `read_load` takes them.
-        lead_s: lead time, seconds.
-        kept: file of a figure of this command; loads that it has at this lead time are taken from there.
+        leads_s: lead times, seconds.
+        days: of each load, from the later of day 8 and its first third on.
+        kept: file of a figure of this command; loads that it has at a lead time are taken from there.
 
     Returns:
-        `cells` (a row per load and promise: `load`, `lead_s`, fields of `SteeredCell`, `judged`), and of the judged
-        ones: `within`, share with late ≤ 1.25 × budget, `beyond`, how many over 2 ×, `n`, and `cost`, executor-hours ÷
-        those with the knob chosen in hindsight, median.
+        `cells` (a row per load, lead time and promise: `load`, `lead_s`, fields of `SteeredCell`, `judged`), `defaults`
+        (`load`, `lead_s`, fields of `DefaultCell`), `too_short` (loads), what `judge_together` makes of the cells,
+        `leads` (the same by lead time, rows), `halves` (the same of either half of the loads, by a hash of their
+        names), and `beside_defaults`, executor-hours ÷ those of shipped policies, median, of `n_defaults`.
 
     Raises:
-        SeriesError, TraceError, TwinError: a load cannot be read, or is too short; those before it are printed.
+        SeriesError, TraceError: a load cannot be read; those before it are printed.
         OSError, ValueError: `kept` cannot be read.
     """
-    cells = [cell for cell in _known(kept) if cell["lead_s"] == lead_s and cell["load"] in loads]
-    left = [name for name in loads if name not in {cell["load"] for cell in cells}]
+    asked = list(product(leads_s, loads))
+    known = _known(kept)
+    parts = [part for part in known if (part["lead_s"], part["load"]) in asked]
+    done = {(part["lead_s"], part["load"]) for part in parts}
+    left = [(name, lead_s, days) for lead_s, name in asked if (lead_s, name) not in done]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as both:
-        for found in both.map(_judged, left, [lead_s] * len(left)):
-            for cell in found:
-                print(_line(cell), flush=True)
-            cells += found
-    cells.sort(key=lambda cell: (loads.index(cell["load"]), cell["budget"]))
-    return {"cells": cells, **_together([cell for cell in cells if cell["judged"]])}
+        for part in both.map(judge_load, *zip(*left, strict=True)) if left else ():
+            print("\n".join(_lines(part)), flush=True)
+            parts.append(part)
+    parts.sort(key=lambda part: asked.index((part["lead_s"], part["load"])))
+    cells = [cell for part in parts for cell in part["cells"]]
+    ratios = [one["steered_hours"] / one["hours"] for part in parts for one in part["defaults"]]
+    leads = {lead_s: judge_together([cell for cell in cells if cell["lead_s"] == lead_s]) for lead_s in leads_s}
+    halves = {str(half): judge_together([c for c in cells if half_of(c["load"]) == half]) for half in (1, 2)}
+    return {
+        **judge_together(cells), "leads": [{"lead_s": f"{lead_s:g}", **found} for lead_s, found in leads.items()],
+        "halves": halves, "beside_defaults": float(np.median(ratios)) if ratios else None, "n_defaults": len(ratios),
+        "days": days, "parts": parts,
+    }  # fmt: skip
+
+
+def judge_load(name: str, lead_s: float, days: float) -> dict[str, Any]:
+    """Judge one load at one lead time, see `measure_promise`; a load that is too short has no cells and `why`."""
+    series, setup = read_load(name).series, Setup(lead_s=lead_s)
+    part: dict[str, Any] = {"load": name, "lead_s": lead_s, "cells": [], "defaults": [], "why": ""}
+    try:
+        steps = steps_after_history(name, series, setup, days)
+        many = steps_per_forecast_step(setup.step_s(series), sum(setup.planned_s))
+        said = {"blend": issue_forecasts("blend", series, steps.start // 3, many)}
+        scenario = build_scenario(name, series, steps, setup, range(SEEDS), said)
+    except TwinError as error:
+        return {**part, "why": str(error)}
+    cells, defaults = judge_steering(scenario)
+    where = {"load": name, "lead_s": lead_s}
+    return {
+        **part,
+        "cells": [
+            {**where, **asdict(cell), "judged": cell.hindsight_hours is not None and cell.leads >= FEW_LEADS}
+            for cell in cells
+        ],
+        "defaults": [{**where, **asdict(one)} for one in defaults],
+    }  # fmt: skip
+
+
+def half_of(name: str) -> int:
+    """Return the half of the loads, 1 or 2, that a load belongs to, drawn by a hash of its name."""
+    return 1 + sha256(name.encode()).digest()[0] % 2
+
+
+def judge_together(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Judge cells together: only those with `judged`.
+
+    Returns:
+        `n`, their number; `within`, the share with late ≤ 1.25 × budget; `beyond`, how many over 2 ×; `cost`,
+        executor-hours ÷ those with the knob chosen in hindsight, median. None where there are none.
+    """
+    judged = [cell for cell in cells if cell["judged"]]
+    if not judged:
+        return {"n": 0, "within": None, "beyond": None, "cost": None}
+    late = np.array([cell["late"] / cell["budget"] for cell in judged])
+    cost = np.array([cell["hours"] / cell["hindsight_hours"] for cell in judged])
+    return {
+        "n": len(judged), "within": float(np.mean(late <= WITHIN)), "beyond": int((late > BEYOND).sum()),
+        "cost": float(np.median(cost)),
+    }  # fmt: skip
 
 
 def _known(kept: Path | None) -> list[dict[str, Any]]:
     if kept is None or not kept.is_file():
         return []
-    cells: list[dict[str, Any]] = json.loads(kept.read_text())["data"]["cells"]
-    return cells
+    parts: list[dict[str, Any]] = json.loads(kept.read_text())["data"].get("parts", [])
+    return parts
 
 
-def _judged(name: str, lead_s: float) -> list[dict[str, Any]]:
-    series, setup = read_load(name).series, Setup(lead_s=lead_s)
-    _, test = split_trace(name, series, setup)
-    forecasts = forecast_trace(name, series, setup, ("blend",))
-    scenario = build_scenario(name, series, test, setup, range(SEEDS), forecasts)
-    return [
-        {
-            "load": name, "lead_s": lead_s, **asdict(cell),
-            "judged": cell.hindsight_hours is not None and cell.leads >= FEW_LEADS,
-        }
-        for cell in judge_steering(scenario)
-    ]  # fmt: skip
+def _lines(part: dict[str, Any]) -> list[str]:
+    where = f"{part['load']:28} {part['lead_s']:5g} s"
+    return [f"{where}  not judged: {part['why']}"] if part["why"] else [f"{where}  {_line(c)}" for c in part["cells"]]
 
 
 def _line(cell: dict[str, Any]) -> str:
     least = cell["hindsight_hours"]
     cost = "no setting keeps it" if least is None else f"{cell['hours'] / least:.3f} x the hours of hindsight"
     few = "" if cell["judged"] else f"  (not judged; the budget lasts {cell['leads']:.1f} leads)"
-    share = f"late {cell['late'] / cell['budget']:5.2f} x the budget of {cell['budget']:.1%}"
-    return f"{cell['load']:28} {share}, {cost}{few}"
-
-
-def _together(judged: list[dict[str, Any]]) -> dict[str, Any]:
-    if not judged:
-        return {"n": 0, "within": None, "beyond": None, "cost": None}
-    late = np.array([cell["late"] / cell["budget"] for cell in judged])
-    cost = np.array([cell["hours"] / cell["hindsight_hours"] for cell in judged])
-    return {
-        "n": len(judged), "within": float(np.mean(late <= 1.25)), "beyond": int((late > 2).sum()),
-        "cost": float(np.median(cost)),
-    }  # fmt: skip
+    return f"late {cell['late'] / cell['budget']:5.2f} x the budget of {cell['budget']:.1%}, {cost}{few}"

@@ -9,7 +9,8 @@ from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import forecast_trace
 from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.steering import judge_steering
+from models.twin.experiment.steering import judge_steering, steps_after_history
+from models.twin.sim.job import TwinError
 from pipelines.bench.twin import promise
 
 
@@ -23,12 +24,28 @@ def scenario():
 
 
 def test_a_promise_is_kept_without_tuning_at_about_the_cost_of_hindsight(scenario):
-    cells = {cell.budget: cell for cell in judge_steering(scenario, (0.01, 0.05))}
+    found, defaults = judge_steering(scenario, (0.01, 0.05))
+    cells = {cell.budget: cell for cell in found}
     for budget, cell in cells.items():
         assert cell.late <= 1.25 * budget
         assert cell.hours <= 1.1 * cell.hindsight_hours
         assert cell.leads == pytest.approx(budget * (scenario.seconds - scenario.warm_s) / 60)
     assert cells[0.05].hours <= cells[0.01].hours  # who may be late more often pays less
+    assert {one.policy for one in defaults} <= {"hpa", "flink", "keda", "spark_dstream"} and defaults
+    for one in defaults:  # as many late seconds as the shipped policy had, for less
+        assert one.steered_late <= 1.25 * one.late and one.steered_hours < one.hours
+
+
+def test_what_counts_comes_after_eight_days_and_the_first_third():
+    setup = Setup(lead_s=60.0)
+
+    def steps(days, most=14.0):
+        return steps_after_history("x", Series(0.0, 3600.0, np.ones(24 * days)), setup, most)
+
+    assert steps(12) == range(8 * 24, 12 * 24)
+    assert steps(60) == range(20 * 24, 34 * 24) and steps(60, 2.0) == range(20 * 24, 22 * 24)
+    with pytest.raises(TwinError, match=r"x: 8.0 days; a promise is judged after 8"):
+        steps(8)
 
 
 def cell(load="a", budget=0.01, late=0.01, hours=11.0, least=10.0, judged=True):
@@ -37,15 +54,22 @@ def cell(load="a", budget=0.01, late=0.01, hours=11.0, least=10.0, judged=True):
 
 
 def test_what_is_judged_together_by_hand():
-    cells = [cell(late=0.0125), cell(late=0.0126, hours=10.0), cell(late=0.021, hours=12.0)]
-    assert promise._together(cells) == {"n": 3, "within": pytest.approx(1 / 3), "beyond": 1, "cost": 1.1}
-    assert promise._together([]) == {"n": 0, "within": None, "beyond": None, "cost": None}
+    cells = [cell(late=0.0125), cell(late=0.0126, hours=10.0), cell(late=0.021, hours=12.0), cell(judged=False)]
+    assert promise.judge_together(cells) == {"n": 3, "within": pytest.approx(1 / 3), "beyond": 1, "cost": 1.1}
+    assert promise.judge_together([]) == {"n": 0, "within": None, "beyond": None, "cost": None}
     assert "not judged" in promise._line(cell(judged=False)) and "no setting" in promise._line(cell(least=None))
 
 
-def test_it_goes_on_from_the_loads_that_a_file_has(tmp_path, monkeypatch):
+def part(load, lead_s=60.0, why=""):
+    beside = {"policy": "hpa", "late": 0.02, "hours": 20.0, "steered_late": 0.02, "steered_hours": 11.0}
+    return {"load": load, "lead_s": lead_s, "cells": [] if why else [{**cell(load), "lead_s": lead_s}], "why": why,
+            "defaults": [] if why else [beside]}  # fmt: skip
+
+
+def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
     file = tmp_path / "promise.json"
-    file.write_text(json.dumps({"data": {"cells": [cell()]}}))
+    file.write_text(json.dumps({"data": {"parts": [part("a"), part("a", 600.0), part("gone")]}}))
+    asked = []
 
     class Here:
         def __init__(self, *_, **__): ...
@@ -54,9 +78,14 @@ def test_it_goes_on_from_the_loads_that_a_file_has(tmp_path, monkeypatch):
 
         def __exit__(self, *_): ...
 
-        def map(self, _judge, names, leads):
-            return [[cell(load=name)] for name in names]
+        def map(self, _judge, names, leads, _days):
+            asked.extend(zip(names, leads, strict=True))
+            return [part(*one, why="too short" if one[0] == "b" else "") for one in asked]
 
     monkeypatch.setattr(promise, "ProcessPoolExecutor", Here)
-    found = promise.measure_promise(["b", "a"], 60.0, file)
-    assert [one["load"] for one in found["cells"]] == ["b", "a"] and found["n"] == 2
+    found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
+    assert asked == [("b", 60.0), ("c", 60.0), ("b", 600.0), ("c", 600.0)]
+    assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [("b", 60.0), ("a", 60.0), ("c", 60.0)]
+    assert found["n"] == 4 and [row["n"] for row in found["leads"]] == [2, 2]
+    assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
+    assert sum(half["n"] for half in found["halves"].values()) == 4
