@@ -50,13 +50,14 @@ class Planning(Section):
         target_utilisation: busy share of the capacity to aim for, in (0, 1]; None: by the promise, from 0.8 on.
         quantile: level of the forecast that is provisioned for, in (0, 1).
         lead_s: from the request of an executor to its first useful work; what is believed until it has been learned.
+        start_growth: exponent by which `lead_s` grows with the executors that start at once: 0 where each comes to a
+            computer of its own, 1 where they share one; what is believed until raises have told.
         hold_s: how long beyond the lead a scale-up should stay right.
         catch_up_s: in which a backlog is to be worked off.
         batch_s: that batches should take; None: 0.4 of the latency target, which two of them then fit into.
         scale_down_delay_s: the target never falls below the highest need of this time.
         cooldown_s: least time between two changes.
-        max_step_up: most executors that start at once, for clusters whose start-ups slow each other or the job down;
-            None: as many as are needed.
+        max_step_up: most executors that start at once; None: as many as are needed and are soonest of use.
         max_step_down: most executors that one change takes.
         forecast_age_s: an older forecast is not used.
         metrics_age_s: with older metrics no decision is made.
@@ -71,6 +72,7 @@ class Planning(Section):
     target_utilisation: float | None = Field(None, gt=0, le=1)
     quantile: float = Field(0.9, gt=0, lt=1)
     lead_s: NotNegative = 10.0
+    start_growth: float = Field(0.0, ge=0, le=2)
     hold_s: NotNegative = 6.0
     catch_up_s: Positive = 15.0
     batch_s: Positive | None = None
@@ -132,9 +134,11 @@ class Contract(Section):
         """The first 16 hexadecimal digits of the SHA-256 of `text`, by which decisions name their contract."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
-    def planned_for(self, lead_s: float) -> Contract:
-        """Return the contract with another lead time, wall seconds, in its planning."""
-        return self.model_copy(update={"planning": self.planning.model_copy(update={"lead_s": lead_s})})
+    def planned_for(self, lead_s: float, start_growth: float | None = None) -> Contract:
+        """Return the contract with another lead time (wall seconds), and its growth unless None, in its planning."""
+        growth = self.planning.start_growth if start_growth is None else start_growth
+        known = {"lead_s": lead_s, "start_growth": growth}
+        return self.model_copy(update={"planning": self.planning.model_copy(update=known)})
 
 
 def load_contract(job: str, folder: Path) -> Contract:

@@ -96,7 +96,7 @@ class Learned(NamedTuple):
     agents: SyncedArtifacts | None = None
     rehearsals: SyncedArtifacts | None = None
 
-    def decider(self, name: str, contract: Contract, clock: Instant, lead_s: float | None = None) -> Decider:
+    def decider(self, name: str, contract: Contract, clock: Instant, planned: Contract | None = None) -> Decider:
         """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
 
         The policy "forecast" takes its place, and `stand_in` says why, if its agent or the timetable in the contract
@@ -106,12 +106,12 @@ class Learned(NamedTuple):
             name: of the policy, as in the settings.
             contract: of the job: its latency target, executor bounds and planning times.
             clock: the present moment.
-            lead_s: lead time to plan for, wall seconds; None: the contract's.
+            planned: the same with the lead time that is planned for; None: the contract's own.
 
         Raises:
             KeyError: the agent's pointer file lacks `version` or `files`.
         """
-        planned = contract if lead_s is None else contract.planned_for(lead_s)
+        planned = planned or contract
         try:
             if name not in LEARNED:
                 rehearsed = self._rehearsed(contract)

@@ -153,9 +153,9 @@ class Scaler:
         if self.mode != "act" or memory.mode not in (None, "act"):  # who scales nothing is not charged
             memory = dataclasses.replace(memory, account=memory.account.mark_read())
         lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
-        contract = self.contract.planned_for(lead["planned_s"])
+        contract = self.contract.planned_for(lead["planned_s"], lead["growth"])
         clock = Instant(now, memory.job_s(now), memory.time_scale)
-        decider = self.learned.decider(self.policy, self.contract, clock, lead["planned_s"])
+        decider = self.learned.decider(self.policy, self.contract, clock, contract)
         version = memory.forecast.get("version")
         calibrator = self.learned.calibrator(self.contract, version)
         memory, seen, made = evaluate(memory, now, contract, *decider, calibrator)

@@ -69,9 +69,9 @@ class Regression:
     rate: float
 
     @classmethod
-    def guess(cls, lead_s: float, raises: float) -> Regression:
-        """Create a belief around a lead time in seconds that weighs as much as so many raises."""
-        line = StartUp(lead_s).log_seconds, 0.0, 0.0
+    def guess(cls, lead_s: float, growth: float, raises: float) -> Regression:
+        """Create a belief around a lead time in seconds, and its growth, that weighs as much as so many raises."""
+        line = StartUp(lead_s).log_seconds, growth * math.log(2), 0.0
         weight = (raises, 0.0, 0.0), (0.0, SLOPES, 0.0), (0.0, 0.0, SLOPES)
         return cls(weight, line, SHAPE, SPREAD**2 * (SHAPE - 1))
 
@@ -97,21 +97,28 @@ class LeadTime:
         prior_s: the contract's lead time.
         hypotheses: (probability, belief) for each time at which the cluster may have changed last.
         starts: raises learned from.
+        prior_growth: the contract's exponent of its growth with the executors that start at once.
     """
 
     prior_s: float
     hypotheses: tuple[tuple[float, Regression], ...]
     starts: int = 0
+    prior_growth: float = 0.0
 
     @classmethod
-    def guess(cls, prior_s: float) -> LeadTime:
-        """Create what is known before any raise: the contract's lead time, in seconds."""
-        return cls(prior_s, ((1.0, Regression.guess(prior_s, SURE)),))
+    def guess(cls, prior_s: float, prior_growth: float = 0.0) -> LeadTime:
+        """Create what is known before any raise: the contract's lead time, in seconds, and its growth."""
+        return cls(prior_s, ((1.0, Regression.guess(prior_s, prior_growth, SURE)),), 0, prior_growth)
+
+    @property
+    def growth(self) -> float:
+        """Exponent by which the lead time grows with the executors that start at once, as expected."""
+        return sum(likely * belief.line[1] for likely, belief in self.hypotheses) / math.log(2)
 
     def learn(self, start: StartUp) -> LeadTime:
         """Return what is known after one more raise; a censored one counts as what is to be expected beyond it."""
         x, y = _features(start.executors, start.busy), start.log_seconds
-        anew = Regression.guess(self.prior_s, VAGUE)
+        anew = Regression.guess(self.prior_s, self.prior_growth, VAGUE)
         strange = _likelihood(anew.predict(x), y, start.censored)
         found = [(CHANGES * strange, anew, 1.0)]
         for probability, belief in self.hypotheses:
@@ -155,7 +162,7 @@ class LeadTime:
             (float(likely), Regression(tuple(map(tuple, one["weight"])), tuple(one["line"]), one["shape"], one["rate"]))
             for likely, one in kept["hypotheses"]
         )
-        return cls(float(kept["prior_s"]), found, int(kept["starts"]))
+        return cls(float(kept["prior_s"]), found, int(kept["starts"]), float(kept.get("prior_growth", 0.0)))
 
 
 def _log_beta(freedom: float) -> float:

@@ -71,7 +71,8 @@ def evaluate(
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
-        lead_s=contract.planning.lead_s, counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
+        lead_s=contract.planning.lead_s, lead_growth=contract.planning.start_growth,
+        counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from configs.contract import Contract
+from configs.contract import Contract, Planning
 from models.policy.core.lead_time import LeadTime, StartUp
 
 LEVEL = 0.9
@@ -30,9 +30,9 @@ class LearnedLead:
     settled: tuple[str, ...] = ()
 
     @classmethod
-    def guess(cls, lead_s: float) -> LearnedLead:
-        """Create what is known before any outcome: the contract's lead time, in seconds."""
-        return cls(LeadTime.guess(lead_s))
+    def guess(cls, planning: Planning) -> LearnedLead:
+        """Create what is known before any outcome: the contract's lead time and its growth."""
+        return cls(LeadTime.guess(planning.lead_s, planning.start_growth))
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> LearnedLead:
@@ -79,12 +79,13 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
         busy: share, 0 to 1, of the executors' time that is work now.
 
     Returns:
-        "median_s", "planned_s" (the quantile LEVEL, which policies plan for), each at most LONGEST_S, and "starts", the
-        raises learned from.
+        "median_s", "planned_s" (the quantile LEVEL, which policies plan for), each at most LONGEST_S; "growth", the
+        exponent by which it grows with the executors that start at once, 0 to 2; and "starts", the raises learned from.
     """
-    lead = (known or LearnedLead.guess(contract.planning.lead_s)).lead
+    lead = (known or LearnedLead.guess(contract.planning)).lead
     median, planned = (min(float(f"{lead.quantile_s(level, 1, busy):.2g}"), LONGEST_S) for level in (0.5, LEVEL))
-    return {"median_s": median, "planned_s": planned, "starts": lead.starts}
+    growth = round(min(max(lead.growth, 0.0), 2.0), 2)
+    return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}
 
 
 def read_start(outcome: Mapping[str, Any]) -> StartUp | None:

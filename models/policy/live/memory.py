@@ -203,8 +203,8 @@ def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) ->
     Raises:
         KeyError: a field is missing.
     """
-    prior_s = contract.planning.lead_s
-    known = memory.lead or LearnedLead.guess(prior_s)
-    if known.lead.prior_s != prior_s:  # what is believed after a change of the cluster
-        known = replace(known, lead=replace(known.lead, prior_s=prior_s))
+    planning = contract.planning
+    known = memory.lead or LearnedLead.guess(planning)
+    # What is believed after a change of the cluster:
+    known = replace(known, lead=replace(known.lead, prior_s=planning.lead_s, prior_growth=planning.start_growth))
     return replace(memory, lead=known.learn_outcome(outcome))

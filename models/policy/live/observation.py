@@ -18,7 +18,7 @@ _SEEN = (
     "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
-_ADDED = ("lead_s", "late_s", "counted_s")
+_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Observation:
         lead_s: lead time that is planned for, as learned; None in older logs, whose contract has it.
         late_s, counted_s: late seconds, and all seconds of production, counted since the last evaluation; None in older
             logs, whose policies nothing steered.
+        lead_growth: exponent by which the lead time grows with the executors that start at once, as learned; None in
+            older logs: the contract's.
     """
 
     now_s: float
@@ -74,6 +76,7 @@ class Observation:
     lead_s: float | None = None
     late_s: float | None = None
     counted_s: float | None = None
+    lead_growth: float | None = None
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""

@@ -93,7 +93,7 @@ def replay_decision(
     else:
         raise LookupError(f"contract {named} is not known; its text is on the topic `contracts` and in the lake")
     if seen.lead_s is not None:
-        contract = contract.planned_for(seen.lead_s)
+        contract = contract.planned_for(seen.lead_s, seen.lead_growth)
     steered = seen.counted_s is not None
     policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)

@@ -85,6 +85,20 @@ def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: float
     return left
 
 
+@lru_cache(maxsize=64)
+def starts_at_once(most: int, growth: float) -> Floats:
+    """Return (most + 1,) how many of 0 to `most` missing executors should start at once, to be soonest of use.
+
+    With k at once a start takes k ** growth times as long as one, and the next k begin when these work: the number that
+    is least in the time for which executors are missing, summed over these; of equals the highest.
+    """
+    found = np.zeros(most + 1)
+    for missing in range(1, most + 1):
+        waits = [k**growth * sum(range(missing, 0, -k)) for k in range(1, missing + 1)]
+        found[missing] = max(k for k, wait in enumerate(waits, 1) if wait <= min(waits) * (1 + 1e-9))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Mpc(Rule):
     """The cheapest capacity over the start-up delay, by the price of a violation (a second over the latency target).
@@ -100,7 +114,7 @@ class Mpc(Rule):
         batch_s: seconds that batches should take.
         hold_s: nothing is dropped that the plans of the last so many seconds asked for; a number or one per run.
         step_up: most executors that start at once.
-        pace_s: seconds after a change in which no more are asked for; 0 where all may start at once.
+        growth: exponent by which `lead_s` grows with the executors that start at once.
     """
 
     violation_cost: Floats | float
@@ -111,7 +125,7 @@ class Mpc(Rule):
     batch_s: float
     hold_s: Floats | float
     step_up: float = math.inf
-    pace_s: float = 0.0
+    growth: float = 0.0
     knob: ClassVar[str] = "violation_cost"
 
     @classmethod
@@ -124,10 +138,9 @@ class Mpc(Rule):
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
         violation_cost = -math.log10(max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
-        pace_s = p.lead_s if p.step_up < contract.executors.max - contract.executors.min else 0.0
         return cls(
             name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, contract.batch_s, hold_s, p.step_up,
-            pace_s,
+            p.start_growth,
         )  # fmt: skip
 
     @cached_property
@@ -147,7 +160,7 @@ class Mpc(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise to the cheapest plan, lower to the highest one of the last `hold_s`, but not with a backlog.
 
-        At most `step_up` executors start at once.
+        As many executors start at once as are soonest of use, at most `step_up`; the next ones when these should work.
 
         Without a usable forecast (none, NaN or negative) the plan is what the present rate and backlog (what waits
         beyond the arrivals of 1.5 batches) need. A rate that is NaN or negative leaves the target as it is.
@@ -182,8 +195,7 @@ class Mpc(Rule):
         memory = window.push_values(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
         caught = (plan < view.target) & (piled > 0)
         lowered = np.minimum(np.maximum(window.highest(memory, "plan"), keeps), view.target)
-        next_up = np.where(view.since_change_s >= self.pace_s, view.ready + self.step_up, view.target)
-        raised = np.clip(next_up, view.target, np.maximum(plan, view.target))
+        raised = self._raised(view, np.maximum(plan, view.target))
         target = np.where(plan >= view.target, raised, np.where(caught, view.target, lowered))
         why = why_flags(
             forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
@@ -191,6 +203,18 @@ class Mpc(Rule):
             not_a_number=~known,
         )  # fmt: skip
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
+
+    def _raised(self, view: View, plan: Floats) -> Floats:
+        """(runs,) executors to ask for now on the way up to a plan."""
+        if not self.growth and math.isinf(self.step_up):
+            return plan
+        missing = np.maximum(plan - view.ready, 0.0).astype(np.int64)
+        at_once = np.minimum(starts_at_once(int(missing.max(initial=0)), self.growth)[missing], self.step_up)
+        in_turns = (self.growth > 0) | (self.step_up < view.most - view.least)
+        pace_s = np.where(in_turns, self.lead_s * np.maximum(view.starting, 1.0) ** self.growth, 0.0)
+        next_up = np.where(view.since_change_s >= pace_s, view.ready + at_once, view.target)
+        raised: Floats = np.clip(next_up, view.target, plan)
+        return raised
 
     def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_], busy: Floats | float) -> Floats:
         """(P, runs) records/s to provide for, of quantiles (P, runs, Q); 0 without a usable forecast."""

@@ -44,11 +44,11 @@ def read_live_job(settings: Settings, job: str, source: LakeSeries) -> LiveJob |
     if not (settings.contracts_dir / f"{job}.yaml").is_file():
         return None
     contract = load_contract(job, settings.contracts_dir)
-    known = LearnedLead.guess(contract.planning.lead_s)
+    known = LearnedLead.guess(contract.planning)
     for outcome in source.outcomes:
         known = known.learn_outcome(outcome)
     lead = lead_quantiles(known, contract, contract.planning.utilisation)
-    planned = contract.planned_for(lead["planned_s"])
+    planned = contract.planned_for(lead["planned_s"], lead["growth"])
     twin = fit_twin(settings, planned, source)
     return LiveJob(twin_setup(settings, planned, twin.job), twin.measured)
 

@@ -27,7 +27,7 @@ def drawn(median, count, chance, spread=0.15):
 
 
 def test_one_raise_moves_the_belief_as_computed_by_hand():
-    belief = Regression.guess(math.e, 1.0).learn(ONE, 2.0, 1.0)
+    belief = Regression.guess(math.e, 0.0, 1.0).learn(ONE, 2.0, 1.0)
     # precision 1 + 1, line (1 * 1 + 1 * 2) / 2, shape 3 + 1/2, rate 2 * 0.04 + (2 - 1) * (2 - 1.5) / 2
     assert belief.weight[0][0] == 2 and belief.line[0] == pytest.approx(1.5)
     assert (belief.shape, belief.rate) == (3.5, pytest.approx(0.33))

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from configs.contract import Planning
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles, read_start
 from models.policy.live.memory import Memory
 from models.policy.live.replay import replay_decision
@@ -26,7 +27,7 @@ def outcome(decision="d1", decided_at=0.0, wall_time=10.0, before=1, target=2, b
 
 
 def after(*outcomes, prior_s=10.0):
-    known = LearnedLead.guess(prior_s)
+    known = LearnedLead.guess(Planning(lead_s=prior_s))
     for one in outcomes:
         known = known.learn_outcome(one)
     return known
@@ -108,3 +109,15 @@ def test_slow_starts_make_the_autoscaler_plan_further_ahead_and_every_decision_r
 def _fresh(scaler):
     memory, _ = scaler.step(None, [], NOW, NOW)
     return memory
+
+
+def test_how_many_should_start_at_once_is_learned_from_raises_of_several():
+    shared = [
+        outcome(f"d{i}", target=1 + many, wall_time=100.0, **{**CONFIRMED, "useful_at": 10.0 * many})
+        for i, many in enumerate([1, 3, 1, 3, 2, 1, 3])
+    ]
+    said = lead_quantiles(after(*shared), CONTRACT, 0.0)
+    assert said["growth"] == pytest.approx(1.0, abs=0.25)
+    assert lead_quantiles(None, CONTRACT, 0.0)["growth"] == 0.0
+    believed = CONTRACT.model_copy(update={"planning": Planning(start_growth=1.0)})
+    assert lead_quantiles(None, believed, 0.0)["growth"] == 1.0

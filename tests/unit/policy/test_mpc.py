@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.core.choice import Why
 from models.policy.core.policy import decide
 from models.policy.core.view import LoadAhead
-from models.policy.planners.mpc import Mpc, cheapest_capacity, unserved_records
+from models.policy.planners.mpc import Mpc, cheapest_capacity, starts_at_once, unserved_records
 from tests.fakes.views import a_view, alone
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -167,7 +167,7 @@ def test_a_backlog_is_the_load_above_the_capacity_until_then(now, then, capacity
 
 
 def test_where_few_may_start_at_once_the_next_are_asked_for_when_the_last_should_be_of_use():
-    policy = replace(POLICY, step_up=2.0, pace_s=15.0)
+    policy = replace(POLICY, step_up=2.0, lead_s=15.0)
     far = {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
     assert answer(policy, **far).target[0] == 6 and answer(POLICY, **far).target[0] == 20
     assert answer(policy, **far, since_change_s=14.0).target[0] == 4
@@ -175,10 +175,20 @@ def test_where_few_may_start_at_once_the_next_are_asked_for_when_the_last_should
     assert answer(policy, **(far | {"arrival_rps": 900.0})).target[0] == 5  # no more than the plan
 
 
+def test_starts_that_slow_each_other_are_made_in_turns():
+    # Two at once are of use together after 2 ** growth, one after the other after 1 and 2: 3 in all against 2 * 2 ** g.
+    assert starts_at_once(4, 0.0).tolist() == [0, 1, 2, 3, 4]
+    assert starts_at_once(4, 0.5).tolist() == [0, 1, 2, 3, 4]
+    assert starts_at_once(4, 0.7)[2] == 1 and starts_at_once(4, 0.7)[4] == 2  # 3.25 > 3; 9.75 < 10, 10.6
+    assert starts_at_once(4, 1.0).tolist() == [0, 1, 1, 1, 1]
+    policy, far = replace(POLICY, growth=1.0, lead_s=15.0), {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
+    assert answer(policy, **far).target[0] == 5 and answer(replace(policy, growth=0.2), **far).target[0] == 20
+    assert answer(policy, **far, since_change_s=14.0).target[0] == 4
+
+
 def test_a_contract_says_how_many_may_start_at_once():
     def built(**planning):
         return Mpc.of("mpc", Contract(job="j", executors={"min": 1, "max": 6}, planning={"lead_s": 9, **planning}))
 
-    assert (built().step_up, built().pace_s) == (np.inf, 0.0)
-    assert (built(max_step_up=1).step_up, built(max_step_up=1).pace_s) == (1, 9)
-    assert built(max_step_up=5).pace_s == 0.0
+    assert (built().step_up, built().growth) == (np.inf, 0.0)
+    assert (built(max_step_up=1).step_up, built(start_growth=0.8).growth) == (1, 0.8)

@@ -23,7 +23,7 @@ def start(*arguments):
 autoscaler.create_topics = lambda kafka: None
 autoscaler.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
 autoscaler.local_session, autoscaler.start_query = local_session, start
-autoscaler.run_autoscaler(load(autoscaler={"policy": "reactive"}), Path("checkpoint"))
+autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))
 """
 
 
