@@ -37,8 +37,8 @@ def measure_raise_times(
 ) -> None:
     """Measure what raises of a real job take, phase by phase, beside stock Spark's and beside what was predicted.
 
-    Starts a broker and a Spark cluster of its own; 150 raises of each arm take an hour and a half. Prints a line per run
-    of the job, then the seconds of both arms. Finished runs of the job are kept for `--resume`.
+    Starts a broker and a Spark cluster of its own; 150 raises of each arm take an hour and a half. Prints a line per
+    run of the job, then the seconds of both arms. Finished runs of the job are kept for `--resume`.
 
     Raises:
         SettingsError: the address of a service is set, or the job's contract is wrong (status 2).
