@@ -57,8 +57,8 @@ _DECOMMISSION = {
     "spark.storage.decommission.rddBlocks.enabled": "true",
     "spark.storage.decommission.replicationReattemptInterval": "1s",
 }
-# A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less: on another
-# host, for Spark runs no copy where the task runs already.
+# A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less:
+# on another host, for Spark runs no copy where the task runs already.
 _SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.quantile": "0.5",
