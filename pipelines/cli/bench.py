@@ -35,8 +35,9 @@ class Part(StrEnum):
 Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measure; all of them if none is named.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
-for _name, _command in {"agent": measure_agent, "raise": measure_raise_times, "volume": measure_volume_per_day}.items():
-    app.command(_name)(_command)
+app.command("agent")(measure_agent)
+app.command("raise")(measure_raise_times)
+app.command("volume")(measure_volume_per_day)
 
 
 @app.command("borders")

@@ -66,7 +66,8 @@ def judge_predictions(outcomes: Iterable[Mapping[str, Any]], prior_s: float) -> 
         (False before the fifth raise) and `within`; a raise that was given up is within none. `n` judged, and `within`,
         the share of them (None without any).
     """
-    known, each = LearnedLead.guess(prior_s), []
+    known = LearnedLead.guess(prior_s)
+    each: list[dict[str, Any]] = []
     for outcome in outcomes:
         start = read_start(outcome)
         if start is not None:
