@@ -11,7 +11,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
-from configs.settings import load
+from pipelines.cli.bench_live import measure_agent, measure_raise_times, measure_volume_per_day
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, split_names
 from pipelines.figures.written import write_figure
 
@@ -35,25 +35,9 @@ class Part(StrEnum):
 Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measure; all of them if none is named.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
-
-@app.command("agent")
-def measure_agent(
-    pairs: Annotated[int, typer.Option(min=1, help="Pairs of runs, with and without the agent.")] = 8,
-    as_json: JsonFile = None,
-) -> None:
-    """Measure what the agent costs a job: throughput (records/s) with ÷ without it, and its share of a core.
-
-    Starts a broker of its own; takes minutes. Prints each pair, the ratio's 95 % interval and the median share.
-
-    Raises:
-        SettingsError: the address of a service is set, which must not be emptied (status 2).
-        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
-        JavaError, JarsError: Spark cannot start (status 2).
-        OSError: the JSON file cannot be written.
-    """
-    from pipelines.bench.agent.overhead import measure_overhead
-
-    write_figure(as_json, measure_overhead(load(), pairs))
+app.command("agent")(measure_agent)
+app.command("raise")(measure_raise_times)
+app.command("volume")(measure_volume_per_day)
 
 
 @app.command("borders")
@@ -248,23 +232,3 @@ def measure_twin(
         print(f"{name:<17}{one['median']:6.1f} M s/s ({one['lowest']:.1f} to {one['highest']:.1f})")
     print(f"median {figures['median']:.1f} million simulated seconds per second and core, {figures['runs']} runs")
     write_figure(as_json, figures)
-
-
-@app.command("volume")
-def measure_volume(
-    minutes: Annotated[float, typer.Option(min=1, help="For how long a job is reported.")] = 30.0,
-    quick: Annotated[bool, typer.Option("--quick", help="Three minutes.")] = False,
-    as_json: JsonFile = None,
-) -> None:
-    """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk.
-
-    Starts a broker of its own; blocks for `minutes` and 90 s. Prints 10⁶ bytes per day, by topic and in all.
-
-    Raises:
-        SettingsError: the address of a service is set, which must not be emptied (status 2).
-        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
-        OSError: the JSON file cannot be written.
-    """
-    from pipelines.bench.autoscaler.volume import measure_volume
-
-    write_figure(as_json, measure_volume(load(), 3.0 if quick else minutes))

@@ -8,7 +8,6 @@ import logging
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from configs.contract import Contract, load_contract
 from configs.errors import CorrectableError
 from configs.settings import Settings, load
+from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.spark import spark_options, topic_out
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -109,6 +108,8 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
     alone = "run without Tidecast's agent, with the least number of executors"
     parser.add_argument("--no-agent", action="store_true", help=alone)
+    stock = "start executors as stock Spark does: no class archive, Spark's own worker daemon"
+    parser.add_argument("--stock-starts", action="store_true", help=stock)
     args = parser.parse_args(argv)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -121,12 +122,12 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
             contract = contract.model_copy(update={"executors": least})
         args.run_dir.mkdir(parents=True, exist_ok=True)
         start = fix_first_offsets(settings, args.run_dir, job)
-        spark = cluster_session(f"tidecast {job}", settings, contract, args.run_dir / "eventlog")
+        spark = cluster_session(f"tidecast {job}", settings, contract, args.run_dir / "eventlog", args.stock_starts)
     except CorrectableError as error:
         print(error, file=sys.stderr)
         return 1
     log = ProgressLog(args.run_dir, job, spark.sparkContext)
-    spark.streams.addListener(_listener(log))
+    spark.streams.addListener(listener_of(log))
     query = start_query(Launch(job, spark, settings, args.run_dir, start))
     agent = None if args.no_agent else _attached(query, job, settings, contract)
     while query.isActive and not stop.wait(0.2):
@@ -178,58 +179,6 @@ def fix_first_offsets(settings: Settings, run_dir: Path, job: str) -> dict[str, 
 
 def _start(run_dir: Path, job: str) -> Path:
     return run_dir / f"{job}.start.json"
-
-
-class ProgressLog:
-    """Writes every progress of a query to `<job>.progress.jsonl`, and the totals since the start to `<job>.json`.
-
-    `totals` holds numbers of `batches`, `rows`, and `late` and `rejected` events; `application` (id), `ui` (URL or
-    None) and `started` (epoch seconds) of the Spark application.
-    """
-
-    def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
-        self._lines = run_dir / f"{job}.progress.jsonl"
-        self._summary = run_dir / f"{job}.json"
-        self.totals: dict[str, Any] = {
-            "batches": 0, "rows": 0, "late": 0, "rejected": 0,
-            "application": context.applicationId, "ui": context.uiWebUrl, "started": time.time(),
-        }  # fmt: skip
-
-    def add(self, progress_json: str) -> None:
-        """Append one StreamingQueryProgress to `<job>.progress.jsonl`, add it to `totals`, and rewrite `<job>.json`.
-
-        Args:
-            progress_json: as Spark reports it, a JSON object; `late` and `rejected` come from its metrics "events".
-
-        Raises:
-            ValueError: it is no JSON.
-            OSError: a file cannot be written; `totals` has counted it already.
-        """
-        progress = json.loads(progress_json)
-        seen = progress.get("observedMetrics", {}).get("events", {})
-        self.totals["batches"] += 1
-        self.totals["rows"] += progress.get("numInputRows", 0)
-        for name in ("late", "rejected"):
-            self.totals[name] += seen.get(name) or 0
-        with self._lines.open("a") as file:
-            file.write(json.dumps(progress, separators=(",", ":")) + "\n")
-        self._summary.write_text(json.dumps(self.totals))
-
-
-def _listener(log: ProgressLog) -> Any:
-    from pyspark.sql.streaming.listener import StreamingQueryListener
-
-    class Listener(StreamingQueryListener):
-        def onQueryStarted(self, event: Any) -> None: ...
-
-        def onQueryProgress(self, event: Any) -> None:
-            log.add(event.progress.json)
-
-        def onQueryIdle(self, event: Any) -> None: ...
-
-        def onQueryTerminated(self, event: Any) -> None: ...
-
-    return Listener()
 
 
 def _finish(spark: SparkSession, query: StreamingQuery, agent: Any, log: ProgressLog) -> int:

@@ -57,7 +57,8 @@ _DECOMMISSION = {
     "spark.storage.decommission.rddBlocks.enabled": "true",
     "spark.storage.decommission.replicationReattemptInterval": "1s",
 }
-# A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less.
+# A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less:
+# on another host, for Spark runs no copy where the task runs already.
 _SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.quantile": "0.5",
@@ -103,7 +104,9 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
     return _build(app, f"local[{cores}]", options)
 
 
-def cluster_session(app: str, settings: Settings, contract: Contract, event_log: Path | None = None) -> SparkSession:
+def cluster_session(
+    app: str, settings: Settings, contract: Contract, event_log: Path | None = None, stock_starts: bool = False
+) -> SparkSession:
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
@@ -114,6 +117,7 @@ def cluster_session(app: str, settings: Settings, contract: Contract, event_log:
         settings: Spark's master, memory sizes, partitions of state, port of the UI (0: any free one).
         contract: of the job: least and most executors, and cores of each.
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
+        stock_starts: executors start as stock Spark's do, without class archive and fork server: to be compared with.
 
     Raises:
         SettingsError: no Spark master is set.
@@ -152,17 +156,19 @@ def cluster_session(app: str, settings: Settings, contract: Contract, event_log:
         (settings.var_dir / "spark").mkdir(parents=True, exist_ok=True)
         # The same local paths serve all processes; on the class path proper the class archive covers them.
         class_path, archive = ":".join(class_archive.class_path()), class_archive.use_option()
-        if not master.startswith("local"):  # its executors are processes of their own
+        if not master.startswith("local") and not stock_starts:  # its executors are processes of their own
             address, _FORK_SERVERS[app] = fork_server.start(settings.var_dir / "spark")
             options[f"spark.executorEnv.{ADDRESS}"] = address
         options |= _on_loopback(settings) | {
             "spark.driver.extraClassPath": class_path,
             "spark.driver.extraJavaOptions": f"{_LOCAL_JAVA} {archive}",
             "spark.executor.extraClassPath": class_path,
-            "spark.executor.extraJavaOptions": f"{_EXECUTOR_JAVA} {archive}",
+            "spark.executor.extraJavaOptions": _EXECUTOR_JAVA if stock_starts else f"{_EXECUTOR_JAVA} {archive}",
         }
     else:
         options["spark.jars"] = ",".join(jars.jar_paths("connector"))
+    if stock_starts:
+        options["spark.python.daemon.module"] = "pyspark.daemon"
     if event_log is not None:
         event_log.mkdir(parents=True, exist_ok=True)
         options |= {

@@ -38,6 +38,7 @@ def import_all() -> None:
     It does so because pyarrow may start threads; no hang was ever seen. Pandas stays out: the managed job does not need
     it, and it would more than double the time.
     """
+    import pyarrow.ipc  # noqa: F401  # with NumPy; PySpark's own modules import it in their functions only
     import pyspark.sql.pandas.serializers
     import pyspark.sql.pandas.types
     import pyspark.worker  # noqa: F401

@@ -24,7 +24,11 @@ _EVENT = re.compile(r'\{"Event":"([^"]+)"')
 _WANTED = {f"SparkListener{name}" for name in (
     "JobStart", "TaskEnd", "ExecutorAdded", "ExecutorRemoved", "ApplicationEnd",
 )}  # fmt: skip
-TASKS = ["application", "query", "batch", "stage", "executor", "start", "end", "failed"]
+TASKS = [
+    "application", "query", "batch", "stage", "executor", "start", "end", "failed", "deserialize_s", "python_s",
+]  # fmt: skip
+PYTHON = ("time to start Python workers", "time to initialize Python workers")
+"""Spark's metrics of a task's way to the first row in Python, ms."""
 EXECUTORS = ["application", "executor", "added", "removed", "reason"]
 
 
@@ -38,7 +42,8 @@ class EventLog:
 
     Attributes:
         tasks: one finished task attempt per row: application, query id, batch id, stage, executor, start, end, failed
-            (not killed).
+            (not killed), seconds of deserialisation (the JVM's new classes among them; NaN: not told) and seconds
+            until its Python worker was ready (0 without one).
         executors: one executor per row: application, id, added, removed (NaN if it lived to the log's end), reason.
     """
 
@@ -68,7 +73,7 @@ def read_event_logs(folder: Path) -> EventLog:
                         owner = (properties["sql.streaming.queryId"], int(properties["streaming.sql.batchId"]))
                         stages.update(dict.fromkeys(event["Stage IDs"], owner))
                 case "TaskEnd" if of := stages.get(event["Stage ID"]):
-                    tasks.append((application, *of, event["Stage ID"], *_task(event["Task Info"])))
+                    tasks.append((application, *of, event["Stage ID"], *_task(event["Task Info"]), *_parts(event)))
                 case "ExecutorAdded":
                     executors[application, event["Executor ID"]] = [event["Timestamp"] / 1000, nan, ""]
                 case "ExecutorRemoved":
@@ -89,6 +94,13 @@ def read_event_logs(folder: Path) -> EventLog:
 def _task(info: dict[str, Any]) -> tuple[str, float, float, bool]:
     failed = info["Failed"] and not info["Killed"]
     return info["Executor ID"], info["Launch Time"] / 1000, info["Finish Time"] / 1000, failed
+
+
+def _parts(event: dict[str, Any]) -> tuple[float, float]:
+    """Seconds of deserialisation, and until the Python worker was ready."""
+    known = (event.get("Task Metrics") or {}).get("Executor Deserialize Time")
+    python = (a.get("Update", 0) for a in event["Task Info"].get("Accumulables", ()) if a.get("Name") in PYTHON)
+    return nan if known is None else known / 1000, sum(map(float, python)) / 1000
 
 
 def _logs(folder: Path) -> dict[str, list[Path]]:

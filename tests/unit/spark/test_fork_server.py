@@ -26,6 +26,13 @@ def server(tmp_path):
     assert not os.path.exists(address)
 
 
+def test_what_a_worker_needs_is_imported_before_and_pandas_is_not():
+    told = "import sys; from pipelines.spark.worker_daemon import import_all; import_all(); print(*sys.modules)"
+    known = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = set(known.stdout.split())
+    assert {"pyspark.worker", "pyarrow.lib", "numpy"} <= loaded and "pandas" not in loaded
+
+
 def daemon_of(address):
     """As Spark starts it: the port on standard output, the end by the standard input."""
     env = {**os.environ, ADDRESS: str(address), "PYTHON_WORKER_FACTORY_SECRET": "secret"}

@@ -1,0 +1,1 @@
+"""What raises of a real job take, phase by phase, beside stock Spark's and beside what was predicted."""

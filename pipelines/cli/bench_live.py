@@ -1,0 +1,75 @@
+"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, raises, volume."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from configs.settings import load
+from pipelines.cli.options import JsonFile
+from pipelines.figures.written import write_figure
+
+
+def measure_agent(
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of runs, with and without the agent.")] = 8,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure what the agent costs a job: throughput (records/s) with ÷ without it, and its share of a core.
+
+    Starts a broker of its own; takes minutes. Prints each pair, the ratio's 95 % interval and the median share.
+
+    Raises:
+        SettingsError: the address of a service is set, which must not be emptied (status 2).
+        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
+        JavaError, JarsError: Spark cannot start (status 2).
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.agent.overhead import measure_overhead
+
+    write_figure(as_json, measure_overhead(load(), pairs))
+
+
+def measure_raise_times(
+    raises: Annotated[int, typer.Option(min=1, help="Of each arm; runs of the job have 25 of them.")] = 150,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the last call stopped.")] = False,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure what raises of a real job take, phase by phase, beside stock Spark's and beside what was predicted.
+
+    Starts a broker and a Spark cluster of its own; 150 raises of each arm take an hour and a half. Prints a line per
+    run of the job, then the seconds of both arms. Finished runs of the job are kept for `--resume`.
+
+    Raises:
+        SettingsError: the address of a service is set, or the job's contract is wrong (status 2).
+        RaiseError: the job does not go on (status 2).
+        StackError, ProcessError, PortError, BrokerError: broker or cluster do not start or answer (status 2).
+        JavaError, JarsError: Spark cannot start (status 2).
+        RunError, EventLogError: what a run of the job left is broken (status 2).
+        OSError: a file cannot be written.
+    """
+    from pipelines.bench.raises.measure import measure_raises
+    from pipelines.bench.raises.text import format_raises
+
+    figures = measure_raises(load(), raises, resume)
+    print(format_raises(figures))
+    write_figure(as_json, figures)
+
+
+def measure_volume_per_day(
+    minutes: Annotated[float, typer.Option(min=1, help="For how long a job is reported.")] = 30.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Three minutes.")] = False,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk.
+
+    Starts a broker of its own; blocks for `minutes` and 90 s. Prints 10⁶ bytes per day, by topic and in all.
+
+    Raises:
+        SettingsError: the address of a service is set, which must not be emptied (status 2).
+        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.autoscaler.volume import measure_volume
+
+    write_figure(as_json, measure_volume(load(), 3.0 if quick else minutes))

@@ -1,0 +1,64 @@
+"""Every progress of a managed job's query, and the totals so far, in files of its run folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+class ProgressLog:
+    """Writes every progress of a query to `<job>.progress.jsonl`, and the totals since the start to `<job>.json`.
+
+    `totals` holds numbers of `batches`, `rows`, and `late` and `rejected` events; `application` (id), `ui` (URL or
+    None) and `started` (epoch seconds) of the Spark application.
+    """
+
+    def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
+        self._lines = run_dir / f"{job}.progress.jsonl"
+        self._summary = run_dir / f"{job}.json"
+        self.totals: dict[str, Any] = {
+            "batches": 0, "rows": 0, "late": 0, "rejected": 0,
+            "application": context.applicationId, "ui": context.uiWebUrl, "started": time.time(),
+        }  # fmt: skip
+
+    def add(self, progress_json: str) -> None:
+        """Append one StreamingQueryProgress to `<job>.progress.jsonl`, add it to `totals`, and rewrite `<job>.json`.
+
+        Args:
+            progress_json: as Spark reports it, a JSON object; `late` and `rejected` come from its metrics "events".
+
+        Raises:
+            ValueError: it is no JSON.
+            OSError: a file cannot be written; `totals` has counted it already.
+        """
+        progress = json.loads(progress_json)
+        seen = progress.get("observedMetrics", {}).get("events", {})
+        self.totals["batches"] += 1
+        self.totals["rows"] += progress.get("numInputRows", 0)
+        for name in ("late", "rejected"):
+            self.totals[name] += seen.get(name) or 0
+        with self._lines.open("a") as file:
+            file.write(json.dumps(progress, separators=(",", ":")) + "\n")
+        self._summary.write_text(json.dumps(self.totals))
+
+
+def listener_of(log: ProgressLog) -> Any:
+    """Make the listener of streaming queries that adds each progress to a log."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None: ...
+
+        def onQueryProgress(self, event: Any) -> None:
+            log.add(event.progress.json)
+
+        def onQueryIdle(self, event: Any) -> None: ...
+
+        def onQueryTerminated(self, event: Any) -> None: ...
+
+    return Listener()
