@@ -16,8 +16,7 @@ from pipelines.cli.options import JsonFile, Page, Processes, command_group, prog
 from pipelines.figures.written import write_figure
 
 app = command_group("Measure; every command prints figures and fails on none.")
-FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))
-"""Policies, with commas between, that need neither an agent nor a timetable."""
+FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))  # neither agent nor timetable needed
 
 
 class Part(StrEnum):
@@ -191,22 +190,16 @@ def _seconds(option: str, text: str) -> list[float]:
 
 @app.command("backtest")
 def measure_backtest(processes: Processes = 2, as_json: JsonFile = None) -> None:
-    """Measure how long a backtest of 60 days at 5 minutes takes, with all policies and one lead time; 2 to 10 minutes.
-
-    A bar shows how far it is, on a terminal. What else the computer was busy with is told by its load average.
+    """Measure how long a backtest of 60 days at 5 minutes takes, with all policies and one lead time.
 
     Raises:
-        BrokenProcessPool: a worker died.
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.twin import backtest_speed
 
     with progress_bar("backtest") as report_share:
         found = backtest_speed.measure_backtest(processes, report_share)
-    print(
-        f"{found['days']} days: {found['wall_s']:.0f} s in {processes} processes ({found['cpu_s']:.0f} s of CPU), "
-        f"load average {found['load_average']:.1f} before"
-    )
+    print(backtest_speed.format_time(found))
     write_figure(as_json, found)
 
 

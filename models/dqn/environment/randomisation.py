@@ -17,8 +17,8 @@ from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretch_ends
 from models.twin.sim.arrivals import running_totals
+from models.twin.sim.given import Foresight, Load, Looks
 from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
-from models.twin.sim.run import Foresight, Load, Looks
 
 LEADS_S = (5.0, 1800.0)
 PRICES = (0.1, 1000.0)

@@ -16,7 +16,7 @@ from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.peak_training import LEAST_S, learn_peaks, recent_rates
 from models.twin.sim.arrivals import fill_gaps, rates_per_second, running_totals
-from models.twin.sim.run import Looks
+from models.twin.sim.given import Looks
 
 HISTORY_SHARE = 0.2
 """Share of a load, its oldest part, that is history for the forecaster and gets no forecasts."""

@@ -10,7 +10,7 @@ from models.policy.core.capacity import Floats
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.twin.experiment.foresight import LEVELS as CURVE_LEVELS
 from models.twin.experiment.foresight import rolling_maximum
-from models.twin.sim.run import Foresight
+from models.twin.sim.given import Foresight
 
 REACHES = ((1 / 3, 2 / 3, 1.0, 4 / 3, 2.0, 3.0), (0.25, 0.5, 0.75, 1.0))
 """Ends of the steps of a forecast, as multiples of lead + hold: one that reaches far ahead, one that does not."""

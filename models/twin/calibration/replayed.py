@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
+from models.twin.sim.given import Load
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, advance, set_targets
+from models.twin.sim.run import advance, set_targets
 from models.twin.sim.state import begin
 
 

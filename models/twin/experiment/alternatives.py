@@ -11,8 +11,9 @@ from models.policy.catalogue import build, build_steered
 from models.policy.core.capacity import Floats
 from models.policy.core.policy import Policy
 from models.twin.oracle.optimum import plan_clairvoyantly
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import Belief, TwinJob, stack
-from models.twin.sim.run import Load, Looks, SimOutcome, simulate
+from models.twin.sim.run import SimOutcome, simulate
 
 SEEDS = 8
 """Draws of start-up delays and batch noise; their means are what is said."""

@@ -20,8 +20,9 @@ from models.twin.experiment.setup import Setup
 from models.twin.experiment.tuning import refine_knobs, tune
 from models.twin.oracle.bound import lower_bound
 from models.twin.oracle.optimum import plan_clairvoyantly
+from models.twin.sim.given import Load
 from models.twin.sim.job import stack
-from models.twin.sim.run import Load, simulate
+from models.twin.sim.run import simulate
 
 TUNE_SEED = 1000
 """Seed of the arrivals on the tuning part; the test part has seeds from 0 on."""

@@ -22,7 +22,7 @@ from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learn_timetable
 from models.twin.experiment.contenders import TRUTH, Sweep, Trial
 from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks
 from models.twin.experiment.scenario import Scenario
-from models.twin.sim.run import Foresight, Load
+from models.twin.sim.given import Foresight, Load
 from models.twin.sim.side_by_side import Lane
 
 PER_RUN = ("utilisation", "hold_s", "down_delay_s")

@@ -11,8 +11,8 @@ import numpy as np
 from configs.contract import BATCH_SHARE, Contract, Executors, Planning
 from models.forecast.core.series import Series
 from models.twin.sim.arrivals import fill_gaps
+from models.twin.sim.given import Looks
 from models.twin.sim.job import Belief, TwinError, TwinJob, stack
-from models.twin.sim.run import Looks
 
 DAY_S = 86400.0  # seconds
 SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())

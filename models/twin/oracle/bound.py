@@ -26,8 +26,8 @@ import numba
 import numpy as np
 
 from models.policy.core.capacity import Floats
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinJobs
-from models.twin.sim.run import Load, Looks
 
 PRICES = 4
 """Prices of a late second that are worked on in one pass."""

@@ -20,8 +20,9 @@ from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
 from models.twin.oracle.fluid import PRICES, Fluid, plan_executors
 from models.twin.oracle.polish import edit_plans, simulate_plans
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinJobs
-from models.twin.sim.run import Load, Looks, first_executors
+from models.twin.sim.run import first_executors
 
 CHEAPEST, DEAREST = 4.0, 2000.0
 """Executor-seconds that a late second is worth in the first round of plans."""

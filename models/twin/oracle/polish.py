@@ -11,8 +11,8 @@ import numpy as np
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
+from models.twin.sim.given import Load, Produced
 from models.twin.sim.job import DRAWS, TwinJobs
-from models.twin.sim.run import Load, Produced
 from models.twin.sim.state import SimState, begin
 
 SETTLE = 8

@@ -10,7 +10,7 @@ import numpy as np
 from models.policy.core.choice import Choice, make_choice
 from models.policy.core.policy import Policy
 from models.policy.core.view import View
-from models.twin.sim.run import Foresight
+from models.twin.sim.given import Foresight
 
 
 class Lane(NamedTuple):

@@ -51,3 +51,11 @@ def measure_backtest(processes: int, report_share: Callable[[float], None]) -> d
         "judged_days": found["test"]["seconds"] / DAY_S, "wall_s": wall_s,
         "cpu_s": sum(one.ru_utime + one.ru_stime for one in used), "load_average": busy,
     }  # fmt: skip
+
+
+def format_time(found: dict[str, Any]) -> str:
+    """Return in a line what `measure_backtest` has found."""
+    return (
+        f"{found['days']} days: {found['wall_s']:.0f} s in {found['processes']} processes ({found['cpu_s']:.0f} s of "
+        f"CPU), load average {found['load_average']:.1f} before"
+    )

@@ -13,8 +13,9 @@ from models.policy.catalogue import build, entry
 from models.policy.received.peaks import LEVELS
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import draw_arrivals
+from models.twin.sim.given import Foresight, Load, Looks
 from models.twin.sim.job import TwinJob, stack
-from models.twin.sim.run import Foresight, Load, Looks, simulate
+from models.twin.sim.run import simulate
 
 DAY_S = 86_400
 RUNS = 2048

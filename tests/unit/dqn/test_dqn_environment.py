@@ -22,8 +22,8 @@ from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speed_table
+from models.twin.sim.given import Looks
 from models.twin.sim.job import TwinJob
-from models.twin.sim.run import Looks
 
 TRACE = RecordedLoad(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
 JOB = TwinJob(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))

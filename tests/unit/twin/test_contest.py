@@ -16,8 +16,9 @@ from models.twin.experiment.lanes import _timetable, group_by_lane
 from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import draw_arrivals
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, Looks, advance, set_targets, simulate
+from models.twin.sim.run import advance, set_targets, simulate
 from models.twin.sim.state import begin
 
 pytestmark = pytest.mark.study

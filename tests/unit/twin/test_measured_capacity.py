@@ -9,8 +9,9 @@ from configs.contract import Contract, Planning
 from models.policy.core.batches import BatchSums, add_batch, close_look
 from models.policy.core.capacity import BatchModel, learn_from_batch, parallelism, tells_capacity
 from models.twin.experiment.setup import Setup
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import Belief, TwinJob, stack
-from models.twin.sim.run import Load, Looks, advance, observe, set_targets
+from models.twin.sim.run import advance, observe, set_targets
 from models.twin.sim.state import begin
 from pipelines.backtest.on_lake import twin_from_contract
 

@@ -13,8 +13,9 @@ from models.policy.rules.fixed import Static
 from models.twin.oracle.bound import lower_bound
 from models.twin.oracle.optimum import Optimum, plan_clairvoyantly
 from models.twin.oracle.polish import simulate_plans
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinJob, stack
-from models.twin.sim.run import Load, Looks, first_executors, simulate
+from models.twin.sim.run import first_executors, simulate
 
 LOOKS = Looks(every_s=15)
 BUDGETS = np.array([0.001, 0.01, 0.05])

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from models.policy.core.choice import Choice, make_choice
 from models.policy.core.view import Memory, View
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, Looks, SimOutcome, advance, first_executors, set_targets, simulate, summarise
+from models.twin.sim.run import SimOutcome, advance, first_executors, set_targets, simulate, summarise
 from models.twin.sim.state import begin
 
 SECONDS = 40
