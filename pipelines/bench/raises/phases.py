@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from models.policy.core.lead_time import LeadTime
 from models.policy.live.learned_lead import LearnedLead, read_start
 
 PHASES = {
@@ -66,7 +67,7 @@ def judge_predictions(outcomes: Iterable[Mapping[str, Any]], prior_s: float) -> 
         (False before the fifth raise) and `within`; a raise that was given up is within none. `n` judged, and `within`,
         the share of them (None without any).
     """
-    known = LearnedLead.guess(prior_s)
+    known = LearnedLead(LeadTime.guess(prior_s))
     each: list[dict[str, Any]] = []
     for outcome in outcomes:
         start = read_start(outcome)
