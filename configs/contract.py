@@ -104,6 +104,7 @@ class Contract(Section):
         executors: bounds of the executor target.
         error_budget: share of seconds that may be over the latency target, under 1; in a file at least 0.0001.
         window_days: any so many days of the job's own time must keep to that.
+        price_per_executor_hour: in any currency, for reports and advice; None: nothing is said in money.
         planning: what the scaling policies are tuned by.
     """
 
@@ -112,6 +113,7 @@ class Contract(Section):
     executors: Executors = Executors()
     error_budget: Share = 0.01
     window_days: float = Field(7.0, ge=0.01, le=366)
+    price_per_executor_hour: float | None = Field(None, gt=0, allow_inf_nan=False)
     planning: Planning = Planning()
 
     @property

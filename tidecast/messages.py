@@ -32,6 +32,10 @@ class MetricSample:
     An interval carries arrivals and lag, measured at the broker; a batch carries what Spark reports; both carry the
     executors. The sample covers job time `[time, time + span_s)` and was measured at `wall_time`. A back-dated history
     record is an interval with a long span. `_rps`: records per wall second; `_s`: wall seconds (`span_s`: job's).
+
+    Where a batch's time went: `planning_s`, `offsets_s`, `log_s` beside its tasks; summed over tasks `state_commit_s`,
+    `run_s`, of that `gc_s` (garbage collection) and `sink_wait_s` (tasks of the last stage that waited), and
+    `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage.
     """
 
     job: JobName
@@ -56,6 +60,16 @@ class MetricSample:
     latency_p50_s: Seconds | None = None
     latency_p95_s: Seconds | None = None
     latency_max_s: Seconds | None = None
+    planning_s: Seconds | None = None
+    offsets_s: Seconds | None = None
+    log_s: Seconds | None = None
+    state_commit_s: Seconds | None = None
+    run_s: Seconds | None = None
+    gc_s: Seconds | None = None
+    sink_wait_s: Seconds | None = None
+    spilled_bytes: Count | None = None
+    task_median_s: Seconds | None = None
+    task_max_s: Seconds | None = None
     mode: str | None = None
     schema: int = SCHEMA
 
