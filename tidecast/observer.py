@@ -31,9 +31,9 @@ class Observer:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
 
         A batch metric holds rows, records/s, seconds, latency (s), lag (records), executors, and where the time went:
-        phases, garbage collection, spill, waiting; every SPREAD_S (10 s) also how far its tasks lie apart. In mode "act" also asks
-        surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the query has ended, queues
-        its last batches and sets `job.stop`, which ends the agent.
+        phases, garbage collection, spill, waiting; every SPREAD_S (10 s) also how far its tasks lie apart. In mode
+        "act" also asks surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the query
+        has ended, queues its last batches and sets `job.stop`, which ends the agent.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
@@ -129,6 +129,8 @@ def sum_stages(stages: list[Stage], state_commit_s: float) -> dict[str, float | 
     """
     last = max(stages, key=lambda stage: stage.stage_id)
     return {
-        "run_s": sum(stage.run_s for stage in stages), "gc_s": sum(stage.gc_s for stage in stages),
-        "sink_wait_s": max(last.wait_s - state_commit_s, 0.0), "spilled_bytes": sum(stage.spilled_bytes for stage in stages),
-    }  # fmt: skip
+        "run_s": sum(stage.run_s for stage in stages),
+        "gc_s": sum(stage.gc_s for stage in stages),
+        "sink_wait_s": max(last.wait_s - state_commit_s, 0.0),
+        "spilled_bytes": sum(stage.spilled_bytes for stage in stages),
+    }

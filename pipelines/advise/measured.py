@@ -9,15 +9,21 @@ import pandas as pd
 
 from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
-from models.policy.core.capacity import Floats
+from models.policy.core.capacity import Floats, parallelism
 from models.twin.advice.facts import BatchTimes, Facts, summarise_times
 from models.twin.calibration.fit import UnfinishedFitError, fit_job
-from models.twin.calibration.measurements import Startups
+from models.twin.calibration.measurements import MeasuredBatches, Startups
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit.from_lake import measurements_from_rows
 
 GAP_S = 5.0
 """Longest time between two intervals that counts as load; a longer one, in which nothing was measured, is cut out."""
+BATCHES = 5000
+"""Newest batches that the twin is fitted to."""
+RECENT_S = 6 * 3600
+"""Newest seconds of load that changes are tried on."""
+DRAWS = 24
+"""Bootstrap samples of the fit: enough to see that a parameter is unsure."""
 BATCH = (
     "batch_id", "batch_rows", "batch_s", "task_ceiling", "latency_max_s", *BatchTimes._fields,
 )  # fmt: skip
@@ -27,7 +33,7 @@ INTERVAL = ("kind", "wall_time", "time_scale", "span_s", "arrival_rps", "executo
 
 @dataclass(frozen=True, eq=False)
 class MeasuredJob:
-    """What was measured of a job over its newest hours.
+    """What was measured of a job.
 
     Attributes:
         contract: of the job.
@@ -39,8 +45,8 @@ class MeasuredJob:
         late_s, seconds: late seconds and all in which anything was produced, by its own batches.
         observed: whether its agent only observed.
         lead_known: whether a start-up was measured; else the contract's lead time is taken.
-        scaling_known: whether it ran with more than one number of executors; else twice as many are taken to do twice
-            the work.
+        scaling_known: whether the batches tell how capacity grows with executors; else the contract's exponent is
+            taken.
     """
 
     contract: Contract
@@ -54,6 +60,12 @@ class MeasuredJob:
     observed: bool
     lead_known: bool
     scaling_known: bool
+
+    @property
+    def recent(self) -> Floats:
+        """(R + 1,) records before each of the newest seconds that changes are tried on, 0 first."""
+        newest = self.arrived[-RECENT_S - 1 :]
+        return newest - newest[0]
 
     @property
     def executor_hours(self) -> float:
@@ -75,9 +87,10 @@ def measure_job(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contrac
         TwinError: the contract has a value that no job can have.
     """
     rows = metrics.reindex(columns=list(dict.fromkeys((*INTERVAL, *BATCH)))).sort_values("wall_time")
-    batches, startups, known = measurements_from_rows(rows, outcomes, contract)
     worked = rows[(rows["kind"] == "batch") & (rows["batch_rows"] > 0)]
-    times = BatchTimes(*(worked[name].to_numpy(float) for name in BatchTimes._fields))
+    newest = worked.tail(BATCHES)
+    batches, startups, known = measurements_from_rows(newest, outcomes, contract)
+    times = BatchTimes(*(newest[name].to_numpy(float) for name in BatchTimes._fields))
     facts = summarise_times(times, batches.executors, known.cores, known.tasks)
     tasks = known.tasks
     if facts.skewed and facts.parallel is not None:
@@ -85,14 +98,23 @@ def measure_job(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contrac
     lead_known = bool(np.isfinite(startups.requested_s).any())
     if not lead_known:
         startups = Startups(np.zeros(1), np.array([max(contract.planning.lead_s, 1.0)]), np.array([-1]))
-    fitted = fit_job(batches, startups, known, draws=1)
+    fitted = fit_job(batches, startups, known, draws=DRAWS)
+    scaling_known = "scaling" not in fitted.unsure
+    twin = fitted.job if scaling_known else _scaled_as_planned(fitted.job, batches, contract)
     arrived, executors = _load(rows[rows["kind"] == "interval"])
     late_s, seconds = _late(worked, contract)
     modes = set(rows["mode"].dropna().unique())
     return MeasuredJob(
-        contract, replace(fitted.job, warmup=0.0), tasks, facts, arrived, executors, late_s, seconds,
-        "act" not in modes, lead_known, len(np.unique(batches.executors)) > 1,
+        contract, replace(twin, warmup=0.0), tasks, facts, arrived, executors, late_s, seconds,
+        "act" not in modes, lead_known, scaling_known,
     )  # fmt: skip
+
+
+def _scaled_as_planned(job: TwinJob, batches: MeasuredBatches, contract: Contract) -> TwinJob:
+    """The twin with the contract's exponent, as quick as it was at the number of slots that its batches mostly had."""
+    usual = float(np.median([parallelism(max(int(n), 1), job.cores, job.tasks) for n in batches.executors]))
+    planned = contract.planning.scaling
+    return replace(job, scaling=planned, per_record_s=job.per_record_s * usual ** (planned - job.scaling))
 
 
 def _load(intervals: pd.DataFrame) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -12,14 +13,22 @@ from models.twin.calibration.fit import UnfinishedFitError
 from pipelines.advise.measured import BATCH, INTERVAL, MeasuredJob, measure_job
 from pipelines.report.recorded.lines import RunError, json_lines, json_object
 from tidecast.fields import job_name
+from tidecast.spark.progress import Phases, parse_progress
 
 _ACTION = (
     "wall_time", "decision_id", "status", "executors_before", "target", "decided_at", "confirmed_at", "useful_at",
 )  # fmt: skip
 
 
-def measure_run(folder: Path, hours: float) -> MeasuredJob:
-    """Measure a job by a finished run's folder: the newest hours of its messages, and the contract it ran under.
+DAYS = 7.0
+"""Of wall time before its newest message, that are read of a job."""
+
+
+def measure_run(folder: Path) -> tuple[str, MeasuredJob]:
+    """Measure a job by a finished run's folder: the messages of its agent, and the contract it ran under.
+
+    Returns:
+        The job's name, and what was measured of it.
 
     Raises:
         RunError: a file is missing or broken, or the run holds no message of its job.
@@ -35,15 +44,21 @@ def measure_run(folder: Path, hours: float) -> MeasuredJob:
     )
     if metrics.empty:
         raise RunError(f"{folder}: no metrics of job {info['job']!r} in it; run it again.")
-    newest = metrics["wall_time"].max() - 3600 * hours
-    return measure_job(
-        metrics[metrics["wall_time"] >= newest], outcomes.reindex(columns=list(_ACTION)),
-        Contract.model_validate(info["contract"]),
-    )  # fmt: skip
+    if "planning_s" not in metrics:  # a run of before agents told it; Spark's own report of each batch did
+        metrics = metrics.join(_phases(folder / f"{info['job']}.progress.jsonl"), on="batch_id")
+    contract = Contract.model_validate(info["contract"])
+    return str(info["job"]), measure_job(metrics, outcomes.reindex(columns=list(_ACTION)), contract)
 
 
-def measure_in_lake(settings: Settings, job: str, hours: float) -> MeasuredJob:
-    """Measure a job by the newest hours of the lake, wall time; starts and stops a Spark session, takes seconds.
+def _phases(path: Path) -> pd.DataFrame:
+    """The phases of a query's batches, by batch id, from Spark's reports."""
+    batches = [parse_progress(json.dumps(report)) for report in json_lines(path)]
+    known = {batch.batch_id: batch.phases for batch in batches if batch is not None}
+    return pd.DataFrame.from_dict(known, orient="index", columns=list(Phases._fields))
+
+
+def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
+    """Measure a job by its newest week in the lake, wall time; starts and stops a Spark session, takes seconds.
 
     Raises:
         SettingsError: the job has no contract, or a wrong one.
@@ -69,11 +84,12 @@ def measure_in_lake(settings: Settings, job: str, hours: float) -> MeasuredJob:
             raise UnfinishedFitError(
                 f"the lake holds nothing of a running job {job!r}; attach its agent and run the DAG ingest_metrics"
             )
+        since = newest - DAYS * 86_400
         wanted = [name for name in dict.fromkeys((*INTERVAL, *BATCH)) if name in rows.columns]  # an old table has fewer
-        metrics = live.where(F.col("wall_time") >= newest - 3600 * hours).select(*wanted).toPandas()
+        metrics = live.where(F.col("wall_time") >= since).select(*wanted).toPandas()
         outcomes = pd.DataFrame(columns=list(_ACTION))
         if exists(settings.lake_dir, "outcomes"):
-            acts = lake.read_table("outcomes").where(F.col("job") == job).where(F.col("wall_time") >= newest - 7 * 86400)
+            acts = lake.read_table("outcomes").where(F.col("job") == job).where(F.col("wall_time") >= since)
             outcomes = acts.select(*_ACTION).orderBy("wall_time").toPandas()
     finally:
         spark.stop()

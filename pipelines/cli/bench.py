@@ -36,6 +36,20 @@ Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measu
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
 
+@app.command("advise")
+def measure_advised(as_json: JsonFile = None) -> None:
+    """Count how often the right advice comes first, for jobs with a drawn fault and sound ones, all made in the twin.
+
+    Prints a line per job; takes minutes.
+
+    Raises:
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.twin.advice import measure_advice
+
+    write_figure(as_json, measure_advice())
+
+
 @app.command("agent")
 def measure_agent(
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of runs, with and without the agent.")] = 8,

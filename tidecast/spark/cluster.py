@@ -163,6 +163,4 @@ def _stage(stage_id: int, told: dict[str, Any]) -> Stage:
     run_s, gc_s, fetch_s = (told[name] / 1000 for name in ("executorRunTime", "jvmGcTime", "shuffleFetchWaitTime"))
     wait_s = max(run_s - told["executorCpuTime"] / 1e9 - gc_s - fetch_s, 0.0)
     wall_s = (told["completionTime"] - told["submissionTime"]) / 1000
-    return Stage(
-        stage_id, told["attemptId"], told["numTasks"], run_s, wall_s, gc_s, wait_s, told["diskBytesSpilled"]
-    )
+    return Stage(stage_id, told["attemptId"], told["numTasks"], run_s, wall_s, gc_s, wait_s, told["diskBytesSpilled"])

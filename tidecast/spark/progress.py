@@ -23,6 +23,9 @@ class Phases(NamedTuple):
     state_commit_s: float | None = None
 
 
+NONE_KNOWN = Phases()
+
+
 @dataclass(frozen=True)
 class Batch:
     """One finished micro-batch; times are wall epoch seconds, offsets those of its Kafka sources only.
@@ -44,7 +47,7 @@ class Batch:
     latest_at: float
     watermark: float | None = None
     state_rows: int | None = None
-    phases: Phases = Phases()
+    phases: Phases = NONE_KNOWN
 
     @property
     def processed_rps(self) -> float:

@@ -11,12 +11,7 @@ from models.forecast.core.series import Series
 from models.policy.catalogue import build_steered
 from models.policy.core.capacity import Floats
 from models.policy.received.nowcast import forecast_offsets
-from models.twin.experiment.foresight import (
-    LEVELS,
-    correct_at_looks,
-    issue_forecasts,
-    steps_per_forecast_step,
-)
+from models.twin.experiment.foresight import LEVELS, correct_at_looks, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.peak_training import recent_rates
 from models.twin.sim.job import Belief, TwinError, TwinJob, stack
 from models.twin.sim.run import Foresight, Load, Looks, SimOutcome, simulate
@@ -67,10 +62,11 @@ def hear_last_value(arrived: Floats, contract: Contract) -> Foresight:
     """
     planned_s, looks = (max(contract.planning.lead_s, 1.0), contract.planning.hold_s), looks_of(contract)
     many = steps_per_forecast_step(1.0, sum(planned_s))
-    if len(arrived) - 1 < 3 * many:
-        raise TwinError(f"{len(arrived) - 1} s of load: {3 * many} are needed at this lead time; let the job run longer")
+    seconds = len(arrived) - 1
+    if seconds < 3 * many:
+        raise TwinError(f"{seconds} s of load: {3 * many} are needed at this lead time; let the job run longer")
     issued = issue_forecasts("last_value", Series(0.0, 1.0, np.diff(arrived)), many, many)
-    moments, ends = np.arange(0, len(arrived) - 1, looks.every_s), forecast_offsets(*planned_s)
+    moments, ends = np.arange(0, seconds, looks.every_s), forecast_offsets(*planned_s)
     now = recent_rates(arrived, moments, looks.smooth_s)[0]
     asked_at = np.maximum(moments.astype(float), issued.begins_s)  # before the first forecast that one holds
     rps = correct_at_looks(issued, asked_at, now, ends, issued.step_s, None)

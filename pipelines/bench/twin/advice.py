@@ -26,7 +26,7 @@ def measure_advice(seed: int = SEED) -> dict[str, Any]:
 
     Returns:
         `jobs` (a row per job: `fault`, `seed`, `advised` (kind), `right`, `gain`, `late` and the ranking `then`), and
-        `right` and `faulty`, `nothing` and `sound`: how many were right, of how many.
+        `right` and `faulty`, `nothing` and `sound`: how many were right, of how many; `by_fault` of `draws` each.
     """
     cases = [(fault, seed + draw) for fault in FAULTS for draw in range(DRAWS)]
     cases += [(SOUND, seed + draw) for draw in range(SOUND_DRAWS)]
@@ -38,7 +38,7 @@ def measure_advice(seed: int = SEED) -> dict[str, Any]:
     faulty, sound = ([one["right"] for one in jobs if (one["fault"] == SOUND) is s] for s in (False, True))
     return {
         "jobs": jobs, "right": sum(faulty), "faulty": len(faulty), "nothing": sum(sound), "sound": len(sound),
-        "by_fault": {f: sum(one["right"] for one in jobs if one["fault"] == f) for f in (*FAULTS, SOUND)},
+        "draws": DRAWS, "by_fault": {f: sum(one["right"] for one in jobs if one["fault"] == f) for f in FAULTS},
     }  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def _advised(fault: str, seed: int) -> dict[str, Any]:
         seen = measure_job(*record_job(drawn, seed), drawn.contract)
     except UnfinishedFitError as error:
         return {**head, "advised": str(error), "right": False, "gain": None, "late": None, "then": []}
-    advice = choose_advice(seen.twin, seen.contract, seen.arrived, seen.facts, seen.tasks)
+    advice = choose_advice(seen.twin, seen.contract, seen.recent, seen.facts, seen.tasks)
     return {
         **head, "advised": advice.first, "right": advice.first == FAULTS.get(fault, "nothing"),
         "gain": round(advice.tried[0].gain, 4), "late": round(advice.now.late / seen.contract.error_budget, 2),
@@ -59,4 +59,5 @@ def _advised(fault: str, seed: int) -> dict[str, Any]:
 
 def _line(one: dict[str, Any]) -> str:
     late = "" if one["late"] is None else f"late {one['late']:.1f} x the budget; "
-    return f"{'right' if one['right'] else 'WRONG'}  {one['fault']:15} {one['advised']:11} {late}{', '.join(one['then'])}"
+    verdict = "right" if one["right"] else "wrong"
+    return f"{verdict}  {one['fault']:15} {one['advised']:11} {late}{', '.join(one['then'])}"

@@ -104,7 +104,7 @@ def _load(peak_rps: float, chance: np.random.Generator) -> Floats:
 
 
 def _few_partitions(sound: FaultyJob, peak: int, chance: np.random.Generator) -> FaultyJob:
-    tasks = max(round(chance.uniform(0.4, 0.7) * peak * sound.job.cores), 1)
+    tasks = max(round(chance.uniform(0.4, 0.65) * peak * sound.job.cores), 1)
     return replace(sound, job=replace(sound.job, tasks=tasks), tasks=tasks)
 
 
@@ -123,7 +123,7 @@ def _slow_sink(sound: FaultyJob, peak: int, chance: np.random.Generator) -> Faul
 
 def _skew(sound: FaultyJob, peak: int, chance: np.random.Generator) -> FaultyJob:
     """One task holds so much that the stage is worth this many tasks; the job runs as if it had no more."""
-    worth = max(round(chance.uniform(0.4, 0.7) * peak * sound.job.cores), 2)
+    worth = max(round(chance.uniform(0.4, 0.65) * peak * sound.job.cores), 2)
     return replace(sound, job=replace(sound.job, tasks=worth), skew=(sound.tasks - 1) / (worth - 1))
 
 
