@@ -25,11 +25,12 @@ def format_advice(job: str, seen: MeasuredJob, advice: Advice) -> str:
         seen: what was measured of it.
         advice: from its newest load.
     """
-    contract, hours = seen.contract, (len(seen.recent) - 1) / 3600
+    contract, seconds = seen.contract, len(seen.recent) - 1
+    span = f"{number(seconds / 3600, 1)} h" if seconds >= 3600 else f"{number(seconds / 60)} minutes"
     promised = f"{share(contract.error_budget, 1)} of the seconds over {contract.latency_target_s:g} s"
     lines = [
         f"{job}: promised are at most {promised}; by its own batches {share(_measured_late(seen), 1)} were. Its twin, "
-        f"under {POLICY} steered by the promise, on the newest {number(hours, 1)} h of its load: "
+        f"under {POLICY} steered by the promise, on the newest {span} of its load: "
         f"{cost_in_words(advice.now, seen)}."
     ]
     lines += [f"{i}. {_said(one, seen)}" for i, one in enumerate(advice.tried[: min(advice.worth, SHOWN)], 1)]

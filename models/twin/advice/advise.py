@@ -11,12 +11,10 @@ from models.twin.advice.facts import Facts
 from models.twin.advice.serve import KEPT, Cost, hear_last_value, serve
 from models.twin.sim.job import TwinJob
 
-LEAST_GAIN = 0.1
+LEAST_GAIN = 0.15
 """A change that gains less than this share of the cost is not worth a word."""
-BOUND = 0.01
-"""A ceiling that is asked for in a smaller share of the decisions does not bind, so another one is not tried."""
-AS_GOOD = 0.9
-"""Of changes that gain at least this share of what the best one gains, the one that is the least work is named."""
+AS_GOOD = 1.1
+"""Of changes that leave at most this multiple of the cost that the best one leaves, the least work is named first."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,8 @@ class Advice:
 def choose_advice(job: TwinJob, contract: Contract, arrived: Floats, facts: Facts, tasks: int) -> Advice:
     """Try every change on a job's load, each under the policy `mpc` steered by the contract's promise.
 
-    Every run hears the same forecast, the last value.
+    Every run hears the same forecast, the last value. Another ceiling is tried only where the promise is overspent:
+    more executors can do nothing but make less late.
 
     Args:
         job: the fitted twin.
@@ -78,7 +77,7 @@ def choose_advice(job: TwinJob, contract: Contract, arrived: Floats, facts: Fact
     now = serve(job, contract, arrived, ahead)
     best: dict[str, Tried] = {}
     changes = list_changes(job, contract, facts, tasks)
-    for change in [one for one in changes if one.kind != "ceiling" or now.at_most >= BOUND]:
+    for change in [one for one in changes if one.kind != "ceiling" or now.late > budget]:
         cost = serve(change.job, change.contract, arrived, ahead)
         gain = 1 - cost.weighed(budget) / max(now.weighed(budget), 1e-9)
         if change.kind not in best or gain > best[change.kind].gain:
@@ -94,6 +93,6 @@ def rank(tried: list[Tried]) -> list[Tried]:
     ordered = sorted(tried, key=lambda one: -one.gain)
     if not ordered:
         return []
-    alike = [one for one in ordered if one.gain >= AS_GOOD * ordered[0].gain > 0]
+    alike = [one for one in ordered if one.gain >= LEAST_GAIN and 1 - one.gain <= AS_GOOD * (1 - ordered[0].gain)]
     first = min(alike or ordered[:1], key=lambda one: KINDS.index(one.change.kind))
     return [first, *(one for one in ordered if one is not first)]

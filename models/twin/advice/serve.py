@@ -31,13 +31,11 @@ class Cost:
         late: share of the seconds that were late.
         executor_s: executor-seconds, from the request of an executor on.
         p99_s: seconds within which 99 % of the seconds' slowest records came out.
-        at_most: share of its decisions that asked for all executors that the job may have.
     """
 
     late: float
     executor_s: float
     p99_s: float
-    at_most: float
 
     def weighed(self, budget: float) -> float:
         """Return the executor-seconds, times how often the budget of late seconds was spent if it was overspent."""
@@ -96,5 +94,4 @@ def serve(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -
         TwinError: as `act`.
     """
     found = act(job, contract, arrived, ahead)
-    at_most = float((found.targets >= job.most).mean())
-    return Cost(float(found.violation.mean()), float(found.executor_s.mean()), float(found.p99_s.mean()), at_most)
+    return Cost(float(found.violation.mean()), float(found.executor_s.mean()), float(found.p99_s.mean()))
