@@ -51,7 +51,10 @@ def _run(drawn: FaultyJob, seed: int) -> tuple[np.ndarray, Rows, np.ndarray]:
     ahead = hear_last_value(arrived, contract)._replace(row=np.zeros(1, np.int64))
     jobs, load = stack([drawn.job], Belief.of(contract.planning)), Load(arrived[None], np.zeros(1, np.int64))
     state, memory = begin(jobs, first_executors(jobs, load, looks), np.array([seed])), policy.fresh(1)
-    x, batches, raises, there, last = state.x[0], [], [], [], -1.0
+    x, last = state.x[0], -1.0
+    batches: list[list[float]] = []
+    raises: Rows = []
+    there: list[float] = []
     for number, now in enumerate(range(0, load.seconds, looks.every_s)):
         memory, choice = decide(policy, memory, observe(state, jobs, load, looks, now, ahead.at(number)))
         if choice.target[0] > x["target"]:
@@ -81,10 +84,13 @@ def _intervals(drawn: FaultyJob, there: np.ndarray) -> Rows:
 
 def _batches(drawn: FaultyJob, batches: np.ndarray, chance: np.random.Generator) -> Rows:
     """What the agent sends of each batch; the shares of its tasks' time and its skew are measured with noise."""
+
+    def noise(width: float) -> float:
+        return float(np.exp(chance.normal(0, width)))
+
     found: Rows = []
     told_at, job = -np.inf, drawn.job
     for number, (start, end, rows, executors, done) in enumerate(batches):
-        noise = lambda width: float(np.exp(chance.normal(0, width)))  # noqa: E731
         run_s = job.per_record_s * rows * noise(0.05)
         oldest = float(np.interp(done, drawn.arrived, np.arange(len(drawn.arrived))))
         slots = parallelism(max(int(executors), 1), job.cores, drawn.tasks)

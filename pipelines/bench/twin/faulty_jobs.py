@@ -18,6 +18,8 @@ FAULTS = {
 """Kinds of fault, and the kind of advice that mends each."""
 SOUND = "sound"
 SECONDS = 7200
+MOST_BATCHES = 3
+"""A batch takes at most the records that so many batches at the peak have (`maxOffsetsPerTrigger`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,7 @@ def _sound(chance: np.random.Generator) -> tuple[FaultyJob, int]:
         ),
     )  # fmt: skip
     carried = float(stack([job]).capacity(batch_s).sustained_rps(np.array([float(peak)]))[0])
+    job = replace(job, batch_rows=MOST_BATCHES * carried * batch_s)
     drawn = FaultyJob(
         job, contract, _load(0.9 * carried, chance), job.tasks, chance.uniform(1.1, 1.5), chance.uniform(0.01, 0.05),
         0.0, chance.uniform(0.02, 0.12), chance.uniform(60e6, 200e6),
