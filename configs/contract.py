@@ -118,8 +118,12 @@ class Contract(Section):
 
     @property
     def text(self) -> str:
-        """The contract as JSON with sorted keys; equal contracts have the same text."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """The contract as JSON with sorted keys; equal contracts have the same text.
+
+        A price is in it only where there is one, so that releases that know none read the others.
+        """
+        unknown = {"price_per_executor_hour"} if self.price_per_executor_hour is None else None
+        return json.dumps(self.model_dump(mode="json", exclude=unknown), sort_keys=True, separators=(",", ":"))
 
     @property
     def hash(self) -> str:

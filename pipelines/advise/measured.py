@@ -64,8 +64,9 @@ class MeasuredJob:
     @property
     def recent(self) -> Floats:
         """(R + 1,) records before each of the newest seconds that changes are tried on, 0 first."""
-        newest: Floats = self.arrived[-RECENT_S - 1 :]
-        return np.subtract(newest, newest[0])
+        newest = self.arrived[-RECENT_S - 1 :]
+        since: Floats = newest - newest[0]
+        return since
 
     @property
     def executor_hours(self) -> float:

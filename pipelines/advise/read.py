@@ -24,7 +24,7 @@ DAYS = 7.0
 """Of wall time before its newest message, that are read of a job."""
 
 
-def measure_run(folder: Path) -> tuple[str, MeasuredJob]:
+def measure_in_run(folder: Path) -> tuple[str, MeasuredJob]:
     """Measure a job by a finished run's folder: the messages of its agent, and the contract it ran under.
 
     Returns:

@@ -36,12 +36,12 @@ def advise(
         OSError: the page or the JSON file cannot be written.
     """
     from models.twin.advice.advise import choose_advice
-    from pipelines.advise.read import measure_in_lake, measure_run
+    from pipelines.advise.read import measure_in_lake, measure_in_run
     from pipelines.advise.text import advice_to_json, format_advice
     from pipelines.cli.demo import named_run
 
     if run is not None:
-        name, seen = measure_run(named_run(run))
+        name, seen = measure_in_run(named_run(run))
         if job not in (None, name):
             raise SettingsError(f"{run}: a run of {name!r}, not of {job!r}. Leave the job out, or name another run.")
     elif job is not None:

@@ -131,7 +131,7 @@ def _skew(sound: FaultyJob, peak: int, chance: np.random.Generator) -> FaultyJob
 
 
 def _low_ceiling(sound: FaultyJob, peak: int, chance: np.random.Generator) -> FaultyJob:
-    most = max(int(chance.uniform(0.5, 0.8) * peak), 1)
+    most = max(int(chance.uniform(0.5, 0.7) * peak), 1)
     bounds = sound.contract.executors.model_copy(update={"max": most})
     contract = sound.contract.model_copy(update={"executors": bounds})
     return replace(sound, job=replace(sound.job, most=most), contract=contract)

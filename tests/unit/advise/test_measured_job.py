@@ -10,7 +10,7 @@ from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
 from pipelines.advise.acting import compare_acting
 from pipelines.advise.measured import measure_job
-from pipelines.advise.read import measure_run
+from pipelines.advise.read import measure_in_run
 from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
 
@@ -64,7 +64,7 @@ def test_a_skewed_stage_is_worth_as_many_tasks_as_the_slowest_leaves():
 
 @pytest.mark.parametrize("metrics", [rows().query("kind == 'interval'"), rows(batches=8)])
 def test_too_little_says_what_is_missing(metrics):
-    with pytest.raises(UnfinishedFitError, match="no batch in the lake|20 are needed"):
+    with pytest.raises(UnfinishedFitError, match=r"no batch in the lake|20 are needed"):
         measure_job(metrics, NO_ACTION, CONTRACT)
 
 
@@ -92,7 +92,7 @@ def batch(report):
 
 
 def test_a_run_is_measured_by_what_its_agent_sent(folder):
-    name, seen = measure_run(folder)
+    name, seen = measure_in_run(folder)
     metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     live = [m for m in metrics if m["kind"] == "interval" and m["executors"] is not None]
     assert name == "word_count" and seen.lead_known
@@ -101,7 +101,7 @@ def test_a_run_is_measured_by_what_its_agent_sent(folder):
 
 
 def test_the_twin_with_the_recorded_executors_takes_what_they_took(folder):
-    _, seen = measure_run(folder)
+    _, seen = measure_in_run(folder)
     found = compare_acting(seen)
     assert found.repeated.executor_h == pytest.approx(found.measured.executor_h, rel=0.05)
     assert found.acting.executor_h > 0 and len(found.targets) == found.seconds == len(seen.executors)
@@ -110,4 +110,4 @@ def test_the_twin_with_the_recorded_executors_takes_what_they_took(folder):
 def test_a_run_without_its_contract_is_refused(tmp_path):
     (tmp_path / "run.json").write_text('{"job": "word_count"}')
     with pytest.raises(RunError, match="'contract' is missing"):
-        measure_run(tmp_path)
+        measure_in_run(tmp_path)
