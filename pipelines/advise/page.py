@@ -10,7 +10,7 @@ import numpy as np
 from models.policy.core.capacity import Floats
 from pipelines.advise.acting import Acting, Served
 from pipelines.advise.measured import MeasuredJob
-from pipelines.advise.text import unknowns
+from pipelines.advise.text import format_span
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, holder, row, section, table, tile_row
 from pipelines.html.numbers import number, share
 from pipelines.html.plot import Chart, line, stacked_rows
@@ -43,7 +43,8 @@ def render_acting(job: str, seen: MeasuredJob, acting: Acting, advice: str) -> s
     mode = "only observed" if seen.observed else "acted already"
     body = [
         f"<h1>{escape(job)}: what acting would have come to</h1>",
-        f'<p class="about">{number(acting.seconds / 3600, 1)} hours of load were recorded, in which the agent {mode}. '
+        f"<p><b>{escape(_verdict(seen, acting))}</b></p>",
+        f'<p class="about">{format_span(acting.seconds)} of load were recorded, in which the agent {mode}. '
         f"The contract allows {promise} and {seen.contract.executors.min} to {seen.contract.executors.max} executors. "
         "What acting comes to is the twin's: a simulator, fitted to this job's own batches, under the default policy "
         "steered by the promise, with the last value as its forecast. Its executors are paid from their request.</p>",
@@ -51,11 +52,19 @@ def render_acting(job: str, seen: MeasuredJob, acting: Acting, advice: str) -> s
         section("Beside each other", "The twin with the executors that there were shows how far it can be trusted.",
                 _table(seen, acting)),
         section("Load and executors", "", holder("load", 420, "arrivals, and executors as recorded and when acting")),
-        section("What would help this job most", "", f"<pre>{escape(advice)}</pre>"),
+        section("What would help this job most", "", "".join(f"<p>{escape(one)}</p>" for one in advice.splitlines())),
     ]  # fmt: skip
-    if said := unknowns(seen):
-        body.append(f'<p class="note">{escape(said[0])}</p>')
     return document(f"Tidecast: acting on {job}", "\n".join(body), {"load": _chart(seen, acting)})
+
+
+def _verdict(seen: MeasuredJob, acting: Acting) -> str:
+    """What acting would have changed, by the twin on both sides, so that its own error is on neither."""
+    now, then, price = acting.repeated, acting.acting, seen.contract.price_per_executor_hour
+    saved, fewer = now.executor_h - then.executor_h, now.late_s - then.late_s
+    money = "" if price is None else f", {number(abs(saved) * price, 2)} in money,"
+    hours = f"{'saved' if saved >= 0 else 'cost'} {number(abs(saved), 2)} executor-hours{money}"
+    late = f"{number(abs(fewer))} {'fewer' if fewer >= 0 else 'more'} seconds would have been late"
+    return f"By its twin acting would have {hours} of {number(now.executor_h, 2)}, and {late}, of {acting.seconds:,}."
 
 
 def _tiles(seen: MeasuredJob, acting: Acting) -> list[Tile]:
@@ -92,17 +101,18 @@ def _table(seen: MeasuredJob, acting: Acting) -> str:
 
 
 def _chart(seen: MeasuredJob, acting: Acting) -> Chart:
-    hours = _thinned(np.arange(acting.seconds) / 3600)
+    unit, unit_s = ("hours", 3600) if acting.seconds >= 7200 else ("minutes", 60)
+    at = _thinned(np.arange(acting.seconds) / unit_s)
     lower = [
-        line(hours, _thinned(seen.executors), "executors recorded", "@other", shape="hv"),
-        line(hours, _thinned(acting.targets), "asked for when acting (twin)", "@executors", shape="hv"),
+        line(at, _thinned(seen.executors), "executors recorded", "@other", shape="hv"),
+        line(at, _thinned(acting.targets), "asked for when acting (twin)", "@executors", shape="hv"),
     ]
     data = [
-        line(hours, _thinned(np.diff(seen.arrived)), "arrivals, records/s", "@arrival"),
+        line(at, _thinned(np.diff(seen.arrived)), "arrivals, records/s", "@arrival"),
         *({**one, "yaxis": "y2"} for one in lower),
     ]
     layout = stacked_rows([("arrivals, records/s", 0.5), ("executors", 0.5)])
-    layout["xaxis"] |= {"title": {"text": "hours recorded", "font": {"size": 13}}}
+    layout["xaxis"] |= {"title": {"text": f"{unit} recorded", "font": {"size": 13}}}
     return {"data": data, "layout": layout}
 
 

@@ -25,8 +25,7 @@ def format_advice(job: str, seen: MeasuredJob, advice: Advice) -> str:
         seen: what was measured of it.
         advice: from its newest load.
     """
-    contract, seconds = seen.contract, len(seen.recent) - 1
-    span = f"{number(seconds / 3600, 1)} h" if seconds >= 3600 else f"{number(seconds / 60)} minutes"
+    contract, span = seen.contract, format_span(len(seen.recent) - 1)
     promised = f"{share(contract.error_budget, 1)} of the seconds over {contract.latency_target_s:g} s"
     lines = [
         f"{job}: promised are at most {promised}; by its own batches {share(_measured_late(seen), 1)} were. Its twin, "
@@ -42,6 +41,11 @@ def format_advice(job: str, seen: MeasuredJob, advice: Advice) -> str:
             f"late, at best {share(advice.budget, 1)}; 99 % of them come out within {number(advice.now.p99_s, 0)} s."
         )
     return "\n".join([*lines, *unknowns(seen)])
+
+
+def format_span(seconds: float) -> str:
+    """Say a length of time in hours, or in minutes if it is under one."""
+    return f"{number(seconds / 3600, 1)} hours" if seconds >= 3600 else f"{number(seconds / 60)} minutes"
 
 
 def cost_in_words(cost: Cost, seen: MeasuredJob) -> str:

@@ -44,7 +44,7 @@ def advice(*kinds, worth=None, budget=None):
 def test_every_kind_says_its_figures_and_what_it_comes_to(kind):
     first, line = format_advice("orders", SEEN, advice(kind)).splitlines()
     assert "at most 1.0 % of the seconds over 5 s; by its own batches 1.0 % were" in first
-    assert first.endswith("on the newest 2.0 h of its load: 3.0 % late, 6.00 executor-hours.")
+    assert first.endswith("on the newest 2.0 hours of its load: 3.0 % late, 6.00 executor-hours.")
     assert line.startswith("1. ") and line.endswith(" Then 0.2 % late, 5.00 executor-hours.")
     assert SAID[kind] in line
 
@@ -71,6 +71,7 @@ def test_the_page_sets_acting_beside_what_was_recorded_and_names_the_twin():
     page = render_acting("a<b", SEEN, acting, "1. do < this")
     assert "a&lt;b" in page and "do &lt; this" in page
     assert "6.00 were there: −25 %" in page and "a simulator, fitted to this job" in page
-    assert "Money" not in page
+    assert "By its twin acting would have saved 1.50 executor-hours of 6.00, and 34 fewer seconds would" in page
+    assert "Money" not in page and "2.0 hours of load were recorded, in which the agent only observed" in page
     priced = replace(SEEN, contract=CONTRACT.model_copy(update={"price_per_executor_hour": 2.0}))
     assert "12.00 were paid: 3.00 saved" in render_acting("j", priced, acting, "")
