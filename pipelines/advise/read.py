@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pandas as pd
+from pydantic import ValidationError
 
+from configs.bounds import describe_errors
 from configs.contract import Contract, load_contract
 from configs.settings import Settings
 from models.twin.calibration.fit import UnfinishedFitError
@@ -31,9 +33,9 @@ def measure_in_run(folder: Path) -> tuple[str, MeasuredJob]:
         The job's name, and what was measured of it.
 
     Raises:
-        RunError: a file is missing or broken, or the run holds no message of its job.
+        RunError: a file is missing or broken, the contract is wrong, or the run holds no message of its job.
         UnfinishedFitError: too few batches.
-        TwinError, ValueError: the contract is invalid.
+        TwinError: the contract has a value that no job can have.
     """
     info = json_object(folder / "run.json")
     if missing := [key for key in ("job", "contract") if key not in info]:
@@ -46,7 +48,11 @@ def measure_in_run(folder: Path) -> tuple[str, MeasuredJob]:
         raise RunError(f"{folder}: no metrics of job {info['job']!r} in it; run it again.")
     if "planning_s" not in metrics:  # a run of before agents told it; Spark's own report of each batch did
         metrics = metrics.join(_phases(folder / f"{info['job']}.progress.jsonl"), on="batch_id")
-    contract = Contract.model_validate(info["contract"])
+    try:
+        contract = Contract.model_validate(info["contract"])
+    except ValidationError as error:
+        said = "; ".join(describe_errors(error, "configs/contract.py"))
+        raise RunError(f"{folder / 'run.json'}: its contract is wrong: {said}") from None
     return str(info["job"]), measure_job(metrics, outcomes.reindex(columns=list(_ACTION)), contract)
 
 

@@ -107,7 +107,17 @@ def test_the_twin_with_the_recorded_executors_takes_what_they_took(folder):
     assert found.acting.executor_h > 0 and len(found.targets) == found.seconds == len(seen.executors)
 
 
-def test_a_run_without_its_contract_is_refused(tmp_path):
+def test_a_run_without_a_right_contract_or_without_batches_is_refused(folder, tmp_path):
     (tmp_path / "run.json").write_text('{"job": "word_count"}')
     with pytest.raises(RunError, match="'contract' is missing"):
+        measure_in_run(tmp_path)
+    for file in ("metrics", "outcomes", "word_count.progress"):
+        (tmp_path / f"{file}.jsonl").write_text((folder / f"{file}.jsonl").read_text())
+    wrong = {"job": "word_count", "contract": {"job": "word_count", "price_per_executor_hour": -1}}
+    (tmp_path / "run.json").write_text(json.dumps(wrong))
+    with pytest.raises(RunError, match="contract is wrong: price_per_executor_hour"):
+        measure_in_run(tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("")
+    (tmp_path / "run.json").write_text(json.dumps({"job": "word_count", "contract": {"job": "word_count"}}))
+    with pytest.raises(RunError, match="no metrics of job 'word_count'"):
         measure_in_run(tmp_path)
