@@ -108,6 +108,7 @@ class Contract(Section):
         executors: bounds of the executor target.
         error_budget: share of seconds that may be over the latency target, under 1; in a file at least 0.0001.
         window_days: any so many days of the job's own time must keep to that.
+        price_per_executor_hour: in any currency, for reports and advice; None: nothing is said in money.
         planning: what the scaling policies are tuned by.
     """
 
@@ -116,6 +117,7 @@ class Contract(Section):
     executors: Executors = Executors()
     error_budget: Share = 0.01
     window_days: float = Field(7.0, ge=0.01, le=366)
+    price_per_executor_hour: float | None = Field(None, gt=0, allow_inf_nan=False)
     planning: Planning = Planning()
 
     @property
@@ -126,8 +128,12 @@ class Contract(Section):
 
     @property
     def text(self) -> str:
-        """The contract as JSON with sorted keys; equal contracts have the same text."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """The contract as JSON with sorted keys; equal contracts have the same text.
+
+        A price is in it only where there is one, so that releases that know none read the others.
+        """
+        unknown = {"price_per_executor_hour"} if self.price_per_executor_hour is None else None
+        return json.dumps(self.model_dump(mode="json", exclude=unknown), sort_keys=True, separators=(",", ":"))
 
     @property
     def hash(self) -> str:

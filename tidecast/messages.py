@@ -11,9 +11,10 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Seconds, Span, Tasks, Time
+from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Span, Time
 from tidecast.fields import MessageError as MessageError
 from tidecast.fields import short_repr as short_repr
+from tidecast.metrics import MetricSample as MetricSample
 from tidecast.wire import FUTURE_S as FUTURE_S
 from tidecast.wire import SCHEMA as SCHEMA
 from tidecast.wire import decode as decode
@@ -23,46 +24,6 @@ from tidecast.wire import encode as encode
 REPEATED = 2000  # most characters of a record, and of the reason, that a reject holds, so that a broker takes it
 _MODES = ("observe", "act")
 _WORDS = (*_MODES, "freeze")
-
-
-@dataclass(frozen=True)
-class MetricSample:
-    """One interval (`kind="interval"`, usually a second) or one micro-batch (`kind="batch"`) of a job.
-
-    An interval carries arrivals and lag, measured at the broker; a batch carries what Spark reports; both carry the
-    executors. The sample covers job time `[time, time + span_s)` and was measured at `wall_time`. A back-dated history
-    record is an interval with a long span. `_rps`: records per wall second; `_s`: wall seconds (`span_s`: job's).
-    """
-
-    job: JobName
-    kind: Annotated[str, OneOf(("interval", "batch"))]
-    time: Time
-    wall_time: Time
-    time_scale: Scale = 1.0
-    span_s: Span = 1.0
-    arrival_rps: Rate | None = None
-    processed_rps: Rate | None = None
-    lag_records: Count | None = None
-    batch_id: Count | None = None
-    batch_rows: Count | None = None
-    batch_s: Seconds | None = None
-    stage_s: Seconds | None = None
-    executors: Count | None = None
-    pending_executors: Count | None = None
-    cores: Count | None = None
-    task_ceiling: Tasks | None = None
-    watermark_lag_s: float | None = None
-    state_rows: Count | None = None
-    latency_p50_s: Seconds | None = None
-    latency_p95_s: Seconds | None = None
-    latency_max_s: Seconds | None = None
-    mode: str | None = None
-    schema: int = SCHEMA
-
-    def check(self) -> None:
-        """Raise a MessageError if an interval lacks its arrival rate."""
-        if self.kind == "interval" and self.arrival_rps is None:
-            raise MessageError("arrival_rps is missing from an interval")
 
 
 @dataclass(frozen=True)

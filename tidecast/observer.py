@@ -7,13 +7,14 @@ import time
 
 from tidecast.job import Job
 from tidecast.spark.actuator import ActuatorError
-from tidecast.spark.cluster import Cluster, Stage
+from tidecast.spark.cluster import Cluster, Spread, Stage
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Latency, OffsetCurve, batch_latency, guess_first_starts, lag_records
 
 log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
+SPREAD_S = 10.0  # least seconds between two batches whose tasks are asked for their spread
 TIDY_S = 1.0  # seconds between two checks for executors that came too late
 
 
@@ -23,15 +24,16 @@ class Observer:
     def __init__(self, job: Job, cluster: Cluster) -> None:
         self._job, self._cluster = job, cluster
         self._reader = ProgressReader(cluster.jquery)
-        self._tidied = 0.0
+        self._tidied = self._spread_at = 0.0
         self._warned_no_topics = False
 
     def poll(self) -> None:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
 
-        A batch metric holds rows, records/s, seconds, latency (s), lag (records) and executors. In mode "act" also asks
-        surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the query has ended, queues
-        its last batches and sets `job.stop`, which ends the agent.
+        A batch metric holds rows, records/s, seconds, latency (s), lag (records), executors, and where the time went:
+        phases, garbage collection, spill, waiting; every SPREAD_S (10 s) also how far its tasks lie apart. In mode
+        "act" also asks surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the query
+        has ended, queues its last batches and sets `job.stop`, which ends the agent.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
@@ -79,7 +81,14 @@ class Observer:
             job.committed = batch.ends or None
             waiting = lag_records(job.ends, job.committed)
             job.tracker.observe_batch(batch, used, waiting)
-        self._publish(batch, stages, latency, waiting)
+        self._publish(batch, stages, latency, waiting, self._spread(batch, stages))
+
+    def _spread(self, batch: Batch, stages: list[Stage]) -> Spread | None:
+        """How far the tasks of the heaviest stage lie apart; not asked for with every batch, as it costs the driver."""
+        if not stages or batch.rows < 1 or batch.finished - self._spread_at < SPREAD_S:
+            return None
+        self._spread_at = batch.finished
+        return self._cluster.task_spread(max(stages, key=lambda stage: stage.run_s))
 
     def _found_topics(self, batch: Batch) -> None:
         self._job.topics = tuple(sorted({topic for topic, _ in batch.ends}))
@@ -87,7 +96,9 @@ class Observer:
             self._warned_no_topics = True
             log.warning("%s: reads no Kafka topic; arrivals and lag are not measured, batches are", self._job.name)
 
-    def _publish(self, batch: Batch, stages: list[Stage], latency: Latency | None, waiting: int | None) -> None:
+    def _publish(
+        self, batch: Batch, stages: list[Stage], latency: Latency | None, waiting: int | None, spread: Spread | None
+    ) -> None:
         job, began = self._job, batch.finished - batch.batch_s
         if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
             return  # a replay that has not begun has no time of its own
@@ -98,5 +109,28 @@ class Observer:
             "batch", began, batch.finished, time.time(), processed_rps=batch.processed_rps, lag_records=waiting,
             batch_id=batch.batch_id, batch_rows=batch.rows, batch_s=batch.batch_s,
             stage_s=max((s.wall_s for s in stages), default=None), watermark_lag_s=behind, state_rows=batch.state_rows,
-            **(latency._asdict() if latency else {}),
+            **(latency._asdict() if latency else {}), **batch.phases._asdict(), **(spread._asdict() if spread else {}),
+            **(sum_stages(stages, batch.phases.state_commit_s or 0.0) if stages else {}),
         )  # fmt: skip
+
+
+def sum_stages(stages: list[Stage], state_commit_s: float) -> dict[str, float | int]:
+    """Sum what tasks did over a batch's stages; the last one writes the sink, and often commits state.
+
+    Args:
+        stages: of one batch.
+        state_commit_s: seconds that its tasks took to commit state, which are no waiting for the sink.
+
+    Returns:
+        `run_s`, `gc_s`, `sink_wait_s` (seconds, summed over tasks) and `spilled_bytes`, fields of `MetricSample`.
+
+    Raises:
+        ValueError: there are no stages.
+    """
+    last = max(stages, key=lambda stage: stage.stage_id)
+    return {
+        "run_s": sum(stage.run_s for stage in stages),
+        "gc_s": sum(stage.gc_s for stage in stages),
+        "sink_wait_s": max(last.wait_s - state_commit_s, 0.0),
+        "spilled_bytes": sum(stage.spilled_bytes for stage in stages),
+    }

@@ -9,6 +9,7 @@ import typer
 
 from configs.errors import CorrectableError
 from pipelines.cli import adapt, bench, drift, forecast, job, models, serve, twin
+from pipelines.cli.advise import advise
 from pipelines.cli.backtest import backtest
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.serve import autoscale
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
-for command in (run, compare, up, down, doctor, report, backtest, autoscale):
+for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale):
     app.command()(command)
 for noun in (job, models, bench, forecast, adapt, drift, serve, twin):
     app.add_typer(noun.app, name=noun.__name__.rsplit(".", 1)[-1])

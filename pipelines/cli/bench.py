@@ -39,6 +39,20 @@ app.command("raise")(measure_raise_times)
 app.command("volume")(measure_volume_per_day)
 
 
+@app.command("advise")
+def measure_advised(as_json: JsonFile = None) -> None:
+    """Count how often the right advice comes first, for jobs with a drawn fault and sound ones, all made in the twin.
+
+    Prints a line per job; takes minutes.
+
+    Raises:
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.twin.advice import measure_advice
+
+    write_figure(as_json, measure_advice())
+
+
 @app.command("borders")
 def measure_borders(
     seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7, as_json: JsonFile = None

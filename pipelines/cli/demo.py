@@ -110,12 +110,17 @@ def report(
     from pipelines.report.page import render_report
     from pipelines.report.summary import write_summary
 
-    here, other = _run(run_dir), _run(compare_with) if compare_with else None
+    here, other = named_run(run_dir), named_run(compare_with) if compare_with else None
     print(summary_text(write_summary(here)))
     print(f"report: {render_report(here, other)}")
 
 
-def _run(path: Path) -> Path:
+def named_run(path: Path) -> Path:
+    """Return a run's folder, which is given as such or by its name under var/runs.
+
+    Raises:
+        SettingsError: no such run; the message lists those there are.
+    """
     if path.is_dir():
         return path
     named = load().var_dir / "runs" / path

@@ -140,6 +140,8 @@ def _causes(late: dict[str, int]) -> str:
 def _cost(s: Summary) -> str:
     cost, others = s["cost"], []
     took = f"It took {number(cost['executor_s'])} executor-seconds"
+    if (money := cost.get("money")) is not None:  # older summaries have none
+        took += f" for {number(money, 2)}"
     if cost["reactive_executor_s"] is None:
         return f"{took}; too little was measured to say what others would have taken."
     if (fixed := cost["smallest_fixed_executor_s"]) is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from configs.contract import Contract
 from pipelines.report import accuracy, actions
 from pipelines.report.alternatives import price_run
 from pipelines.report.causes import CAUSES, late_seconds_by_cause
@@ -51,8 +52,9 @@ KEYS = {
     "lead_s": "lead time that was planned for at first and at last, median at last, raises it was learned from",
     "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
     "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live",
-    "cost": "executor_s, and by the job's twin what others would take: the smallest fixed number, `reactive` by the "
-    "same promise, who knows the whole load; None where none keeps the promise, or too little was measured for a twin",
+    "cost": "executor_s, money (by the contract's price per executor-hour; None without one), and by the job's twin "
+    "what others would take: the smallest fixed number, `reactive` by the same promise, who knows the whole load; None "
+    "where none keeps the promise, or too little was measured for a twin",
     "latency_target_s": "the contract's promise for that",
     "over_target_s": "seconds of production in which any record took longer than the target",
     "late_causes": "these seconds by cause, each by the first that holds: "
@@ -122,7 +124,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "executors_lost": int(lost_executors(measured).sum()),
         "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
         "promise": judge_promise(measured),
-        "cost": {"executor_s": round(paid, 1), **price_run(measured)},
+        "cost": {"executor_s": round(paid, 1), "money": _money(run.contract, paid), **price_run(measured)},
         "latency_target_s": target,
         "over_target_s": int((seconds["latency_max_s"] > target).sum()),
         "late_causes": late_seconds_by_cause(measured),
@@ -138,6 +140,11 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb")},
     }
     return {key: figures[key] for key in KEYS}
+
+
+def _money(contract: Contract, executor_s: float) -> float | None:
+    price = contract.price_per_executor_hour
+    return None if price is None else round(executor_s / 3600 * price, 4)
 
 
 def judge_promise(measured: RunMeasures) -> dict[str, Any]:

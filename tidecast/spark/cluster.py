@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _STAGES_PER_LOOK = 200  # most stages read per batch, the newest of them
+_SPREAD_TASKS = 1000
+"""Most tasks of a stage whose spread is asked for: the status store sorts them for each of some forty quantities."""
 _LABEL = re.compile(r"^runId = (\S+)\nbatch = (\d+)$", re.MULTILINE)
 """How Spark ends the description of the jobs of a streaming query."""
 
@@ -19,13 +21,28 @@ class ClusterError(RuntimeError):
 
 @dataclass(frozen=True)
 class Stage:
-    """One finished stage of a batch; seconds: `run_s` summed over its tasks, `wall_s` from submission to completion."""
+    """One finished stage of a batch; seconds: `wall_s` from submission to completion, all others summed over its tasks.
+
+    `wait_s` is what a task ran without using its core in the JVM, collecting garbage or fetching a shuffle: it waited
+    for a sink, for Python, or for a core that something else used. `spilled_bytes` were written to disk for want of
+    memory.
+    """
 
     stage_id: int
     attempt: int
     tasks: int
     run_s: float
     wall_s: float
+    gc_s: float = 0.0
+    wait_s: float = 0.0
+    spilled_bytes: int = 0
+
+
+class Spread(NamedTuple):
+    """Seconds that the median task and the slowest task of a stage ran."""
+
+    task_median_s: float
+    task_max_s: float
 
 
 class Cluster:
@@ -47,6 +64,7 @@ class Cluster:
         context = SparkContext._active_spark_context
         jvm: Any = context._jvm
         self.jvm = jvm
+        self._gateway: Any = context._gateway
         self.jsc: Any = context._jsc.sc()
         self.jquery: Any = query._jsq
         self.application: str = context.applicationId
@@ -92,10 +110,21 @@ class Cluster:
             if stage["status"] in ("ACTIVE", "PENDING") or (label and label[1] == run_id and int(label[2]) > batch_id):
                 self._next_stage = min(self._next_stage, stage_id)  # of a batch that is yet to end
             elif stage["status"] == "COMPLETE" and label and (label[1], int(label[2])) == (run_id, batch_id):
-                wall = stage["completionTime"] - stage["submissionTime"]
-                run = stage["executorRunTime"]
-                found.append(Stage(stage_id, stage["attemptId"], stage["numTasks"], run / 1000, wall / 1000))
+                found.append(_stage(stage_id, stage))
         return found
+
+    def task_spread(self, stage: Stage) -> Spread | None:
+        """Return how far the run times of a stage's tasks lie apart; None for over 1000 tasks, or if it was dropped.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        if stage.tasks > _SPREAD_TASKS:
+            return None
+        levels = self._gateway.new_array(self.jvm.double, 2)
+        levels[0], levels[1] = 0.5, 1.0
+        found = self._read(self._store.taskSummary(stage.stage_id, stage.attempt, levels))
+        return Spread(*(ms / 1000 for ms in found["executorRunTime"])) if found else None
 
     def executors_used(self, stages: list[Stage]) -> set[str]:
         """Return the ids of the executors on which a task of these stages succeeded.
@@ -127,3 +156,11 @@ class Cluster:
     def _read(self, value: Any) -> Any:
         # One call that writes JSON costs a tenth of asking for every field.
         return json.loads(self._mapper.writeValueAsString(value))
+
+
+def _stage(stage_id: int, told: dict[str, Any]) -> Stage:
+    """A stage as Spark's status store describes it: CPU time in ns, other times in ms."""
+    run_s, gc_s, fetch_s = (told[name] / 1000 for name in ("executorRunTime", "jvmGcTime", "shuffleFetchWaitTime"))
+    wait_s = max(run_s - told["executorCpuTime"] / 1e9 - gc_s - fetch_s, 0.0)
+    wall_s = (told["completionTime"] - told["submissionTime"]) / 1000
+    return Stage(stage_id, told["attemptId"], told["numTasks"], run_s, wall_s, gc_s, wait_s, told["diskBytesSpilled"])

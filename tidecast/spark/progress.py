@@ -6,9 +6,24 @@ import json
 import operator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidecast.spark.sensors import Offsets
+
+
+class Phases(NamedTuple):
+    """Wall seconds of a batch beside its tasks: making the plan, asking for offsets, the log of offsets and commits.
+
+    `state_commit_s` is summed over the tasks that keep state; None for a query without any.
+    """
+
+    planning_s: float = 0.0
+    offsets_s: float = 0.0
+    log_s: float = 0.0
+    state_commit_s: float | None = None
+
+
+NONE_KNOWN = Phases()
 
 
 @dataclass(frozen=True)
@@ -17,7 +32,8 @@ class Batch:
 
     `batch_s` is its duration in wall seconds, `rows` the records read, `starts` and `ends` its offsets (end exclusive).
     `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is job time, epoch
-    seconds, None without one; `state_rows` is None for a query without state.
+    seconds, None without one; `state_rows` is None for a query without state; `phases` say where it spent time beside
+    its tasks.
     """
 
     batch_id: int
@@ -31,6 +47,7 @@ class Batch:
     latest_at: float
     watermark: float | None = None
     state_rows: int | None = None
+    phases: Phases = NONE_KNOWN
 
     @property
     def processed_rps(self) -> float:
@@ -67,6 +84,7 @@ def parse_progress(text: str) -> Batch | None:
         latest_at=started + durations.get("latestOffset", 0) / 1000,
         watermark=(_seconds(watermark) or None) if watermark else None,  # 1970 means there is none yet
         state_rows=sum(s.get("numRowsTotal", 0) for s in state) if state else None,
+        phases=_phases(durations, state),
     )  # fmt: skip
 
 
@@ -120,6 +138,13 @@ class ProgressReader:
         if ordered:
             self._seen = ordered[-1].batch_id
         return ordered
+
+
+def _phases(durations: dict[str, Any], state: list[dict[str, Any]]) -> Phases:
+    parts = (("queryPlanning",), ("latestOffset", "getBatch"), ("walCommit", "commitOffsets"))
+    planning_s, offsets_s, log_s = (sum(durations.get(name, 0) for name in names) / 1000 for names in parts)
+    commit_s = sum(one.get("commitTimeMs", 0) for one in state) / 1000 if state else None
+    return Phases(planning_s, offsets_s, log_s, commit_s)
 
 
 def _seconds(stamp: str) -> float:

@@ -110,6 +110,10 @@ def _records(spark: SparkSession, jobs: int, begin: int, seconds: int) -> DataFr
         "executors": "2", "pending_executors": "0", "cores": "2", "task_ceiling": "8", "mode": "'act'", "schema": "1",
         "watermark_lag_s": "if(whole, NULL, round(rand(), 3))", "state_rows": "if(whole, NULL, 50)",
         **dict.fromkeys(("latency_p50_s", "latency_p95_s", "latency_max_s"), "if(whole, NULL, round(2 * rand(), 3))"),
+        **dict.fromkeys(("planning_s", "offsets_s", "log_s", "state_commit_s"), "if(whole, NULL, round(rand(), 3))"),
+        **dict.fromkeys(("run_s", "gc_s", "sink_wait_s"), "if(whole, NULL, round(8 * rand(), 3))"),
+        **dict.fromkeys(("task_median_s", "task_max_s"), "if(whole OR rand() > 0.2, NULL, round(rand(), 3))"),
+        "spilled_bytes": "if(whole, NULL, 0)",
     }  # fmt: skip
     fields = [f"CAST({made[name]} AS {kind}) AS `{name}`" for name, kind in spark_columns(MetricSample).items()]
     hour = "date_format(timestamp_seconds(second), \"yyyy-MM-dd'T'HH\") AS event_hour"

@@ -122,3 +122,12 @@ def test_an_agent_that_comes_late_begins_with_the_newest_batch():
     for batch_id in range(50):
         query.ran(batch_id)
     assert [b.batch_id for b in ProgressReader(query).new_batches()] == [49]
+
+
+def test_a_batch_says_where_its_time_went_beside_its_tasks():
+    data = report(4)
+    data["durationMs"] |= {"queryPlanning": 120, "getBatch": 2, "walCommit": 200, "commitOffsets": 110}
+    data["stateOperators"] = [{"numRowsTotal": 7, "commitTimeMs": 300}, {"numRowsTotal": 3, "commitTimeMs": 50}]
+    assert parse_progress(json.dumps(data)).phases == pytest.approx((0.12, 0.015, 0.31, 0.35))
+    data["stateOperators"] = []
+    assert parse_progress(json.dumps(data)).phases.state_commit_s is None

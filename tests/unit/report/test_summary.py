@@ -1,11 +1,14 @@
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from pipelines.report.headline import summary_text
+from pipelines.report.measures import measure_run
 from pipelines.report.recorded.lines import RunError
-from pipelines.report.summary import KEYS, write_summary
+from pipelines.report.recorded.run import load_run
+from pipelines.report.summary import KEYS, summary_of, write_summary
 from tests.fakes import run_dir
 
 
@@ -157,6 +160,16 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
     second = summary_text(s).split(". ")[1]
     assert second.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds") and "by the job's twin" in second
+
+
+def test_money_is_told_where_the_contract_has_a_price(forecast):
+    folder, _, s = forecast
+    assert s["cost"]["money"] is None and " for " not in summary_text(s).split(". ")[1].split(",")[0]
+    priced = load_run(folder)
+    priced = replace(priced, contract=priced.contract.model_copy(update={"price_per_executor_hour": 0.5}))
+    found = summary_of(measure_run(priced))
+    assert found["cost"]["money"] == pytest.approx(s["executor_s"] / 7200, abs=1e-3)
+    assert f"executor-seconds for {found['cost']['money']:.2f}" in summary_text(found)
 
 
 def test_a_run_that_tells_too_little_for_a_twin_says_so(tmp_path):

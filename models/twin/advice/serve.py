@@ -1,0 +1,98 @@
+"""A load served in a job's twin by the default policy, steered by the contract's promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from configs.contract import Contract
+from models.forecast.core.series import Series
+from models.policy.catalogue import build_steered
+from models.policy.core.capacity import Floats
+from models.policy.received.nowcast import forecast_offsets
+from models.twin.experiment.foresight import LEVELS, correct_at_looks, issue_forecasts, steps_per_forecast_step
+from models.twin.experiment.peak_training import recent_rates
+from models.twin.sim.given import Foresight, Load, Looks
+from models.twin.sim.job import Belief, TwinError, TwinJob, stack
+from models.twin.sim.run import SimOutcome, simulate
+
+POLICY = "mpc"
+SEEDS = 6
+"""Draws of start-up delays and batch noise; their means are what is said."""
+KEPT = 1.5
+"""A promise is taken for kept up to this multiple of its budget: over hours its account swings as far as that."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What serving a load came to in the twin.
+
+    Attributes:
+        late: share of the seconds that were late.
+        executor_s: executor-seconds, from the request of an executor on.
+        p99_s: seconds within which 99 % of the seconds' slowest records came out.
+    """
+
+    late: float
+    executor_s: float
+    p99_s: float
+
+    def weighed(self, budget: float) -> float:
+        """Return the executor-seconds, times how often the budget of late seconds was spent if it was overspent."""
+        return self.executor_s * max(1.0, self.late / (KEPT * budget))
+
+
+def looks_of(contract: Contract) -> Looks:
+    """Return when the policy looks at a job: every second where executors come fast, at most every 15 s."""
+    every = int(np.clip(contract.planning.lead_s // 3, 1, 15))
+    return Looks(every, max(every, 5), contract.batch_s)
+
+
+def hear_last_value(arrived: Floats, contract: Contract) -> Foresight:
+    """Return what the policy hears: the rate as it is, with the errors that this forecast had until then.
+
+    Args:
+        arrived: (T + 1,) records before each second.
+        contract: of the job: lead time and hold, as far ahead as it plans.
+
+    Raises:
+        TwinError: fewer than two forecast steps of load.
+    """
+    planned_s, looks = (max(contract.planning.lead_s, 1.0), contract.planning.hold_s), looks_of(contract)
+    many = steps_per_forecast_step(1.0, sum(planned_s))
+    seconds = len(arrived) - 1
+    if seconds < 3 * many:
+        raise TwinError(f"{seconds} s of load: {3 * many} are needed at this lead time; let the job run longer")
+    issued = issue_forecasts("last_value", Series(0.0, 1.0, np.diff(arrived)), many, many)
+    moments, ends = np.arange(0, seconds, looks.every_s), forecast_offsets(*planned_s)
+    now = recent_rates(arrived, moments, looks.smooth_s)[0]
+    asked_at = np.maximum(moments.astype(float), issued.begins_s)  # before the first forecast that one holds
+    rps = correct_at_looks(issued, asked_at, now, ends, issued.step_s, None)
+    return Foresight(ends, LEVELS, rps[None], np.zeros(SEEDS, np.int64))
+
+
+def act(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> SimOutcome:
+    """Simulate `SEEDS` runs of a job on a load under `mpc`, steered by the contract's promise.
+
+    Args:
+        job: the twin.
+        contract: of the job.
+        arrived: (T + 1,) records before each second, never falling.
+        ahead: from `hear_last_value`, of a contract with the same lead time and hold.
+
+    Raises:
+        TwinError: `arrived` falls or is not finite.
+    """
+    jobs, load = stack([job] * SEEDS, Belief.of(contract.planning)), Load(arrived[None], np.zeros(SEEDS, np.int64))
+    return simulate(jobs, load, build_steered(POLICY, contract), looks_of(contract), np.arange(SEEDS), ahead)
+
+
+def serve(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> Cost:
+    """Return what `act` comes to, means over its runs.
+
+    Raises:
+        TwinError: as `act`.
+    """
+    found = act(job, contract, arrived, ahead)
+    return Cost(float(found.violation.mean()), float(found.executor_s.mean()), float(found.p99_s.mean()))

@@ -1,0 +1,23 @@
+"""What Spark's status store says of a stage, and what the agent sends of a batch's stages."""
+
+import pytest
+
+from tidecast.observer import sum_stages
+from tidecast.spark.cluster import Stage, _stage
+
+TOLD = {
+    "attemptId": 1, "numTasks": 8, "submissionTime": 1000, "completionTime": 3500, "executorRunTime": 9000,
+    "jvmGcTime": 700, "executorCpuTime": 4_000_000_000, "shuffleFetchWaitTime": 300, "diskBytesSpilled": 5_000_000,
+}  # fmt: skip
+
+
+def test_a_stage_waited_for_as_long_as_it_neither_computed_nor_collected_nor_fetched():
+    assert _stage(7, TOLD) == Stage(7, 1, 8, 9.0, 2.5, 0.7, pytest.approx(4.0), 5_000_000)
+    assert _stage(7, {**TOLD, "executorCpuTime": 9_500_000_000}).wait_s == 0.0  # clocks that do not quite agree
+
+
+def test_the_sink_is_the_last_stage_and_committing_state_is_no_waiting_for_it():
+    stages = [Stage(8, 0, 3, 2.0, 1.0, 0.1, 1.5, 20), Stage(7, 0, 8, 9.0, 2.5, 0.7, 4.0, 5)]
+    found = {"run_s": 11.0, "gc_s": pytest.approx(0.8), "sink_wait_s": 1.2, "spilled_bytes": 25}
+    assert sum_stages(stages, 0.3) == found
+    assert sum_stages(stages, 9.0)["sink_wait_s"] == 0.0

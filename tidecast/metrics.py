@@ -1,0 +1,63 @@
+"""What an agent measures of a job, as it stands on the topic `metrics`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tidecast.fields import Count, JobName, MessageError, OneOf, Rate, Scale, Seconds, Span, Tasks, Time
+from tidecast.wire import SCHEMA
+
+
+@dataclass(frozen=True)
+class MetricSample:
+    """One interval (`kind="interval"`, usually a second) or one micro-batch (`kind="batch"`) of a job.
+
+    An interval carries arrivals and lag, measured at the broker; a batch carries what Spark reports; both carry the
+    executors. The sample covers job time `[time, time + span_s)` and was measured at `wall_time`. A back-dated history
+    record is an interval with a long span. `_rps`: records per wall second; `_s`: wall seconds (`span_s`: job's).
+
+    Where a batch's time went: `planning_s`, `offsets_s`, `log_s` beside its tasks; summed over tasks `state_commit_s`,
+    `run_s`, of that `gc_s` (garbage collection) and `sink_wait_s` (tasks of the last stage that waited), and
+    `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage.
+    """
+
+    job: JobName
+    kind: Annotated[str, OneOf(("interval", "batch"))]
+    time: Time
+    wall_time: Time
+    time_scale: Scale = 1.0
+    span_s: Span = 1.0
+    arrival_rps: Rate | None = None
+    processed_rps: Rate | None = None
+    lag_records: Count | None = None
+    batch_id: Count | None = None
+    batch_rows: Count | None = None
+    batch_s: Seconds | None = None
+    stage_s: Seconds | None = None
+    executors: Count | None = None
+    pending_executors: Count | None = None
+    cores: Count | None = None
+    task_ceiling: Tasks | None = None
+    watermark_lag_s: float | None = None
+    state_rows: Count | None = None
+    latency_p50_s: Seconds | None = None
+    latency_p95_s: Seconds | None = None
+    latency_max_s: Seconds | None = None
+    planning_s: Seconds | None = None
+    offsets_s: Seconds | None = None
+    log_s: Seconds | None = None
+    state_commit_s: Seconds | None = None
+    run_s: Seconds | None = None
+    gc_s: Seconds | None = None
+    sink_wait_s: Seconds | None = None
+    spilled_bytes: Count | None = None
+    task_median_s: Seconds | None = None
+    task_max_s: Seconds | None = None
+    mode: str | None = None
+    schema: int = SCHEMA
+
+    def check(self) -> None:
+        """Raise a MessageError if an interval lacks its arrival rate."""
+        if self.kind == "interval" and self.arrival_rps is None:
+            raise MessageError("arrival_rps is missing from an interval")
