@@ -8,9 +8,10 @@ import sys
 import typer
 
 from configs.errors import CorrectableError
-from pipelines.cli import adapt, bench, drift, forecast, job, models, serve, twin
+from pipelines.cli import adapt, drift, forecast, job, models, serve, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backtest import backtest
+from pipelines.cli.bench import commands as bench
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import doctor, down, up
@@ -23,8 +24,11 @@ app = typer.Typer(
 )
 for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale):
     app.command()(command)
-for noun in (job, models, bench, forecast, adapt, drift, serve, twin):
-    app.add_typer(noun.app, name=noun.__name__.rsplit(".", 1)[-1])
+for noun, group in {
+    "job": job, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt, "drift": drift, "serve": serve,
+    "twin": twin,
+}.items():  # fmt: skip
+    app.add_typer(group.app, name=noun)
 
 
 def _cut_help(commands: typer.Typer) -> None:

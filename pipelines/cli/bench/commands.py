@@ -11,7 +11,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
-from pipelines.cli.bench_live import measure_agent, measure_raise_times, measure_volume_per_day
+from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, split_names
 from pipelines.figures.written import write_figure
 

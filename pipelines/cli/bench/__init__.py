@@ -1,0 +1,1 @@
+"""`tidecast bench NAME`: what is measured, a command each."""
