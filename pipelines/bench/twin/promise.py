@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import product
 from multiprocessing import get_context
@@ -14,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from models.twin.experiment.foresight import issue_forecasts, steps_per_forecast_step
+from models.forecast.core.series import Series
+from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.scenario import build_scenario
 from models.twin.experiment.setup import Setup
 from models.twin.experiment.steering import judge_steering, steps_after_history
@@ -29,15 +31,17 @@ WITHIN, BEYOND = 1.25, 2.0
 
 
 def measure_promise(
-    loads: Sequence[str], leads_s: Sequence[float], days: float, kept: Path | None = None
-) -> dict[str, Any]:
-    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies; two cells at a time.
+    loads: Sequence[str], leads_s: Sequence[float], days: float, kept: Path | None = None,
+    save: Callable[[dict[str, Any]], None] = lambda figures: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies; two loads at a time.
 
     Args:
         loads: names or paths, as `read_load` takes them.
         leads_s: lead times, seconds.
         days: of each load, from the later of day 8 and its first third on.
         kept: file of a figure of this command; loads that it has at a lead time are taken from there.
+        save: called after every load with what there is by then.
 
     Returns:
         `cells` (a row per load, lead time and promise: `load`, `lead_s`, fields of `SteeredCell`, `judged`), `defaults`
@@ -53,14 +57,22 @@ def measure_promise(
     known = _known(kept)
     parts = [part for part in known if (part["lead_s"], part["load"]) in asked]
     done = {(part["lead_s"], part["load"]) for part in parts}
-    left = [(name, lead_s, days) for lead_s, name in asked if (lead_s, name) not in done]
+    left = {name: [lead_s for lead_s in leads_s if (lead_s, name) not in done] for name in loads}
+    todo = [(name, missing, days) for name, missing in left.items() if missing]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as both:
-        for part in both.map(judge_load, *zip(*left, strict=True)) if left else ():
-            print("\n".join(_lines(part)), flush=True)
-            parts.append(part)
-    parts.sort(key=lambda part: asked.index((part["lead_s"], part["load"])))
+        for found in both.map(judge_load, *zip(*todo, strict=True)) if todo else ():
+            for part in found:
+                print("\n".join(_lines(part)), flush=True)
+            parts += found
+            save(_figures(parts, asked, days))
+    return _figures(parts, asked, days)
+
+
+def _figures(parts: list[dict[str, Any]], asked: list[tuple[float, str]], days: float) -> dict[str, Any]:
+    parts = sorted(parts, key=lambda part: asked.index((part["lead_s"], part["load"])))
     cells = [cell for part in parts for cell in part["cells"]]
     ratios = [one["steered_hours"] / one["hours"] for part in parts for one in part["defaults"]]
+    leads_s = dict.fromkeys(lead_s for lead_s, _ in asked)
     leads = {lead_s: judge_together([cell for cell in cells if cell["lead_s"] == lead_s]) for lead_s in leads_s}
     halves = {str(half): judge_together([c for c in cells if half_of(c["load"]) == half]) for half in (1, 2)}
     return {
@@ -70,14 +82,22 @@ def measure_promise(
     }  # fmt: skip
 
 
-def judge_load(name: str, lead_s: float, days: float) -> dict[str, Any]:
-    """Judge one load at one lead time, see `measure_promise`; a load that is too short has no cells and `why`."""
-    series, setup = read_load(name).series, Setup(lead_s=lead_s)
+def judge_load(name: str, leads_s: Sequence[float], days: float) -> list[dict[str, Any]]:
+    """Judge one load at each lead time, see `measure_promise`; where it is too short there are no cells, and `why`."""
+    series = read_load(name).series
+    issue = lru_cache(partial(issue_forecasts, "blend", series))  # a long lead may take longer steps
+    return [_judge(name, series, lead_s, days, issue) for lead_s in leads_s]
+
+
+def _judge(
+    name: str, series: Series, lead_s: float, days: float, issue: Callable[..., IssuedForecasts]
+) -> dict[str, Any]:
+    setup = Setup(lead_s=lead_s)
     part: dict[str, Any] = {"load": name, "lead_s": lead_s, "cells": [], "defaults": [], "why": ""}
     try:
         steps = steps_after_history(name, series, setup, days)
         many = steps_per_forecast_step(setup.step_s(series), sum(setup.planned_s))
-        said = {"blend": issue_forecasts("blend", series, steps.start // 3, many)}
+        said = {"blend": issue(steps.start // 3, many)}
         scenario = build_scenario(name, series, steps, setup, range(SEEDS), said)
     except TwinError as error:
         return {**part, "why": str(error)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -183,7 +184,8 @@ def measure_promise_kept(
     if resume and as_json is None:
         raise SettingsError("--resume goes on from a file: name it with --json.")
     names = [name.strip() for name in loads.split(",")] if loads else list_map_loads()
-    found = measure_promise(names, _seconds("--lead-s", lead_s), days, as_json if resume else None)
+    kept, save = (as_json if resume else None), partial(write_figure, as_json)
+    found = measure_promise(names, _seconds("--lead-s", lead_s), days, kept, save)
     if found["n"]:
         print(
             f"{found['n']} judged: {found['within']:.0%} within 1.25 x the budget, {found['beyond']} over 2 x; "

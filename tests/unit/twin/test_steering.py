@@ -80,11 +80,11 @@ def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
 
         def map(self, _judge, names, leads, _days):
             asked.extend(zip(names, leads, strict=True))
-            return [part(*one, why="too short" if one[0] == "b" else "") for one in asked]
+            return [[part(name, lead_s, "too short" if name == "b" else "") for lead_s in each] for name, each in asked]
 
     monkeypatch.setattr(promise, "ProcessPoolExecutor", Here)
     found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
-    assert asked == [("b", 60.0), ("c", 60.0), ("b", 600.0), ("c", 600.0)]
+    assert asked == [("b", [60.0, 600.0]), ("c", [60.0, 600.0])]
     assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [("b", 60.0), ("a", 60.0), ("c", 60.0)]
     assert found["n"] == 4 and [row["n"] for row in found["leads"]] == [2, 2]
     assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
