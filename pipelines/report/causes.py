@@ -11,6 +11,7 @@ from pipelines.report.measures import RunMeasures, lost_executors
 
 CAUSES = {
     "failure": "a task failed, an executor was lost or the query restarted before its records were committed",
+    "broker": "a batch waited over a quarter of the latency target for the broker to tell its newest offsets",
     "ceiling": "all executors that the contract allows were there",
     "lead_too_short": "executors had been asked for and had not come",
     "cold_batch": "a batch waited for the first task of a new executor",
@@ -19,6 +20,8 @@ CAUSES = {
 }
 """Causes and what they mean, in the order in which they are looked for."""
 
+SLOW_BROKER = 0.25
+"""Share of the latency target that a batch's wait for offsets must exceed."""
 Mask = NDArray[np.bool_]
 
 
@@ -36,6 +39,7 @@ def late_seconds_by_cause(measured: RunMeasures) -> dict[str, int]:
     there = _executors_at(measured, begins + 1)
     held = {
         "failure": _meets(begins, ends, *_failures(measured)),
+        "broker": _meets(begins, ends, *_broker_waits(measured)),
         "ceiling": there >= contract.executors.max,
         "lead_too_short": _meets(begins, begins + 1, *_raises(measured.acts)),
         "cold_batch": _meets(begins, ends, *_cold_batches(measured)),
@@ -70,6 +74,12 @@ def _failures(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
     lost = run.executors.loc[lost_executors(measured), "removed"].to_numpy(float)
     at = np.concatenate([restarted, failed, lost])
     return at, at + 1e-3
+
+
+def _broker_waits(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
+    batches = measured.run.batches
+    slow = batches.offsets_s > SLOW_BROKER * measured.run.contract.latency_target_s
+    return batches.started[slow], batches.started[slow] + batches.offsets_s[slow]
 
 
 def _raises(acts: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -24,6 +24,7 @@ class QueryBatches:
         query: the query's id, which survives restarts.
         started, committed: (B,) epoch seconds; committed = trigger time + the whole duration of the trigger.
         rows: (B,) input records.
+        offsets_s: (B,) seconds in which the driver waited for the source to tell its newest offsets.
         ends: per partition of `events`, (B,) next offset after the batch; never falls.
     """
 
@@ -34,6 +35,7 @@ class QueryBatches:
     committed: NDArray[np.float64]
     rows: NDArray[np.int64]
     ends: dict[int, NDArray[np.int64]]
+    offsets_s: NDArray[np.float64]
 
 
 def read_batches(path: Path) -> QueryBatches:
@@ -62,6 +64,7 @@ def read_batches(path: Path) -> QueryBatches:
         committed=batches["committed"].to_numpy(),
         rows=batches["numInputRows"].to_numpy(),
         ends={int(partition): ends[partition].to_numpy() for partition in ends},
+        offsets_s=np.array([took.get("latestOffset", 0) / 1000 for took in batches["durationMs"]], float),
     )
 
 

@@ -17,7 +17,7 @@ START = 1000.0
 CONTRACT = Contract(job="j", latency_target_s=5.0, executors={"min": 1, "max": 3})
 
 
-def a_run(latency, produced=10.0, executors=(), raises=(), batches=(), tasks=(), capacity=100.0):
+def a_run(latency, produced=10.0, executors=(), raises=(), batches=(), tasks=(), capacity=100.0, waits=None):
     """Seconds since START throughout."""
     latency = np.asarray(latency, float)
     acts = pd.DataFrame([
@@ -34,7 +34,8 @@ def a_run(latency, produced=10.0, executors=(), raises=(), batches=(), tasks=(),
     ids, begun, ended = (np.array(column, float) for column in zip(*(batches or [(0, -9, -8)]), strict=True))
     run = SimpleNamespace(
         contract=CONTRACT, start=START, executors=there, tasks=done,
-        batches=SimpleNamespace(ids=ids, started=START + begun, committed=START + ended, runs=["r"] * len(ids)),
+        batches=SimpleNamespace(ids=ids, started=START + begun, committed=START + ended, runs=["r"] * len(ids),
+                                offsets_s=np.zeros(len(ids)) if waits is None else np.array(waits)),
     )  # fmt: skip
     seconds = pd.DataFrame({"latency_max_s": latency, "produced": np.full(len(latency), produced)})
     return SimpleNamespace(run=run, seconds=seconds, acts=acts, live_end=START + len(latency))
@@ -50,6 +51,8 @@ LATE = [1.0, 1.0, 6.0, 1.0]
 @pytest.mark.parametrize("cause, given", [
     ("failure", {"tasks": [("0", 1, 3.0, 4.0, True)]}),
     ("failure", {"executors": [("1", -9.0, 3.5, "lost")]}),
+    ("broker", {"batches": [(7, 2.0, 9.0)], "waits": [1.5], "produced": 101.0}),
+    ("forecast_too_low", {"batches": [(7, 2.0, 9.0)], "waits": [1.2], "produced": 101.0}),
     ("ceiling", {"executors": [("1", -9.0, np.nan, ""), ("2", -9.0, np.nan, "")]}),
     ("lead_too_short", {"raises": [(1.0, 9.0)]}),
     ("cold_batch", {"executors": [("1", 1.5, np.nan, "")], "batches": [(7, 4.0, 9.0)],
