@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from configs.policies import LEARNED
+from configs.policies import LEARNED, LISTENERS
 from configs.settings import Settings
 from models.dqn.agent.policy import Dqn
 from models.policy.core.policy import Policy
 from models.policy.live.replay import build_policy_at
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
-from models.policy.received.rehearsal import Rehearsal
+from models.policy.received.rehearsal import REACTIVE, Rehearsal
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
 from pipelines.registry.forecasters import AT, read_rehearsal
@@ -100,7 +100,8 @@ class Learned(NamedTuple):
         """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
 
         The policy "forecast" takes its place, and `stand_in` says why, if its agent or the timetable in the contract
-        that it needs is missing or unreadable, or no policy has this name.
+        that it needs is missing or unreadable, or no policy has this name; "reactive" does if the job's rehearsal has
+        shown that hearing the forecast saves nothing.
 
         Args:
             name: of the policy, as in the settings.
@@ -114,9 +115,7 @@ class Learned(NamedTuple):
         planned = planned or contract
         try:
             if name not in LEARNED:
-                rehearsed = self._rehearsed(contract)
-                start = None if rehearsed is None else rehearsed[1].start(name, contract)
-                return Decider(build_policy_at(name, planned, *clock, start=start))
+                return self._rehearsed_decider(name, contract, clock, planned)
             found = None if self.agents is None else self.agents.newest(contract)
             if found is None:
                 raise SettingsError(f"{name} has no agent yet")
@@ -134,6 +133,15 @@ class Learned(NamedTuple):
         """
         found = self._rehearsed(contract)
         return found[1].peaks if found is not None and found[0].split(AT)[0] == version else None
+
+    def _rehearsed_decider(self, name: str, contract: Contract, clock: Instant, planned: Contract) -> Decider:
+        known, stand_in = self._rehearsed(contract), ""
+        past = Rehearsal() if known is None else known[1]
+        saved = past.saved(name, contract) if name in LISTENERS else None
+        if saved is not None and saved < 0:
+            stand_in = f"by the twin {name} took {-saved:.1%} more executor-hours on the past; {REACTIVE} decides"
+            name = REACTIVE
+        return Decider(build_policy_at(name, planned, *clock, start=past.start(name, contract)), None, stand_in)
 
     def _rehearsed(self, contract: Contract) -> tuple[str, Rehearsal] | None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from models.forecast.core.forecaster import DAY_S, Forecaster
@@ -11,6 +13,7 @@ from models.policy.core.capacity import Floats
 from models.twin.experiment.contenders import Sweep, make_contender
 from models.twin.experiment.evaluation import run_sweeps
 from models.twin.experiment.foresight import LEVELS, IssuedForecasts, issue_stepwise
+from models.twin.experiment.frontier import least_cost_at
 from models.twin.experiment.peak_training import UNFITTED
 from models.twin.experiment.scenario import build_scenario
 from models.twin.experiment.setup import Setup
@@ -22,7 +25,14 @@ JOB_DAYS, WALL_DAYS = 14.0, 7.0
 SEEDS = 4  # draws of the arrivals
 
 
-def find_starts(forecaster: Forecaster, series: Series, setup: Setup) -> dict[str, float]:
+class Start(NamedTuple):
+    """Where a policy's steering should begin: the value of its knob, and executor-hours a day with it on the past."""
+
+    knob: float
+    hours: float
+
+
+def find_starts(forecaster: Forecaster, series: Series, setup: Setup) -> dict[str, Start]:
     """Find for each policy that a promise steers the knob that would have used half the error budget on the past.
 
     At least a third of the past is history for the forecaster only.
@@ -54,16 +64,18 @@ def find_starts(forecaster: Forecaster, series: Series, setup: Setup) -> dict[st
     return _swept(series, first, setup, said)
 
 
-def _swept(series: Series, first: int, setup: Setup, said: IssuedForecasts) -> dict[str, float]:
+def _swept(series: Series, first: int, setup: Setup, said: IssuedForecasts) -> dict[str, Start]:
     job, steps = setup.contract.job, range(first, len(series))
     past = build_scenario(job, series, steps, setup, range(SEEDS), {"blend": said})
-    found: dict[str, float] = {}
+    found: dict[str, Start] = {}
+    days, allowed = (past.seconds - past.warm_s) / DAY_S, SPENT * setup.contract.error_budget
     for name, entry in CATALOGUE.items():
         if entry.stricter:
             contender, ladder = make_contender(name), np.array(entry.values)[:: entry.stricter]
-            late, _ = run_sweeps(contender, [Sweep(past, contender.setting, ladder)])[0].means
-            knob = knob_within(ladder, late, SPENT * setup.contract.error_budget)
-            found |= {} if knob is None else {name: knob}
+            late, hours = run_sweeps(contender, [Sweep(past, contender.setting, ladder)])[0].means
+            knob = knob_within(ladder, late, allowed)
+            if knob is not None:
+                found[name] = Start(knob, least_cost_at(late, hours, allowed) / days)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from configs.contract import load_contract
+from configs.policies import LISTENERS
 from configs.settings import Settings
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Series
@@ -71,7 +72,8 @@ def rehearse(forecaster: Forecaster, series: Series, live: LiveJob | None) -> Re
     setup = live.setup
     peaks = learn_calibrator(forecaster, series, setup.contract.planning, setup.speed)
     starts = find_starts(forecaster, series, setup) if live.measured else {}
-    return Rehearsal(peaks, starts, promised(setup.contract) if starts else ())
+    knobs, hours = ({policy: start[at] for policy, start in starts.items()} for at in (0, 1))
+    return Rehearsal(peaks, knobs, hours, promised(setup.contract) if starts else ())
 
 
 def describe_rehearsal(rehearsal: Rehearsal, forecaster: Forecaster, live: LiveJob | None) -> str:
@@ -79,13 +81,17 @@ def describe_rehearsal(rehearsal: Rehearsal, forecaster: Forecaster, live: LiveJ
 
     Returns:
         A few sentences: lead time and hold (wall seconds) that peaks were learned for and the loss in each as a share
-        of that of taking the present rate as forecast; and where the promise is steered from. "" where `live` is None.
+        of that of taking the present rate as forecast; where the promise is steered from, and what hearing the forecast
+        saved. "" where `live` is None.
     """
     if live is None:
         return ""
     found = ", ".join(f"{policy} {knob:.2g}" for policy, knob in rehearsal.starts.items())
     starts = f" The promise is steered from: {found} (half the error budget on the past, in the twin)." if found else ""
-    return _peaks(rehearsal.peaks, forecaster, live.setup) + starts
+    saved = {policy: rehearsal.saved(policy, live.setup.contract) for policy in LISTENERS}
+    worth = ", ".join(f"{policy} {share:+.1%}" for policy, share in saved.items() if share is not None)
+    worth = f" Executor-hours saved beside `reactive` at that: {worth}." if worth else ""
+    return _peaks(rehearsal.peaks, forecaster, live.setup) + starts + worth
 
 
 def _peaks(peaks: PeakCalibrator | None, forecaster: Forecaster, live: Setup) -> str:

@@ -24,22 +24,31 @@ def kept(rehearsal):
 
 
 def test_a_start_holds_for_the_promise_and_the_bounds_that_it_was_found_for():
-    found = kept(Rehearsal(None, {"mpc": -0.28}, promised(CONTRACT)))
+    found = kept(Rehearsal(None, {"mpc": -0.28}, {"mpc": 9.0, "reactive": 10.0}, promised(CONTRACT)))
     assert found.peaks is None and found.start("mpc", CONTRACT) == -0.28 and found.start("static", CONTRACT) is None
     for change in ({"error_budget": 0.01}, {"latency_target_s": 2.0}, {"executors": {"min": 1, "max": 9}}):
         other = Contract.model_validate({**CONTRACT.model_dump(), **change})
-        assert found.start("mpc", other) is None
+        assert found.start("mpc", other) is None and found.saved("mpc", other) is None
+
+
+def test_what_a_forecast_saves_is_told_beside_the_reactive_policy_at_the_same_promise():
+    found = kept(Rehearsal(None, {"mpc": 0.0}, {"mpc": 9.0, "forecast": 11.0, "reactive": 10.0}, promised(CONTRACT)))
+    assert found.saved("mpc", CONTRACT) == pytest.approx(0.1)
+    assert found.saved("forecast", CONTRACT) == pytest.approx(-0.1)
+    assert found.saved("dqn", CONTRACT) is None and Rehearsal().saved("mpc", CONTRACT) is None
 
 
 def test_peaks_alone_as_older_releases_kept_them_are_read():
     old = json.loads(json.dumps(peak_calibrator.describe(peaks())))
     found = revive(old)
     assert found.peaks is not None and found.peaks.lead_s == 60 and found.start("mpc", CONTRACT) is None
-    both = kept(Rehearsal(peaks(), {"mpc": 1.0}, promised(CONTRACT)))
+    both = kept(Rehearsal(peaks(), {"mpc": 1.0}, {"mpc": 9.0}, promised(CONTRACT)))
     assert both.peaks is not None and both.start("mpc", CONTRACT) == 1.0
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"steering": {}}, {"steering": {"starts": {"mpc": 1}, "promise": {}}}])
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"steering": {}}, {"steering": {"starts": {"mpc": 1}, "hours": {}, "promise": {}}}]
+)
 def test_what_is_no_rehearsal_says_so(data):
     with pytest.raises(PeakCalibratorError, match="train again"):
         revive(data)

@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pytest
@@ -5,8 +6,10 @@ import pytest
 from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, with_interval
+from models.policy.received.rehearsal import Rehearsal, describe, promised
+from pipelines.registry.forecasters import PEAKS_FILE
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.learned import Instant, Learned
+from pipelines.scale.learned import Instant, Learned, read_fitting_rehearsal
 from tests.fakes.agents import Versions, read
 
 CONTRACT = Contract(job="orders")
@@ -136,3 +139,32 @@ def test_a_swap_keeps_what_is_known_of_the_job(registry, sync, agents):
 def test_a_policy_that_is_not_learned_needs_no_agents():
     policy, version, why = Learned().decider("reactive", CONTRACT, AT)
     assert (policy.name, version, why) == ("reactive", None, "")
+
+
+def rehearsed(tmp_path, **hours):
+    """Workers that have been given what policies took on the past, in executor-hours a day."""
+    known = Rehearsal(None, dict.fromkeys(hours, 0.7), hours, promised(CONTRACT))
+    files = tmp_path / "orders" / "3@run"
+    files.mkdir(parents=True)
+    (files / PEAKS_FILE).write_text(json.dumps(describe(known)))
+    (tmp_path / "orders.json").write_text(json.dumps({"version": "3@run", "files": str(files)}))
+    return Learned(rehearsals=SyncedArtifacts(tmp_path, read_fitting_rehearsal))
+
+
+def test_steering_begins_where_the_past_says(tmp_path):
+    policy, _, why = rehearsed(tmp_path, mpc=9.0, reactive=10.0).decider("mpc", CONTRACT, AT)
+    assert policy.name == "mpc" and why == "" and policy.knob_at(policy.fresh(1)["rung"])[0] == pytest.approx(0.7)
+    other = CONTRACT.model_copy(update={"error_budget": 0.2})  # found for another promise
+    policy, _, _ = Learned(rehearsals=SyncedArtifacts(tmp_path, read_fitting_rehearsal)).decider("mpc", other, AT)
+    assert policy.knob_at(policy.fresh(1)["rung"])[0] != pytest.approx(0.7)
+
+
+def test_where_hearing_a_forecast_saved_nothing_the_reactive_plan_is_made_and_says_so(tmp_path):
+    known = rehearsed(tmp_path, mpc=10.5, forecast=9.5, reactive=10.0)
+    policy, _, why = known.decider("mpc", CONTRACT, AT)
+    assert (policy.name, why) == (
+        "reactive",
+        "by the twin mpc took 5.0% more executor-hours on the past; reactive decides",
+    )
+    assert known.decider("forecast", CONTRACT, AT).policy.name == "forecast"
+    assert known.decider("reactive", CONTRACT, AT)[2] == ""

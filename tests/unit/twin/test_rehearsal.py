@@ -46,7 +46,9 @@ def test_a_knob_is_read_off_between_the_two_that_enclose_what_is_allowed():
 def test_a_looser_promise_begins_more_leniently_and_the_same_past_says_the_same():
     loose, tight, again = (find_starts(Naive(TASK), load(), setup(b)) for b in (0.2, 0.02, 0.02))
     assert tight == again and set(tight) <= {"reactive", "forecast", "mpc"} and "mpc" in tight
-    assert loose["mpc"] < tight["mpc"] and loose["reactive"] > tight.get("reactive", 0.0)
+    assert loose["mpc"].knob < tight["mpc"].knob and loose["mpc"].hours < tight["mpc"].hours
+    assert "reactive" not in tight or loose["reactive"].knob > tight["reactive"].knob
+    assert 24 <= loose["mpc"].hours <= 24 * 8  # a day, one to eight executors
 
 
 def test_nothing_is_found_where_the_past_tells_nothing():
