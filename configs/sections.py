@@ -111,7 +111,7 @@ class Replay(Section):
     live_hours: Positive = 24
     history_days: NotNegative = 28
     speed: Positive = 200
-    peak_rps: Positive = 80
+    peak_rps: Positive = 90
     keys: Count = 50
     zipf: Positive = 1.1
     burst_share: Share = 0.02

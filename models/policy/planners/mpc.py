@@ -25,6 +25,9 @@ from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
 from models.policy.planners.planner import backlog
 
+RARER = 4.0
+"""How many times rarer late seconds are than stretches with a peak above the plan, in which most seconds are none: the
+median over those of the value map's loads that a hash of their names puts into the first half was 10 ** 0.73."""
 _UNSURE = 0.012
 """Scale of the exponentially distributed relative error of the capacity model."""
 _DEAR, _LENIENT = 0.5, 0.08
@@ -132,12 +135,12 @@ class Mpc(Rule):
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """Build it from a contract; `learned` is ignored.
 
-        An executor just pays if it is needed in as large a share of cases as the error budget (at least 0.0001) allows:
-        `violation_cost = -log10(error_budget * executors.max)`.
+        An executor just pays if it is needed in RARER times as large a share of cases as the error budget (at least
+        0.0001) allows: `violation_cost = -log10(RARER * error_budget * executors.max)`.
         """
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
-        violation_cost = -math.log10(max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
+        violation_cost = -math.log10(RARER * max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
         return cls(
             name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, contract.batch_s, hold_s, p.step_up,
             p.start_growth,

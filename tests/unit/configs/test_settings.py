@@ -24,11 +24,11 @@ def test_the_default_file_says_what_the_types_say():
 
 def test_environment_beats_file_beats_default(monkeypatch, tmp_path):
     own = tmp_path / "own.yaml"
-    own.write_text("replay: {speed: 60, peak_rps: 90}\n")
+    own.write_text("replay: {speed: 60, peak_rps: 70}\n")
     monkeypatch.setenv("TIDECAST_FILE", str(own))
     monkeypatch.setenv("TIDECAST_REPLAY__SPEED", "30")
     settings = load()
-    assert (settings.replay.speed, settings.replay.peak_rps, settings.replay.keys) == (30, 90, 50)
+    assert (settings.replay.speed, settings.replay.peak_rps, settings.replay.keys) == (30, 70, 50)
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ def test_takes_the_numbers_of_a_contract():
     contract = Contract(job="j")
     policy = Mpc.of("mpc", contract)
     assert policy.ahead_s == contract.planning.lead_s + contract.planning.hold_s
-    # An executor that is needed in a hundredth of cases just pays: 10 ** violation_cost * most * 0.01 == 1.
-    assert 10**policy.violation_cost * contract.executors.max * contract.error_budget == pytest.approx(1)
+    # An executor that is needed in four hundredths of cases just pays: 10 ** violation_cost * most * 0.04 == 1.
+    assert 10**policy.violation_cost * contract.executors.max * 4 * contract.error_budget == pytest.approx(1)
 
 
 def test_of_a_forecast_with_one_level_that_is_provided_for():
