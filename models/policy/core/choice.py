@@ -66,14 +66,14 @@ def why_flags(**of: Any) -> Integers:
     """Combine boolean masks into (runs,) integers, sums of `Why` flags (reasons of a choice).
 
     Args:
-        of: per flag, by its name in lower case such as `backlog`, a (runs,) mask or a bool.
+        of: per flag, by its name in lower case such as `backlog`, a (runs,) mask or a bool; at least one.
 
     Raises:
         KeyError: no flag has that name.
-        ValueError: masks of different lengths.
+        ValueError: masks of different lengths, or none.
     """
     flags = _flags(tuple(of))
-    masks = np.empty((len(of), max(map(np.size, of.values()), default=0)), bool)
+    masks = np.empty((len(of), max(getattr(mask, "size", 1) for mask in of.values())), bool)
     for at, mask in enumerate(of.values()):
         masks[at] = mask
     return flags @ masks

@@ -36,7 +36,7 @@ def measure_backtest(processes: int, report_share: Callable[[float], None]) -> d
         report_share: called now and then with the share of the work, 0 to 1, that is done.
 
     Returns:
-        `load`, `days`, `steps`, `lead_s`, `processes`, `policies` (contenders with ablations), `runs` (simulated on the
+        `load`, `days`, `steps`, `lead_s`, `processes`, `policies` (the optimum among them), `runs` (theirs on the
         part that is judged), `judged_days`; `wall_s`, `cpu_s` (of all processes), and `load_average` at the beginning:
         what else the computer was busy with.
     """

@@ -56,7 +56,7 @@ def test_policies_of_one_kind_stay_together_and_the_groups_do_about_the_same():
         one.name for one in [*found, *ablations(found)]
     )
     assert len({one.policy for group in groups for one in group}) == sum(len({o.policy for o in g}) for g in groups)
-    assert 5 <= len(groups[0]) <= 11
+    assert {one.policy for one in groups[0]} >= {"mpc"} and "forecast" not in {one.policy for one in groups[0]}
     assert len(split_contenders(found[:1], 3)) == 1, "groups without anybody"
 
 
