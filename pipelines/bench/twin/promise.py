@@ -44,10 +44,10 @@ def measure_promise(
         save: called after every load with what there is by then.
 
     Returns:
-        `cells` (a row per load, lead time and promise: `load`, `lead_s`, fields of `SteeredCell`, `judged`), `defaults`
-        (`load`, `lead_s`, fields of `DefaultCell`), `too_short` (loads), what `judge_together` makes of the cells,
-        `leads` (the same by lead time, rows), `halves` (the same of either half of the loads, by a hash of their
-        names), and `beside_defaults`, executor-hours ÷ those of shipped policies, median, of `n_defaults`.
+        What `judge_together` makes of all cells; `leads`, the same by lead time (rows of a table), and `halves`, of
+        either half of the loads (by a hash of their names); `beside_defaults`, executor-hours ÷ those of shipped
+        policies, median of `n_defaults`; and `parts`, one per load and lead time: `load`, `lead_s`, `cells` (fields of
+        `SteeredCell`, and `judged`), `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
 
     Raises:
         SeriesError, TraceError: a load cannot be read; those before it are printed.
@@ -76,9 +76,17 @@ def _figures(parts: list[dict[str, Any]], asked: list[tuple[float, str]], days: 
     leads = {lead_s: judge_together([cell for cell in cells if cell["lead_s"] == lead_s]) for lead_s in leads_s}
     halves = {str(half): judge_together([c for c in cells if half_of(c["load"]) == half]) for half in (1, 2)}
     return {
-        **judge_together(cells), "leads": [{"lead_s": f"{lead_s:g}", **found} for lead_s, found in leads.items()],
+        **judge_together(cells), "leads": [_row(lead_s, found) for lead_s, found in leads.items()],
         "halves": halves, "beside_defaults": float(np.median(ratios)) if ratios else None, "n_defaults": len(ratios),
         "days": days, "parts": parts,
+    }  # fmt: skip
+
+
+def _row(lead_s: float, found: dict[str, Any]) -> dict[str, Any]:
+    """A row of a table in the docs."""
+    return {
+        "lead time, s": f"{lead_s:g}", "cells judged": found["n"], "within 1.25 ×": found["within"],
+        "over 2 ×": found["beyond"], "executor-hours ÷ hindsight's": found["cost"],
     }  # fmt: skip
 
 

@@ -86,6 +86,6 @@ def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
     found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
     assert asked == [("b", [60.0, 600.0]), ("c", [60.0, 600.0])]
     assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [("b", 60.0), ("a", 60.0), ("c", 60.0)]
-    assert found["n"] == 4 and [row["n"] for row in found["leads"]] == [2, 2]
+    assert found["n"] == 4 and [row["cells judged"] for row in found["leads"]] == [2, 2]
     assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
     assert sum(half["n"] for half in found["halves"].values()) == 4
