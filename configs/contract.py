@@ -130,10 +130,15 @@ class Contract(Section):
     def text(self) -> str:
         """The contract as JSON with sorted keys; equal contracts have the same text.
 
-        A price is in it only where there is one, so that releases that know none read the others.
+        A price and a growth are in it only where there are such, and the time for a batch always, so that releases that
+        know nothing of these read the others.
         """
-        unknown = {"price_per_executor_hour"} if self.price_per_executor_hour is None else None
-        return json.dumps(self.model_dump(mode="json", exclude=unknown), sort_keys=True, separators=(",", ":"))
+        said = self.model_dump(mode="json")
+        said["planning"]["batch_s"] = self.batch_s
+        for section, key in ((said, "price_per_executor_hour"), (said["planning"], "start_growth")):
+            if not section[key]:
+                del section[key]
+        return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
     @property
     def hash(self) -> str:

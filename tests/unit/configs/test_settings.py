@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -100,6 +101,14 @@ def test_a_wrong_contract_is_named(tmp_path, text, says):
 def test_batches_should_take_what_lets_two_of_them_fit_into_the_target_unless_stated():
     assert Contract(job="a", latency_target_s=10).batch_s == 4
     assert Contract(job="a", planning={"batch_s": 3.5}).batch_s == 3.5
+
+
+def test_a_contracts_text_has_nothing_that_older_releases_do_not_know_unless_it_is_stated():
+    plain, stated = Contract(job="a", latency_target_s=8), Contract(job="a", planning={"start_growth": 0.5})
+    said = json.loads(plain.text)
+    assert said["planning"]["batch_s"] == pytest.approx(3.2) and "start_growth" not in said["planning"]
+    assert "price_per_executor_hour" not in said and json.loads(stated.text)["planning"]["start_growth"] == 0.5
+    assert Contract.model_validate(said).hash == plain.hash != stated.hash
 
 
 def test_a_broken_contract_leaves_the_others_jobs_alone(tmp_path):
