@@ -23,7 +23,7 @@ from pipelines.registry.agents import read_agent
 from pipelines.registry.forecasters import AT, read_rehearsal
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
-FALLBACK_POLICY = "forecast"  # name of the policy that decides while another lacks its agent or its timetable
+FALLBACK_POLICY = "mpc"  # name of the policy that decides while another lacks its agent or its timetable
 
 
 def agent_source(settings: Settings) -> ArtifactSource:
@@ -99,7 +99,7 @@ class Learned(NamedTuple):
     def decider(self, name: str, contract: Contract, clock: Instant, planned: Contract | None = None) -> Decider:
         """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
 
-        The policy "forecast" takes its place, and `stand_in` says why, if its agent or the timetable in the contract
+        The policy "mpc" takes its place, and `stand_in` says why, if its agent or the timetable in the contract
         that it needs is missing or unreadable, or no policy has this name; "reactive" does if the job's rehearsal has
         shown that hearing the forecast saves nothing.
 
@@ -120,8 +120,8 @@ class Learned(NamedTuple):
             if found is None:
                 raise SettingsError(f"{name} has no agent yet")
         except (ValueError, OSError) as missing:  # what the policy needs is not there, or cannot be read
-            reason = f"{missing}; {FALLBACK_POLICY} decides"
-            return Decider(build_policy_at(FALLBACK_POLICY, planned, *clock), None, reason)
+            instead = self._rehearsed_decider(FALLBACK_POLICY, contract, clock, planned)
+            return instead._replace(stand_in=f"{missing}; {instead.stand_in or f'{FALLBACK_POLICY} decides'}")
         version, policy = found  # read once per version; only its times are those of now
         return Decider(Dqn.of("dqn", planned, policy.agent) if isinstance(policy, Dqn) else policy, version)
 

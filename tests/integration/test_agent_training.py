@@ -147,7 +147,7 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
     folder = tmp_path_factory.mktemp("none")
     assert ArtifactSync(learned.agent_source(settings), lambda: {nobody.job: nobody}, folder, 0.0).sync(0.0) == []
     here = Learned(SyncedArtifacts(folder, learned.read_policy)).decider("dqn", nobody, AT)
-    assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
+    assert here.policy.name == "mpc" and "no agent yet" in here.stand_in
     with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):
         agents.load("nobody")
 

@@ -74,7 +74,7 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
     try:
         with running(spark, settings, tmp_path / "query", SyncedArtifacts(tmp_path / "agents", read)):
             heard = job.until(lambda d: "stand_in" in d["codes"])
-            assert heard[-1]["policy"] == "forecast"
+            assert heard[-1]["policy"] == "mpc"
             registry.versions["1"] = "2"
             assert sync.sync(1.0) == [f"{JOB}: agent is version 1"]
             first = job.until(lambda d: d["inputs"].get("version") == "1" and d["executors"] == 2)[-1]

@@ -73,7 +73,7 @@ def test_who_stands_in_is_written_down_and_replays():
     scaler = Scaler("orders", CONTRACT, "dqn", "act")
     memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric())], NOW)
     memory, decision = scaler.decide(memory, NOW + 0.2)
-    assert decision.policy == "forecast" and "stand_in" in decision.codes and "dqn has no agent yet" in decision.reason
+    assert decision.policy == "mpc" and "stand_in" in decision.codes and "dqn has no agent yet" in decision.reason
     assert replay_decision(json.loads(encode(decision)), KNOWN) == (decision.executors, decision.reason, decision.codes)
 
 

@@ -34,12 +34,12 @@ def agents(tmp_path):
 def test_without_an_agent_another_policy_decides_and_says_so(sync, agents):
     assert sync.sync(0.0) == []
     policy, version, why = Learned(agents).decider("dqn", CONTRACT, AT)
-    assert (policy.name, version) == ("forecast", None) and "no agent yet" in why
+    assert (policy.name, version) == ("mpc", None) and "no agent yet" in why
 
 
 def test_without_a_timetable_another_policy_decides_and_names_the_key():
     policy, version, why = Learned().decider("schedule", CONTRACT, AT)
-    assert (policy.name, version) == ("forecast", None) and "planning.timetable_rps of orders.yaml" in why
+    assert (policy.name, version) == ("mpc", None) and "planning.timetable_rps of orders.yaml" in why
 
 
 def test_the_alias_is_looked_at_now_and_then(registry, sync, agents):
@@ -98,7 +98,7 @@ def test_an_agent_of_another_age_of_an_earlier_process_decides_nothing(registry,
     sync.sync(0.0)
     (agents.folder / "orders" / "1" / "agent.txt").write_text("broken")
     policy, version, why = Learned(agents._replace(read=read_anew)).decider("dqn", CONTRACT, AT)
-    assert (policy.name, version) == ("forecast", None) and "7 observations" in why
+    assert (policy.name, version) == ("mpc", None) and "7 observations" in why
 
 
 def test_files_that_workers_may_be_reading_are_not_downloaded_again(registry, sync, agents):
