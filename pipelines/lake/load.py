@@ -110,7 +110,9 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
 
 
 def read_batches(lake: Lake, job: str, newest: int) -> pd.DataFrame:
-    """Read a job's newest micro-batches with records, columns `BATCH`, the newest first; runs a Spark job.
+    """Read a job's newest micro-batches with records, columns `BATCH`, the newest first; none where one is missing.
+
+    Runs a Spark job.
 
     Raises:
         LakeError: there is no table `metrics`.
@@ -118,7 +120,10 @@ def read_batches(lake: Lake, job: str, newest: int) -> pd.DataFrame:
     """
     from pyspark.sql import functions as F
 
-    rows = lake.read_table("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
+    table = lake.read_table("metrics")
+    if not set(BATCH) <= set(table.columns):  # of a release that said less of a batch
+        return pd.DataFrame(columns=list(BATCH))
+    rows = table.where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
     return rows.select(*BATCH).orderBy(F.desc("wall_time")).limit(newest).toPandas()
 
 
