@@ -89,7 +89,7 @@ def compare_policies(
         many of its `runs` the promise was, and `kept_share`), `page` (path, text), `text` (table of the runs).
 
     Raises:
-        SettingsError: a wrong name or contract, or a service of one's own.
+        SettingsError: a wrong name or contract, no run `since`, or a service of one's own.
         TraceError: the trace cannot be used.
         DemoError: there is no history to train on, or a run did not get through.
         StackError, PortError, JavaError, JarsError, ProcessError: the stack does not start.
@@ -118,7 +118,10 @@ def compare_policies(
 
 def _done(settings: Settings, since: str, busy_cores: int) -> list[dict[str, Any]]:
     """Summaries of the finished runs of this comparison."""
-    folders = sorted((settings.var_dir / "runs").glob("*/summary.json")) if since else []
+    kept = settings.var_dir / "runs"
+    if since and not (kept / since).is_dir():
+        raise SettingsError(f"--since {since}: no such run in {kept}; name the first run of the comparison.")
+    folders = sorted(kept.glob("*/summary.json")) if since else []
     found = []
     for path in folders:
         of = json.loads((path.parent / "run.json").read_text()).get("comparison")

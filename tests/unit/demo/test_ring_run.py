@@ -115,6 +115,8 @@ def test_runs_of_a_comparison_that_broke_off_are_not_run_again(tmp_path):
     assert _done(settings, "", 0) == []
     assert _done(settings, "0-mpc", 0) == [{"turn": 1, "contestant": "mpc", "busy_cores": 0}]
     assert _done(settings, "2-mpc", 0) == []
+    with pytest.raises(SettingsError, match="--since 3-mpc: no such run"):
+        _done(settings, "3-mpc", 0)
 
 
 def test_a_process_that_ends_while_survivors_are_listed_is_none(monkeypatch):
