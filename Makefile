@@ -45,7 +45,7 @@ run: setup ## The main job: history, training, serving, a live day on real execu
 # Two workers, a file at a time: the ring is the first of one of them, and the others give way to it (tests/conftest.py).
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)
-	@$(BIN)/pytest tests -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest tests -n 2 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10
 else
 	@$(BIN)/pytest $(ARGS)
 endif

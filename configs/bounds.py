@@ -18,6 +18,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 REMOVED = {
     "serving.publish_s": "a forecast is written once and a heartbeat vouches for it",
     "spark.executor_cores": "a contract's `executors.cores` counts",
+    "agent_training.tolerance": "an agent serves only if it is cheaper than ours by `agent_training.gain`",
 }
 """Settings of earlier releases, and what came in their place."""
 

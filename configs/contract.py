@@ -44,7 +44,10 @@ UTILISATION = 0.8
 
 
 class Planning(Section):
-    """What the scaling policies are tuned by; all times are wall seconds, because executors start in wall time.
+    """What the scaling policies plan with; all times are wall seconds, because executors start in wall time.
+
+    What a contract leaves out of `quantile`, `hold_s`, `catch_up_s`, `scale_down_delay_s` and `cooldown_s` follows from
+    its promise and its lead time (`Contract`); the defaults here are those of a contract that states nothing.
 
     Attributes:
         target_utilisation: busy share of the capacity to aim for, in (0, 1]; None: by the promise, from 0.8 on.
@@ -109,7 +112,10 @@ class Contract(Section):
         error_budget: share of seconds that may be over the latency target, under 1; in a file at least 0.0001.
         window_days: any so many days of the job's own time must keep to that.
         price_per_executor_hour: in any currency, for reports and advice; None: nothing is said in money.
-        planning: what the scaling policies are tuned by.
+        planning: what the scaling policies plan with. Where it does not state them, `quantile` is 1 - √error_budget (a
+            second is late if the load is above the quantile and the spare capacity is used up, too), `hold_s` 0.6 and
+            `scale_down_delay_s` 0.8 of `lead_s` (who gives up an executor sooner pays for its start again),
+            `catch_up_s` three latency targets, and `cooldown_s` 0.6 of one, at most 3 s.
     """
 
     job: JobName
@@ -119,6 +125,20 @@ class Contract(Section):
     window_days: float = Field(7.0, ge=0.01, le=366)
     price_per_executor_hour: float | None = Field(None, gt=0, allow_inf_nan=False)
     planning: Planning = Planning()
+
+    @model_validator(mode="after")
+    def _derive_planning(self) -> Contract:
+        stated, target_s = self.planning, self.latency_target_s
+        derived = {
+            "quantile": 1 - math.sqrt(max(self.error_budget, LEAST_BUDGET)),
+            "hold_s": max(0.6 * stated.lead_s, 1.0), "scale_down_delay_s": max(0.8 * stated.lead_s, 1.0),
+            "catch_up_s": 3 * target_s, "cooldown_s": min(0.6 * target_s, 3.0),
+        }  # fmt: skip
+        left_out = {
+            name: float(f"{value:.4g}") for name, value in derived.items() if name not in stated.model_fields_set
+        }
+        self.__dict__["planning"] = stated.model_copy(update=left_out)
+        return self
 
     @property
     def batch_s(self) -> float:

@@ -152,7 +152,7 @@ class Training(Section):
     step_s: Positive = 1800
     horizon: Count = 12
     levels: tuple[float, ...] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-    models: tuple[str, ...] = Field(("seasonal_naive", "ridge", "blend", "gru"), min_length=1)
+    models: tuple[str, ...] = Field(("seasonal_naive", "ridge", "blend", "networked_blend"), min_length=1)
     context: int = Field(48, ge=2)
     hidden: Count = 32
     epochs: Count = 40
@@ -178,7 +178,7 @@ class AgentTraining(Section):
     fine_transitions: Count = 100_000
     knobs: int = Field(16, ge=2)
     seeds: Count = 4
-    tolerance: Share = 0.01
+    gain: Share = 0.03
     seed: int = 7
 
 

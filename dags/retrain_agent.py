@@ -3,7 +3,7 @@
 Runs every Sunday night, or by hand with other settings; new metrics alone start no training. The twin is fitted to the
 job's batches in the lake; where these are too few it is the stored fit or the contract's guess; the run says which.
 The agent learns on drawn jobs and loads first, then in the twin. It becomes champion only if, at the contract's error
-budget, it is not dearer than the best of forecast and mpc, nor than the agent that serves; what was there stays
+budget, it is surely 3 % cheaper than forecast and mpc, and no dearer than the agent that serves; what was there stays
 otherwise, and after a failure. A job without data is left out; with none at all the run is skipped.
 """
 

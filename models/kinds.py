@@ -11,14 +11,16 @@ from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.linear import LinearForecaster, LinearWeights
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
+from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.neural.frozen import FrozenNetwork
 from models.forecast.neural.network import Network, script_step
 from models.forecast.neural.recurrent import CELLS
 from models.forecast.neural.windows import PastWindow
 
 Shape = tuple[int, ...]
-Parameters = TypeVar("Parameters", LinearWeights, Harmonics, Recursion)
+Parameters = TypeVar("Parameters", LinearWeights, Harmonics, Recursion, FrozenNetwork)
 Networked = Network | AdaptedForecaster
 """Kinds whose weights are kept apart, as a torch.export archive."""
 KINDS = (
@@ -29,6 +31,7 @@ KINDS = (
     "gru",
     "last_value",
     "lstm",
+    "networked_blend",
     "ridge",
     "seasonal_naive",
     "theta",
@@ -55,6 +58,8 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     if isinstance(forecaster, Classical):
         parts = {"season": asdict(forecaster.season), "recursion": asdict(forecaster.recursion)}
         return {**common, "parameters": parts}
+    if isinstance(forecaster, NetworkedBlend):
+        return {**common, "parameters": asdict(forecaster.network)}
     if isinstance(forecaster, LinearForecaster):
         return {**common, "parameters": asdict(forecaster.fitted)}
     return common
@@ -78,6 +83,8 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
             return Classical(kind, task, _of(Harmonics, parts["season"]), _of(Recursion, parts["recursion"]))
         if kind == "blend":
             return Blend(task)
+        if kind == "networked_blend":
+            return NetworkedBlend(task, _of(FrozenNetwork, described["parameters"]))
         if kind == "ridge":
             return LinearForecaster(task, _of(LinearWeights, described["parameters"]))
         if kind == "adapted" and module is not None:

@@ -16,8 +16,8 @@ from tidecast.spark.progress import Batch
 
 PRIOR_S, TIMES, QUANTILE = 15.0, 4.0, 0.9
 """Start assumed slow before any was seen, seconds; factor on a slow start; quantile of starts taken as slow."""
-LEAST_S, MOST_S = 30.0, 900.0
-"""Bounds of `patience_s`, wall seconds; after MOST_S executors are no longer looked for."""
+LEAST_S, MOST_S = 30.0, 7200.0
+"""Bounds of `patience_s`, wall seconds; after MOST_S executors are no longer looked for (some take half an hour)."""
 USE_S = 120.0
 """Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot."""
 STARTS = 50  # number of newest starts that `patience_s` is computed from
@@ -26,7 +26,7 @@ STARTS = 50  # number of newest starts that `patience_s` is computed from
 def patience_s(starts: Sequence[float]) -> float:
     """Return how many wall seconds to wait for requested executors, from how long earlier ones took to start.
 
-    4 times the 0.9 quantile of `starts` (seconds; may be empty) with one of 15 s added, bounded to 30 to 900 s.
+    4 times the 0.9 quantile of `starts` (seconds; may be empty) with one of 15 s added, bounded to 30 to 7,200 s.
     """
     ordered = sorted([*starts, PRIOR_S])
     return min(MOST_S, max(LEAST_S, TIMES * ordered[math.ceil(QUANTILE * len(ordered)) - 1]))
@@ -116,9 +116,10 @@ class Tracker:
         """Compare the registered executors with the open decisions and return the outcomes of those that are settled.
 
         `confirmed` is a scale-down when enough executors have left, a scale-up when a batch has used new ones.
-        `ineffective` is a decision whose executors have not come (left) after `patience_s` (30 to 900 s, by how long
-        the last 50 scale-ups took), and again after MOST_S (900 s), when it is closed; and a scale-up whose executors
-        no batch used within USE_S (120 s) of their coming, or LEAST_S (30 s) once a batch has run without them.
+        `ineffective` is a decision whose executors have not come (left) after `patience_s` (30 to 7,200 s, by how
+        long the last 50 scale-ups took), and again after MOST_S (7,200 s), when it is closed; and a scale-up whose
+        executors no batch used within USE_S (120 s) of their coming, or LEAST_S (30 s) once a batch has run without
+        them.
 
         Args:
             live: ids of the registered executors, without those asked to leave.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,27 +19,28 @@ from models.forecast.core.series import Floats
 
 @dataclass(frozen=True, eq=False)
 class TransferSource:
-    """A load with a long history: its pre-trained network, and the network's training rows in the source's scale."""
+    """Loads with a long history: the network pre-trained on them, and its training rows, each in its load's scale."""
 
     network: TransferGru
     rows: DomainRows
 
 
-def pretrain_source(values: Floats, horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
-    """Train a network on a source's load and return it with its rows; blocks for `plan.pretraining` batches.
+def pretrain_source(loads: Sequence[Floats], horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
+    """Train a network on one load or several and return it with its rows; blocks for `plan.pretraining` batches.
 
     Args:
-        values: (T,) records/s without gaps, T at least 24 + `horizon`; infinite ones are not noticed.
+        loads: each (T,) records/s without gaps, T at least 24 + `horizon`; infinite ones are not noticed.
         horizon: steps ahead.
         plan: size of the network and of the training.
         seed: the same gives the same network.
 
     Raises:
-        SeriesError: the values are too few, constant or contain NaN.
-        ValueError: numpy's, without any value.
+        SeriesError: the values of a load are too few, constant or contain NaN.
+        ValueError: numpy's, where one has no value; torch's RuntimeError without any load.
     """
     generator = torch.Generator().manual_seed(seed)
-    rows = DomainRows.cut(values, DomainScale.fit(values), horizon)
+    cut = [DomainRows.cut(values, DomainScale.fit(values), horizon) for values in loads]
+    rows = DomainRows(torch.cat([one.x for one in cut]), torch.cat([one.y for one in cut]))
     network = TransferGru(horizon, plan.hidden, generator)
     for _ in train(network, rows, plan.pretraining, plan, generator):
         pass

@@ -92,7 +92,7 @@ def transfer_from_sources(
         if source_load is None:
             continue
         own = own or fit_own_candidates(target, plan, seed)
-        source = pretrain_source(source_load.values, task.horizon, plan, seed)
+        source = pretrain_source([source_load.values], task.horizon, plan, seed)
         network, scale, adapted = adapt_to_target(target, source, plan, seed)
         result.forecasters[name] = AdaptedForecaster(task, ForecastOnly(network).eval(), scale)
         result.verdicts[name] = decide_on_gate_part(target, own, score_source_only(target, source), adapted)

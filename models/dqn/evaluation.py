@@ -27,7 +27,7 @@ MARGINS = (0.1, 0.3, 1.0, 1e9)
 SURE = 2.0
 """Standard errors by which departures must earn more than the advice, on runs that nothing was learned from."""
 RIVALS = ("forecast", "mpc")
-"""Policies of ours without training, that an agent must not be dearer than."""
+"""Policies of ours without training, that an agent must be cheaper than."""
 AGENT, CHAMPION = "dqn", "champion"
 EASIER = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Violations to compare at instead, where none of `RIVALS` keeps the budget."""
@@ -159,23 +159,28 @@ def comparison_level(hours_at: Callable[[str, float], float], budget: float) -> 
     return next(kept, budget)
 
 
-def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], tolerance: float) -> dict[str, Rival]:
-    """Select the policies that an agent must not be dearer than: `RIVALS` and the champion, as far as they took part.
+def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], gain: float) -> dict[str, Rival]:
+    """Select the policies that an agent is compared with: `RIVALS` and the champion, as far as they took part.
 
     Args:
         costs: (seeds,) executor-hours of a policy at the compared violation; NaN where it violates more.
         names: of the policies that took part.
-        tolerance: share by which the agent may be dearer.
+        gain: share by which the agent must be cheaper than `RIVALS`; than the champion it must be no dearer.
 
     Returns:
         Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judge_agent`.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
-    return {name: Rival.compare(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
+    return {name: Rival.compare(costs(AGENT), costs(name), most_of(name, gain), len(there)) for name in there}
+
+
+def most_of(rival: str, gain: float) -> float:
+    """Return how many times a rival's cost an agent may have: 1 for the champion, else 1 less the gain."""
+    return 1.0 if rival == CHAMPION else 1.0 - gain
 
 
 def judge_agent(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
-    """Decide whether an agent may be promoted: surely no dearer than any rival at equal violation on the same load.
+    """Decide whether an agent may be promoted: surely as cheap as asked beside each rival, at equal violation.
 
     Args:
         cost: its executor-hours; NaN, where it violates more than allowed, is rejected.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -14,17 +15,18 @@ app = command_group("Move forecasters between loads.")
 
 @app.command("evaluate")
 def compare_transfers(
-    days: Annotated[str, typer.Option(help="Days of target history, separated by commas.")] = "1,3,7",
+    days: Annotated[str, typer.Option(help="Days of target history, separated by commas.")] = "0.5,1,2",
     quick: Annotated[bool, typer.Option("--quick", help="One moment per target.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Forecast every shipped 5-minute load from a short history, alone and helped by every other load.
+    """Forecast every shipped 5-minute load from a short history, alone, helped by every other load, and by all at once.
 
     Prints RMSE ÷ that of the best model from the load's own history, the geometric mean over pairs of loads: by model,
-    length of history and steps ahead. Takes an hour; a line per pair goes to stderr.
+    length of history and steps ahead; and of a network pre-trained on all other loads RMSE ÷ that of what serves
+    without a source. Takes an hour; a line per load goes to stderr.
 
     Raises:
-        SeriesError: `days` is no list of whole numbers from 1 on, or no shipped series is long enough (status 2).
+        SeriesError: `days` is no list of numbers from 0.5 on, or no shipped series is long enough (status 2).
         TraceError: a shipped series is gone or damaged (status 2).
         OSError: the JSON file cannot be written.
     """
@@ -32,19 +34,24 @@ def compare_transfers(
 
     from models.forecast.core.series import SeriesError
     from pipelines.bench.adapt.adaptation import Study, evaluate_pairs, read_loads
+    from pipelines.bench.adapt.pretrained import evaluate_pretrained, summarise_pretrained
     from pipelines.bench.adapt.summary import format_summary, summarise_pairs
+    from pipelines.html.columns import of_rows
 
     torch.set_num_threads(1)
     try:
-        lengths = tuple(sorted({int(part) for part in split_names(days)}))
+        lengths = tuple(sorted({float(part) for part in split_names(days)}))
     except ValueError:
-        raise SeriesError(f"--days {days}: whole numbers separated by commas are expected, e.g. 1,3,7") from None
-    if not lengths or lengths[0] < 1:
-        raise SeriesError(f"--days {days}: at least one day of history is expected")
+        raise SeriesError(f"--days {days}: numbers separated by commas are expected, e.g. 0.5,1,2") from None
+    if not lengths or not all(0.5 <= length < math.inf for length in lengths):
+        raise SeriesError(f"--days {days}: at least half a day of history is expected")
     study = Study(days=lengths, cuts=1 if quick else 2)
-    seen = list(evaluate_pairs(read_loads(), study, report_progress=print_progress))
+    loads = read_loads()
+    seen = list(evaluate_pairs(loads, study, report_progress=print_progress))
     if not seen:
         raise SeriesError(f"--days {days}: no shipped series is long enough; try fewer days")
-    figures = summarise_pairs(seen, study)
+    pretrained = summarise_pretrained(list(evaluate_pretrained(loads, study, report_progress=print_progress)))
+    figures = {**summarise_pairs(seen, study), "pretrained": pretrained["days"], "moved": pretrained["rows"]}
     print(format_summary(figures))
+    print("\n".join(of_rows(figures["moved"])))
     write_figure(as_json, figures)

@@ -33,6 +33,7 @@ class Timed(StrEnum):
 
     gru = "gru"
     blend = "blend"
+    networked_blend = "networked_blend"
 
 
 @app.command()
@@ -92,25 +93,28 @@ def evaluate(
 
 @app.command("table")
 def shipped_table(
-    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,blend",
+    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,blend,networked_blend",
     horizon: Annotated[int, typer.Option(min=12, help="Steps ahead; published forecasts reach 12.")] = 12,
     jobs: Processes = 2,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep the cells that the --json file holds.")] = False,
     as_json: JsonFile = None,
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts; takes minutes to hours.
 
-    Prints a line per series and, for each model, the geometric mean of RMSE ÷ the best naive forecast's.
+    Prints a line per series and, for each model, the geometric mean of RMSE ÷ the best naive forecast's. Finished cells
+    go to the JSON file at once, so that `--resume` goes on from there.
 
     Raises:
         SeriesError, TraceError: a series is too short for the horizon; its file is gone or damaged (status 2).
         SettingsError: an unknown model (status 2).
-        OSError: the JSON file cannot be written.
+        FigureError: the file to resume from is no file of figures (status 2).
+        OSError: the JSON file cannot be read or written.
     """
-    from pipelines.bench.forecast.cells import evaluate_all_shipped
     from pipelines.bench.forecast.evaluate import resolve_models
+    from pipelines.bench.forecast.shipped_cells import evaluate_all_shipped
 
     names = resolve_models(split_names(models))
-    _print_summary(evaluate_all_shipped(names, horizon, jobs, print_progress), names, as_json)
+    _print_summary(evaluate_all_shipped(names, horizon, jobs, print_progress, as_json, resume), names, as_json)
 
 
 @app.command("breaks")
@@ -139,7 +143,7 @@ def lasting_breaks(
 
 @app.command("bench")
 def time_forecaster(
-    model: Annotated[Timed, typer.Option(help="The network or the blend.")] = Timed.gru,
+    model: Annotated[Timed, typer.Option(help="The network, the blend, or the blend that carries it.")] = Timed.gru,
     cell: Annotated[str, typer.Option(help="A shipped series and its step, for the network.")] = "taxi 5min",
     horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
     peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment that has neuralforecast.")] = None,
@@ -155,10 +159,10 @@ def time_forecaster(
         FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
         OSError: the JSON file cannot be written.
     """
-    if model is Timed.blend:
+    if model is not Timed.gru:
         from pipelines.bench.forecast.speed import time_blend
 
-        figures = time_blend(history, horizon)
+        figures = time_blend(history, horizon, networked=model is Timed.networked_blend)
     else:
         from pipelines.bench.forecast.speed import time_network
         from pipelines.traces.shipped import find_shipped
@@ -200,9 +204,13 @@ def _print_summary(cells: list[dict[str, Any]], names: list[str], as_json: Path 
     from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summarise_model
     from pipelines.bench.forecast.evaluate import CHAMPION
+    from pipelines.bench.forecast.networks import summarise_networks
     from pipelines.bench.forecast.series_rows import series_rows
     from pipelines.bench.forecast.text import format_evaluations
 
     sums = {name: summarise_model(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(format_evaluations(cells, sums))
-    write_figure(as_json, {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums))})
+    networks = summarise_networks(cells)
+    write_figure(
+        as_json, {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums)), "networks": networks}
+    )

@@ -57,6 +57,21 @@ def split_names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def read_seconds(option: str, text: str) -> list[float]:
+    """Read an option of seconds with commas between, each above 0 and at most a day.
+
+    Raises:
+        SettingsError: it is something else; the message names the option.
+    """
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < seconds <= 86_400 for seconds in found):
+        raise SettingsError(f"{option} {text!r}: seconds above 0 and at most a day are expected, as 60,180.")
+    return found
+
+
 def one_model(name: str) -> str:
     """Return the name of a kind of forecaster, unchanged.
 

@@ -51,7 +51,8 @@ def fit(
     print(judge.format_fit(fitted))
     print(judge.format_comparisons(compared) if compared else "one run: no other to check it on")
     print(f"stored: {write_fit(fitted, job, var / 'twins')}")
-    write_figure(as_json, {**fit_to_json(fitted), "runs": compared})
+    figures = {**fit_to_json(fitted), "comparisons": compared, "runs": judge.comparison_rows(compared)}
+    write_figure(as_json, {**figures, "near": judge.share_near(compared)} if compared else figures)
 
 
 @app.command("recordings")

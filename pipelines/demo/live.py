@@ -6,7 +6,6 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,9 +61,10 @@ class LiveReplay:
         end.
 
         Raises:
-            DemoError: a process ended or was not ready in time; the message shows its last 15 log lines.
+            DemoError: a warm-up load failed.
             subprocess.TimeoutExpired: a warm-up load did not end in time.
-            AbandonedError, ProcessError: the stack was stopped, or a program cannot be executed or the keeper is gone.
+            AbandonedError: the stack was stopped.
+            ProcessError: a program cannot be executed, ended, or was not ready in time, or the keeper is gone.
             OSError: a log or a file of the run cannot be read or written.
         """
         name, folder = self.settings.job.name, str(self.run_dir)
@@ -74,14 +74,14 @@ class LiveReplay:
         for other in self.settings.job.also:
             self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)
         # What is produced from now on is the job's: it has written down where the topic ended.
-        self._wait((self.run_dir / f"{name}.start.json").exists, job, "write down where it begins")
+        job.wait_until((self.run_dir / f"{name}.start.json").exists, "write down where it begins", PATIENCE_S)
         for _ in range(WARM_UPS):
             rows = self._rows()
             warm_up = self._spawn("warm-up", "pipelines.jobs.load_generator", "--run-dir", folder, "--warm-up")
             if warm_up.wait(PATIENCE_S) != 0:
                 raise DemoError(f"the warm-up failed:\n{warm_up.last_lines()}")
-            self._wait(lambda rows=rows: self._rows() > rows, job, "take the warm-up records")  # type: ignore[misc]
-        self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), autoscaler, "get ready")
+            job.wait_until(lambda rows=rows: self._rows() > rows, "take the warm-up records", PATIENCE_S)  # type: ignore[misc]
+        autoscaler.wait_until(lambda: "ready" in autoscaler.log.read_text(errors="replace"), "get ready", PATIENCE_S)
 
     def replay(self) -> None:
         """Replay the live load and show its figures until the job has counted every record.
@@ -178,15 +178,6 @@ class LiveReplay:
         process = self.stack.spawn(name, [sys.executable, "-m", module, *arguments])
         self._started.insert(0, process)  # stopped in the reverse order
         return process
-
-    def _wait(self, ready: Callable[[], bool], process: Process, what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not ready():
-            if not process.running():
-                raise DemoError(f"{process.name} ended before it could {what}:\n{process.last_lines()}")
-            if time.monotonic() > deadline:
-                raise DemoError(f"{process.name} did not {what} within {PATIENCE_S:.0f} s:\n{process.last_lines()}")
-            time.sleep(0.2)
 
 
 def write_run_json(settings: Settings, run_dir: Path, began: float, versions: dict[str, str]) -> None:

@@ -135,6 +135,15 @@ def learned_lead(acts: pd.DataFrame) -> dict[str, float] | None:
     }  # fmt: skip
 
 
+def first_warning(acts: pd.DataFrame) -> float | None:
+    """Return when a decision first said that the promise is in danger (codes `shortage`, `burn`), epoch seconds.
+
+    None where none of the rows of `join_outcomes` does.
+    """
+    warned = acts.loc[_says(acts, "shortage") | _says(acts, "burn"), "wall_time"]
+    return float(warned.min()) if len(warned) else None
+
+
 def _says(acts: pd.DataFrame, code: str) -> np.ndarray:
     """(N,) whether a code is among those of each decision."""
     return np.array([code in codes for codes in acts["codes"]], dtype=bool)

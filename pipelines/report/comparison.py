@@ -17,12 +17,15 @@ from pipelines.report.headline import Summary
 _NAMED = {"turn": "turn", "contestant": "policy", "id": "run"}
 _COLUMNS = {
     "late, share": ("promise.late_share", 3), "late, s": ("over_target_s", 0),
+    "budget spent when announced": ("promise.announced", 2),
     "executor-s": ("executor_s", 0), "p50, s": ("latency_s.p50", 2),
     "p95, s": ("latency_s.p95", 2), "max, s": ("latency_s.max", 1), "stopped, s": ("stopped_s", 0),
     "lost": ("lost", 0), "twice": ("duplicated", 0), "ups": ("scale_ups", 0),
     "by forecast": ("scale_ups_by_forecast", 0), "downs": ("scale_downs", 0), "stood in": ("stood_in", 0),
     "to use, s": ("decision_to_useful_s.p50", 1),
 }  # fmt: skip
+EARLY = 0.5
+"""Share of the error budget before which a promise that is going to be broken is to be announced."""
 _FIGURES = [path for path, _ in _COLUMNS.values()]
 
 
@@ -62,7 +65,8 @@ def medians_by_contestant(runs: list[Summary]) -> pd.DataFrame:
     Returns:
         Columns named as in the summaries (`summary.KEYS`), e.g. `over_target_s`, `executor_s`, `latency_s.p50`, NaN
         where no run has the figure; `late_share`; `kept`, the number of runs that kept the promise; `runs`, their
-        number; and `kept_share`.
+        number; `kept_share`; and `assured_share`, of the runs that kept it or announced, before `EARLY` of the budget
+        was spent, that they would not.
 
     Raises:
         KeyError: a summary lacks a figure, or there are no runs.
@@ -70,7 +74,9 @@ def medians_by_contestant(runs: list[Summary]) -> pd.DataFrame:
     """
     frame = _frame(runs)
     each = frame.groupby("contestant")
+    assured = frame["promise.kept"] | (frame["promise.announced"] < EARLY)
     median = each[_FIGURES].median().assign(runs=each.size(), kept=each["promise.kept"].sum())
+    median["assured_share"] = assured.groupby(frame["contestant"]).mean()
     median["late_share"], median["kept_share"] = median["promise.late_share"], median["kept"] / median["runs"]
     return median.loc[sorted(median.index, key=lambda name: (-POLICIES.index(name.split(":")[0]), name))]
 
@@ -89,6 +95,9 @@ def comparison_sentences(runs: list[Summary]) -> str:
         many = "1 run" if median["runs"] == 1 else f"{median['runs']:.0f} runs"
         late = f"late in {median['late_share']:.1%} of the seconds, {number(median['executor_s'])} executor-seconds"
         sentences.append(f"{name}: promise kept in {median['kept']:.0f} of {many}; {late} (medians).")
+        if median["assured_share"] > median["kept_share"]:
+            early = round((median["assured_share"] - median["kept_share"]) * median["runs"])
+            sentences.append(f"In {early} the danger was announced before {EARLY:.0%} of the budget was spent.")
         decided = frame.loc[frame["contestant"] == name, ["stood_in", "decisions"]].sum()
         if decided["stood_in"]:
             sentences.append(

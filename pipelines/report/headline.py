@@ -128,6 +128,8 @@ def _promise(s: Summary) -> str:
     if s["over_target_s"]:
         took = f"in {s['over_target_s']} of {s['produced_s']} s"
         late = f"{took} a record took longer ({share(promise['late_share'], 1)})"
+    if not promise["kept"] and (spent := promise.get("announced")) is not None:  # older summaries do not say
+        late += f", announced when {share(spent)} of that budget was spent"
     said = f"{promise['target_s']:g} s in all but {share(promise['budget'], 1)} of the seconds"
     return f"The promise, {said}, was {'kept' if promise['kept'] else 'broken'}: {late}."
 

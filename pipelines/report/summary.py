@@ -51,7 +51,8 @@ KEYS = {
     "metric_to_decision_s": "metrics record to the first decision made with it",
     "lead_s": "lead time that was planned for at first and at last, median at last, raises it was learned from",
     "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
-    "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live",
+    "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live, "
+    "and the share of the run's budget that was spent when a decision first announced a shortage or a fast burn",
     "cost": "executor_s, money (by the contract's price per executor-hour; None without one), and by the job's twin "
     "what others would take: the smallest fixed number, `reactive` by the same promise, who knows the whole load; None "
     "where none keeps the promise, or too little was measured for a twin",
@@ -153,13 +154,18 @@ def judge_promise(measured: RunMeasures) -> dict[str, Any]:
     Returns:
         `target_s`, `budget` (share of seconds that may be late), `late_share` of the seconds in which anything was
         produced, `kept`; and `accounted_s`, the late seconds that the autoscaler had counted at its last decision (from
-        its start on), None where it says nothing.
+        its start on), None where it says nothing; `announced`, the share of the run's budget that was spent when a
+        decision first said that the promise is in danger (codes `shortage` and `burn`), None where none did.
     """
     contract, seconds = measured.run.contract, measured.seconds
-    late = int((seconds["latency_max_s"] > contract.latency_target_s).sum())
-    share = late / max(int((seconds["produced"] > 0).sum()), 1)
+    is_late, produced_s = seconds["latency_max_s"] > contract.latency_target_s, int((seconds["produced"] > 0).sum())
+    late = int(is_late.sum())
+    share = late / max(produced_s, 1)
+    allowed_s, warned = contract.error_budget * max(produced_s, 1), actions.first_warning(measured.acts)
+    before = None if warned is None else int(is_late.iloc[: max(int(warned - measured.run.start), 0)].sum())
     told = [inputs["promise"]["late_s"] for inputs in measured.acts["inputs"] if "promise" in inputs]
     return {
         "target_s": contract.latency_target_s, "budget": contract.error_budget, "late_share": round(share, 4),
         "kept": share <= contract.error_budget, "accounted_s": told[-1] if told else None,
+        "announced": None if before is None else round(before / allowed_s, 4),
     }  # fmt: skip

@@ -21,6 +21,7 @@ from configs.errors import CorrectableError
 
 MARKER = "TIDECAST_STACK"  # environment variable of every process of a stack; its value is the stack's id
 GRACE_S = 8.0  # from SIGTERM to SIGKILL
+ASK_S = 0.1  # between two looks whether a process is ready
 
 
 class ProcessError(CorrectableError, RuntimeError):
@@ -59,6 +60,25 @@ class Process:
             subprocess.TimeoutExpired: it still runs after `timeout_s`; None waits for ever.
         """
         return self.popen.wait(timeout_s)
+
+    def wait_until(self, ready: Callable[[], bool], what: str, patience_s: float) -> None:
+        """Wait until `ready` answers true, asking ten times a second.
+
+        Args:
+            ready: asked again and again.
+            what: of the process that is waited for, in words after "could", as in "write down where it begins".
+            patience_s: seconds after which it is given up.
+
+        Raises:
+            ProcessError: the process ended before, or it was not so in time.
+        """
+        deadline = time.monotonic() + patience_s
+        while not ready():
+            if not self.running():
+                raise ProcessError(f"{self.name} ended before it could {what}.\n{self.last_lines()}")
+            if time.monotonic() > deadline:
+                raise ProcessError(f"{self.name} did not {what} within {patience_s:.0f} s.\n{self.last_lines()}")
+            time.sleep(ASK_S)
 
     def kill(self) -> None:
         """Kill (SIGKILL) the process and everything in its session, and reap it.

@@ -24,6 +24,7 @@ TRAINING = Training(
     context=6,
     lanes=2,
     hidden=4,
+    models=("seasonal_naive", "ridge", "gru", "networked_blend"),
     epochs=1,
     holdout_steps=24,
     minimum_steps=120,
@@ -64,7 +65,8 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     assert tags["adapt.source"] == "none" and "of its own are enough" in tags["adapt.why"]
     assert (parameters["context"], tags["data.delta_version"], tags["data.steps"]) == ("6", "5", "400")
     assert challenger.tags["data.digest"] == tags["data.digest"]
-    assert challenger.tags["kind"] == tags["chosen"]
+    # 400 steps teach no network: the default kind is then the blend without one.
+    assert (tags["chosen"], challenger.tags["kind"]) == ("networked_blend", "blend")
     assert set(TRAINING.models) == {name.split(".")[1] for name in metrics if name.startswith("trial.")}
     assert metrics[f"trial.{tags['chosen']}.rmse"] <= metrics["trial.seasonal_naive.rmse"]
     assert "| champion |" in challenger.description and "Chosen by rolling origin" in challenger.description
@@ -156,3 +158,19 @@ def test_a_form_replaces_settings_and_refuses_what_is_wrong():
 
 def test_an_empty_lake_is_not_enough(settings):
     assert forecaster.has_training_data("word_count", settings) is False
+
+
+def test_a_blend_with_a_network_is_registered_and_forecasts_again_what_it_did(registry):
+    training = TRAINING.model_copy(update={"models": ("networked_blend",)})
+    train_challenger(registry, "long", training, LakeSeries(series(1400), 5))
+    version = registry.alias_version("long", "challenger")
+    kept, again = (registry.load("long", version) for _ in range(2))
+    assert kept.kind == "networked_blend"
+    tracks = [forecaster.begin(series(1400)) for forecaster in (kept, again)]
+    resumed, _ = again.resume(tracks[0].state())
+    for track in (*tracks, resumed):
+        for value in (50.0, 60.0, 70.0):
+            track.step(value)
+    assert tracks[0].basis() == "networked_blend" and np.isfinite(tracks[0].quantiles).all()
+    np.testing.assert_array_equal(tracks[0].quantiles, tracks[1].quantiles)
+    np.testing.assert_array_equal(tracks[0].quantiles, resumed.quantiles)

@@ -96,15 +96,24 @@ class Blend(Forecaster):
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
+        track, values = self.prepare(history)
+        for value in values:
+            track.step(value)
+        track.ring.time = history.end
+        return track
+
+    def prepare(self, history: Series) -> tuple[BlendTrack, list[float]]:
+        """Return a track that has learnt nothing yet, and the newest values of a history, for it to be stepped through.
+
+        Raises:
+            SeriesError: as `begin`.
+        """
         known = np.flatnonzero(np.isfinite(check_history(self.task, history)))
         cut = max(len(history) - LEARN, int(known[0])) if len(known) else len(history)
         older = Series(history.start, history.step_s, history.values[:cut])
         context = max(self.experts.reach - self.task.week - self.task.day, 0)
-        track = BlendTrack(self, Ring(self.task, begin_state(self.task, older, context)), self._nothing_seen())
-        for value in history.values[cut:].tolist():
-            track.step(value)
-        track.ring.time = history.end
-        return track
+        ring = Ring(self.task, begin_state(self.task, older, context))
+        return BlendTrack(self, ring, self._nothing_seen()), history.values[cut:].tolist()
 
     def resume(self, kept: bytes) -> tuple[BlendTrack, State]:
         """Restore a track from the bytes of `BlendTrack.state`; returns the track and its state.

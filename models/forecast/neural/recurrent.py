@@ -14,7 +14,10 @@ CELLS: tuple[Cell, ...] = ("gru", "lstm")
 FOLDS = 5
 """Stretches of the rows that are left out in turn: to choose the strength of the ridge, and for the first widths."""
 _RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # share of the rows each squared weight counts as
-_SHARE = 0.3  # of the volatility: how much the median is corrected by, per unit of the network's output
+SHARE = 0.3
+"""Of the volatility: how much the median is corrected by, per unit of the network's output."""
+LEAST_LEVEL = 0.05
+"""Of the day's mean root rate: a lower expected root counts as this where it sets the widths."""
 _LEAST_GAP = 1e-3  # of the volatility: the least distance between two levels at the start
 _LOOK = (1, 3, 6, 12)  # steps ahead of the linear forecast that the cell reads
 
@@ -47,8 +50,7 @@ class Recurrent(nn.Module):
         horizon, levels, moves = view.task.horizon, view.task.levels, view.moves
         self.horizon, self.levels, self.middle = horizon, len(levels), levels.index(0.5)
         self.cell, self.hidden, self.moves = cell, hidden, len(moves)
-        self.look = [h - 1 for h in _LOOK if h <= horizon]
-        self.read = [moves.index((0, -1)), *(i for i, (lag, k) in enumerate(moves) if lag and k in (0, 1))]
+        self.read, self.look = cell_inputs(view)
         near = [
             [lag == 0 or abs(k - h) <= BESIDE or -BEHIND <= k <= 0 for lag, k in moves] for h in range(1, horizon + 1)
         ]
@@ -109,8 +111,8 @@ class Recurrent(nn.Module):
         inputs = torch.cat([torch.asinh(inputs), calm - self.typical, restless], dim=-1)
         outputs, after = self._recur(inputs, hidden)
         outputs = self.head(outputs).unflatten(-1, (self.horizon, self.levels))
-        median = linear + volatility * (self.centre + _SHARE * outputs[..., self.middle])
-        expected = torch.log((level + median).clamp_min(0.05))[..., None]
+        median = linear + volatility * (self.centre + SHARE * outputs[..., self.middle])
+        expected = torch.log((level + median).clamp_min(LEAST_LEVEL))[..., None]
         gaps = torch.exp(self.width + self.steep * expected + self.restless * restless[..., None] + outputs)
         gaps = gaps * volatility[..., None]
         above = median[..., None] + torch.cumsum(gaps[..., self.middle + 1 :], dim=-1)
@@ -151,6 +153,12 @@ class Recurrent(nn.Module):
         first, second = torch.chunk(hidden[None], 2, dim=-1)
         said, (one, two) = self.rnn(read, (first.contiguous(), second.contiguous()))
         return said, torch.cat([one[0], two[0]], dim=-1)
+
+
+def cell_inputs(view: PastWindow) -> tuple[list[int], list[int]]:
+    """Return which moves the cell reads, and which steps ahead (less one) of the linear forecast."""
+    seasonal = (i for i, (lag, k) in enumerate(view.moves) if lag and k in (0, 1))
+    return [view.moves.index((0, -1)), *seasonal], [h - 1 for h in _LOOK if h <= view.task.horizon]
 
 
 def _ridge(inputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -27,9 +27,12 @@ MOST = 20_000
 """Newest rows of a history that are read, at most: what lies further back is forgotten."""
 BREAK = 1.25
 """Last week's steps count in proportion where the day's mean root rate has changed by more than this factor."""
-_MOST_CHANGE = 10.0
-_LEAST = 1e-3  # root of records/s: a day's mean below it counts as this
-_CALM = 1e-4  # of the unit: volatility below it counts as this
+MOST_CHANGE = 10.0
+"""That factor is cut to this, and to its inverse."""
+LEAST = 1e-3
+"""Root of records/s: a day's mean below it counts as this."""
+CALM, FAST_CALM = 1e-4, 0.1
+"""Of the unit, and of the usual volatility: usual and newest volatility below it count as this."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,13 @@ def input_rows(view: PastWindow, newest: Floats) -> NewestRows:
     moments = np.arange(view.needs - 1, newest.shape[1])
     anchor = root[:, moments]
     day = view.task.day
-    unit = np.maximum(_mean(root, day, len(moments)), _LEAST)
+    unit = np.maximum(_mean(root, day, len(moments)), LEAST)
     shifts = np.abs(np.diff(root, axis=1))
-    usual = np.maximum(_mean(shifts, day, len(moments)), _CALM * unit)
-    fast = np.maximum(_mean(shifts, min(FAST, day), len(moments)), 0.1 * usual)
+    usual = np.maximum(_mean(shifts, day, len(moments)), CALM * unit)
+    fast = np.maximum(_mean(shifts, min(FAST, day), len(moments)), FAST_CALM * usual)
     moves = root[:, moments[:, None] + view.back]
     if view.season > view.task.day:
-        before = np.maximum(_mean(root[:, : -view.season], day, len(moments)), _LEAST)
+        before = np.maximum(_mean(root[:, : -view.season], day, len(moments)), LEAST)
         moves[..., view.weekly] *= _change(unit, before)
     moves = (moves - anchor[..., None]) / unit[..., None]
     states = np.stack([anchor / unit, np.log(usual / unit), np.log(fast / usual)], axis=-1)
@@ -184,7 +187,7 @@ def _change(unit: Floats, before: Floats) -> Floats:
     """Return (B, M, 1) the ratio of the level to the one before; 1 where it is within `BREAK`."""
     ratio = unit / before
     ratio = np.where(np.abs(np.log(ratio)) > np.log(BREAK), ratio, 1.0)
-    return np.clip(ratio, 1 / _MOST_CHANGE, _MOST_CHANGE)[..., None]
+    return np.clip(ratio, 1 / MOST_CHANGE, MOST_CHANGE)[..., None]
 
 
 def _mean(values: Floats, steps: int, moments: int) -> Floats:

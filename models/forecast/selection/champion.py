@@ -23,7 +23,7 @@ NEWEST = 0.2
 MOST = 1000
 """Steps that the candidates are compared on, at most."""
 FEWEST = 24
-"""With fewer steps than this to compare on, the default is taken."""
+"""With fewer steps than this, or half a day has, to compare on, the default is taken: hours tell little of a day."""
 TIE = 0.01
 """Share by which a candidate must undercut the loss of the best simpler one to be preferred to it."""
 
@@ -89,8 +89,8 @@ class ChampionChoice:
 def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
     """Choose which candidate is to serve: fit each to the older steps, score it on the newest, refit the winner on all.
 
-    The newest fifth of the history, at most 1000 steps, is held out; with fewer than 24 there, the default is taken
-    without a trial. Another candidate wins only if significantly better than the default
+    The newest fifth of the history, at most 1000 steps, is held out; with fewer than 24 there, or less than half a day,
+    the default is taken without a trial. Another candidate wins only if significantly better than the default
     (`Trial.significantly_better`), or if the default has no score. A candidate whose fit raises SeriesError is skipped;
     any other error comes through.
 
@@ -111,7 +111,7 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
     held = min(int(NEWEST * len(history)), MOST)
     trials: dict[str, Trial] = {}
     skipped: dict[str, str] = {}
-    if held >= FEWEST:
+    if held >= max(FEWEST, task.day // 2):
         older, newest = history.split(held)
         for name, fit in candidates.items():
             try:

@@ -131,6 +131,14 @@ class Account:
         }  # fmt: skip
         return {name: None if value is None else float(f"{value:.4g}") for name, value in found.items()}
 
+    def burn(self, budget: float) -> tuple[float, float] | None:
+        """Return how many times as fast as a budget allows it is spent, over the long and the short window.
+
+        Rounded to four digits; None without a budget or before any second.
+        """
+        long, short = (_burn(held, budget) for held in (self.long, self.short))
+        return None if long is None or short is None else (float(f"{long:.4g}"), float(f"{short:.4g}"))
+
     def _parts(self, at: float, window_s: float, seconds: float, late: float) -> tuple[tuple[float, float, float], ...]:
         kept = [part for part in self.parts if part[0] > at - window_s]
         if kept and at < kept[-1][0] + window_s / PARTS:  # the same part, or a clock that went back

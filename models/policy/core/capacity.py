@@ -124,7 +124,7 @@ class Capacity:
     per_record_s: Floats
     batch_s: Floats | float
 
-    def select(self, runs: slice) -> Capacity:
+    def select(self, runs: slice | Integers) -> Capacity:
         """Return the capacity of some of the runs; `batch_s` is one number for all of them."""
         one = len(self.speeds) == 1
         some = object.__new__(Capacity)

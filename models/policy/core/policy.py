@@ -50,6 +50,10 @@ class Rule:
         """Return an empty memory."""
         return {}
 
+    def begun(self, view: View, wanted: Floats) -> Floats:
+        """Return (runs,) executors to ask for now on the way up to (runs,) wanted; here, all of them."""
+        return wanted
+
 
 def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
     """Ask a policy for its choice, rounded to whole executors and kept within the view's bounds `least` and `most`.

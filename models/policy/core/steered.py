@@ -36,7 +36,7 @@ class Steered:
         start: place on the ladder at first, 0 to N - 1; it, `first` and `budget` may be one per run.
         first: value of the knob at that place.
         budget: share of the seconds that may be late.
-        lead_s: seconds from now until what is asked for now works.
+        lead_s: seconds from now until what is asked for now works; a number or one per run.
     """
 
     policy: Policy
@@ -44,10 +44,10 @@ class Steered:
     start: Floats | float
     first: Floats | float
     budget: Floats | float
-    lead_s: float
+    lead_s: Floats | float
 
     @classmethod
-    def of(cls, policy: Policy, ladder: Floats, budget: Floats | float, lead_s: float) -> Steered:
+    def of(cls, policy: Policy, ladder: Floats, budget: Floats | float, lead_s: Floats | float) -> Steered:
         """Wrap a policy; it begins with the knob that it has, or with the nearest end of the ladder.
 
         Raises:
@@ -77,7 +77,8 @@ class Steered:
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Move the knob by what was late since the last look, and return the policy's choice with it.
 
-        Above the strictest value of the knob the choice is at least a number of executors that rises to the most.
+        Above the strictest value of the knob the choice is at least a number of executors that rises to the most; these
+        begin as the policy begins others (`Rule.begun`): those that slow each other down not all at once.
 
         Raises:
             KeyError: the memory is not from `fresh`.
@@ -88,9 +89,11 @@ class Steered:
         top = len(self.ladder) - 1.0
         kept = np.ceil(view.least + (view.most - view.least) * np.clip((place - top) / FLOOR_RUNGS, 0.0, 1.0) - 1e-9)
         lifted = kept > choice.target
-        target = np.where(lifted, kept, choice.target)
-        why = choice.why | lifted * int(Why.PROMISE)
-        return {**after, "rung": place}, replace(choice, target=target, why=why)
+        if lifted.any():
+            begun = np.minimum(np.maximum(inner.begun(view, np.maximum(kept, view.target)), choice.target), kept)
+            target, why = np.where(lifted, begun, choice.target), choice.why | lifted * int(Why.PROMISE)
+            choice = replace(choice, target=target, why=why)
+        return {**after, "rung": place}, choice
 
     def moved(self, place: Floats, late_s: Floats, counted_s: Floats) -> Floats:
         """Return (runs,) places on the ladder after late seconds among seconds of production, NaN or below 0 for none.
@@ -99,7 +102,7 @@ class Steered:
         that the end cut short would be late seconds that nothing pays back.
         """
         late, counted = (np.where(np.isfinite(value) & (value > 0), value, 0.0) for value in (late_s, counted_s))
-        step = RUNGS_PER_LEAD * (late - self.budget * counted) / max(self.lead_s, 1.0)
+        step = RUNGS_PER_LEAD * (late - self.budget * counted) / np.maximum(self.lead_s, 1.0)
         limited = np.clip(step, -FASTEST, FASTEST)
         found: Floats = np.clip(place + limited, 0.0, len(self.ladder) - 1 + FLOOR_RUNGS + FASTEST)
         return found

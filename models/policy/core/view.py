@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.policy.core.capacity import Capacity, Floats
+from models.policy.core.capacity import Capacity, Floats, Integers
 
 Memory = dict[str, Floats]
 """What a policy carries from one decision to the next: arrays by name, the run is their first axis."""
@@ -22,7 +22,8 @@ class LoadAhead:
     """The load that is coming, as quantiles.
 
     Attributes:
-        offsets_s: (K,) rising seconds from now; entry k covers the time since entry k - 1 (the first: since now).
+        offsets_s: (K,), or (runs, K), rising seconds from now; entry k covers the time since entry k - 1 (the first:
+            since now).
         levels: (Q,) quantile levels.
         rps: (runs, K, Q) records/s; NaN without a usable forecast.
     """
@@ -31,16 +32,19 @@ class LoadAhead:
     levels: tuple[float, ...]
     rps: Floats
 
-    def peak_rps(self, within_s: float, after_s: float = 0.0) -> Floats:
+    def peak_rps(self, within_s: Floats | float, after_s: Floats | float = 0.0) -> Floats:
         """Return (runs, Q) the highest records/s per level between two times from now; NaN where any step there is NaN.
 
         Args:
-            within_s: end, seconds from now.
-            after_s: beginning, seconds from now; the forecast's steps count whole, and there is always at least one.
+            within_s: end, seconds from now; a number or one per run.
+            after_s: beginning, seconds from now, likewise; the forecast's steps count whole, and there is always at
+                least one.
 
         Raises:
             ValueError: a forecast without steps.
         """
+        if self.offsets_s.ndim > 1 or isinstance(within_s, np.ndarray) or isinstance(after_s, np.ndarray):
+            return self._peak_rps_each(np.atleast_1d(within_s), np.atleast_1d(after_s))
         first = min(bisect_left(self.offsets_s, after_s + 1e-9), len(self.offsets_s) - 1)
         last = bisect_left(self.offsets_s, within_s - 1e-9) + 1
         if last <= first + 1:
@@ -48,7 +52,14 @@ class LoadAhead:
         highest: Floats = self.rps[:, first:last].max(axis=1)
         return highest
 
-    def peak_rps_at(self, level: float, within_s: float) -> Floats:
+    def _peak_rps_each(self, within_s: Floats, after_s: Floats) -> Floats:
+        steps = np.arange(self.rps.shape[1])
+        first = np.minimum((self.offsets_s < after_s[:, None] + 1e-9).sum(axis=1), steps[-1])[:, None]
+        last = np.maximum((self.offsets_s < within_s[:, None] - 1e-9).sum(axis=1)[:, None], first)
+        highest: Floats = np.where(((first <= steps) & (steps <= last))[..., None], self.rps, -np.inf).max(axis=1)
+        return highest
+
+    def peak_rps_at(self, level: float, within_s: Floats | float) -> Floats:
         """Return (runs,) the highest records/s within so many seconds at the nearest level; NaN without a forecast."""
         return self.peak_rps(within_s)[:, _nearest(self.levels, level)]
 
@@ -111,7 +122,7 @@ class View:
         """(runs,) executors that run and stay."""
         return self.executors - self.leaving
 
-    def select(self, runs: slice, ahead: LoadAhead | None) -> View:
+    def select(self, runs: slice | Integers, ahead: LoadAhead | None) -> View:
         """Return what is seen of some of the runs, with the forecasts that these receive."""
         return View(
             self.now_s, self.since_s, self.arrival_rps[runs], self.lag_records[runs], self.processed_rps[runs],

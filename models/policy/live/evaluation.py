@@ -73,6 +73,7 @@ def evaluate(
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
         lead_s=contract.planning.lead_s, lead_growth=contract.planning.start_growth,
         counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
+        burn=memory.account.burn(contract.error_budget),
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)

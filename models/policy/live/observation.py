@@ -18,7 +18,7 @@ _SEEN = (
     "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
-_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth")
+_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Observation:
             logs, whose policies nothing steered.
         lead_growth: exponent by which the lead time grows with the executors that start at once, as learned; None in
             older logs: the contract's.
+        burn: how many times as fast as allowed the error budget goes, over the long and the short window; None before
+            any second of production, and in older logs, which say nothing of it.
     """
 
     now_s: float
@@ -77,6 +79,7 @@ class Observation:
     late_s: float | None = None
     counted_s: float | None = None
     lead_growth: float | None = None
+    burn: tuple[float, float] | None = None
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""

@@ -13,6 +13,7 @@ from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, Why
 from models.policy.core.policy import Policy, decide
 from models.policy.core.view import Memory
+from models.policy.live.burn import describe_burn
 from models.policy.live.observation import Observation
 from models.policy.live.shortage import describe_shortage, find_shortage
 
@@ -28,7 +29,8 @@ class Plan:
     Attributes:
         executors: to ask for.
         reason: one line for a person.
-        codes: the same for programs; see `explain`, and "shortage" where the most executors are too few.
+        codes: the same for programs; see `explain`, and "shortage" where the most executors are too few, "burn" where
+            the error budget goes too fast.
         needed_observed, needed_forecast: executors that load or forecast ask for; None where the policy does not say.
         capacity_rps, current_capacity_rps: records/s that `executors` and those of now sustain.
         utilisation: arrivals over `capacity_rps`; None where that is 0.
@@ -61,6 +63,8 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
     reason, codes = explain(policy, choice, contract, seen)
     if shortage := find_shortage(seen, contract, view.capacity):
         reason, codes = f"{reason}; {describe_shortage(shortage, seen)}", [*codes, "shortage"]
+    if burn := describe_burn(seen, contract, view.capacity):
+        reason, codes = f"{reason}; {burn}", [*codes, "burn"]
     return memory, Plan(
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
         float(view.capacity.sustained_rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,

@@ -70,7 +70,7 @@ def _depths(levels: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
     return depth[:-1], 1 + _UNSURE * np.maximum(depth - math.log(2), 0.0), np.diff(depth)
 
 
-def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
+def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: Floats | float) -> Floats:
     """Return (runs,) records that pile up while the load goes linearly from `now` to `then` at constant capacity.
 
     Only what comes above the capacity counts; what spare capacity would work off in the same time is not taken away.
@@ -88,7 +88,7 @@ def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: float
     return left
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def starts_at_once(most: int, growth: float) -> Floats:
     """Return (most + 1,) how many of 0 to `most` missing executors should start at once, to be soonest of use.
 
@@ -102,6 +102,12 @@ def starts_at_once(most: int, growth: float) -> Floats:
     return found
 
 
+@lru_cache(maxsize=256)
+def _start_tables(most: int, growths: tuple[float, ...]) -> Floats:
+    """(G, most + 1) `starts_at_once` of each growth."""
+    return np.stack([starts_at_once(most, growth) for growth in growths])
+
+
 @dataclass(frozen=True, eq=False)
 class Mpc(Rule):
     """The cheapest capacity over the start-up delay, by the price of a violation (a second over the latency target).
@@ -111,7 +117,7 @@ class Mpc(Rule):
             have; a number or one per run.
         utilisation: busy share of the capacity at which the latency target is still met, where violations are dear; it
             and `catch_up_s` may be one per run too.
-        lead_s: seconds from now until what is asked for now works.
+        lead_s: seconds from now until what is asked for now works; it, `ahead_s` and `growth` may be one per run.
         ahead_s: seconds ahead that are planned for, lead + hold.
         catch_up_s: seconds in which a backlog is to be worked off.
         batch_s: seconds that batches should take.
@@ -122,13 +128,13 @@ class Mpc(Rule):
 
     violation_cost: Floats | float
     utilisation: Floats | float
-    lead_s: float
-    ahead_s: float
+    lead_s: Floats | float
+    ahead_s: Floats | float
     catch_up_s: Floats | float
     batch_s: float
     hold_s: Floats | float
     step_up: float = math.inf
-    growth: float = 0.0
+    growth: Floats | float = 0.0
     knob: ClassVar[str] = "violation_cost"
 
     @classmethod
@@ -198,7 +204,7 @@ class Mpc(Rule):
         memory = window.push_values(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
         caught = (plan < view.target) & (piled > 0)
         lowered = np.minimum(np.maximum(window.highest(memory, "plan"), keeps), view.target)
-        raised = self._raised(view, np.maximum(plan, view.target))
+        raised = self.begun(view, np.maximum(plan, view.target))
         target = np.where(plan >= view.target, raised, np.where(caught, view.target, lowered))
         why = why_flags(
             forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
@@ -207,17 +213,23 @@ class Mpc(Rule):
         )  # fmt: skip
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
-    def _raised(self, view: View, plan: Floats) -> Floats:
-        """(runs,) executors to ask for now on the way up to a plan."""
-        if not self.growth and math.isinf(self.step_up):
-            return plan
-        missing = np.maximum(plan - view.ready, 0.0).astype(np.int64)
-        at_once = np.minimum(starts_at_once(int(missing.max(initial=0)), self.growth)[missing], self.step_up)
-        in_turns = (self.growth > 0) | (self.step_up < view.most - view.least)
-        pace_s = np.where(in_turns, self.lead_s * np.maximum(view.starting, 1.0) ** self.growth, 0.0)
+    def begun(self, view: View, wanted: Floats) -> Floats:
+        """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target.
+
+        As many as are soonest of use start at once, at most `step_up`; where these are fewer than are missing, the next
+        ones when they should work.
+        """
+        if not np.any(self.growth) and math.isinf(self.step_up):
+            return wanted
+        missing = np.maximum(wanted - view.ready, 0.0).astype(np.int64)
+        enough = 1 << int(missing.max(initial=0)).bit_length()
+        tables = _start_tables(enough, tuple(np.ravel(self.growth).tolist()))
+        soonest = tables[np.arange(len(tables)) if len(tables) > 1 else 0, missing]
+        at_once = np.minimum(soonest, self.step_up)
+        pace_s = np.where(at_once < missing, self.lead_s * np.maximum(view.starting, 1.0) ** self.growth, 0.0)
         next_up = np.where(view.since_change_s >= pace_s, view.ready + at_once, view.target)
-        raised: Floats = np.clip(next_up, view.target, plan)
-        return raised
+        begun: Floats = np.clip(next_up, view.target, wanted)
+        return begun
 
     def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_], busy: Floats | float) -> Floats:
         """(P, runs) records/s to provide for, of quantiles (P, runs, Q); 0 without a usable forecast."""

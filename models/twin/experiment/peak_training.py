@@ -7,6 +7,7 @@ import numpy as np
 from configs.contract import Planning
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
+from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
@@ -24,8 +25,8 @@ EVERY_S = 60.0
 MOMENTS = 20_000  # most moments learned from
 LEAST_S = 43_200.0
 """Least seconds of a past to learn from."""
-UNFITTED = (Blend, Naive)
-"""Forecasters that are not fitted to a past, so that their forecasts of it are as uncertain as they would have been."""
+UNFITTED = (Blend, NetworkedBlend, Naive)
+"""Forecasters whose forecasts of a past are as uncertain as they would have been: not fitted to it, or silent there."""
 STEPS = 20_000
 """Most steps of a forecaster that are learned from for a running job."""
 

@@ -36,6 +36,7 @@ class Scenario:
         after: (A,) the same after the end, as far as needed and as the trace goes.
         arrived: (S, T + 1) records before each second, a row per seed.
         past: the trace before it, records/s.
+        newest: its newest two weeks, gaps filled, from which peaks are learned.
         issued: forecasts by forecaster, records/s.
         peaks: how peaks are forecast, learned from the past, by forecaster; without those whose past is too short.
     """
@@ -48,8 +49,18 @@ class Scenario:
     after: Floats
     arrived: Floats
     past: Series
+    newest: Series
     issued: dict[str, IssuedForecasts] = field(default_factory=dict)
     peaks: dict[str, tuple[Peaks, ...]] = field(default_factory=dict)
+
+    def learn_peaks(self, forecaster: str, lead_s: float) -> tuple[Peaks, ...] | None:
+        """Learn from the past how peaks are forecast for another lead time; None where it is too short.
+
+        Raises:
+            KeyError: the scenario lacks that forecaster's forecasts.
+        """
+        (found,) = _learned({forecaster: self.issued[forecaster]}, self.newest, self.setup, lead_s, 0).values()
+        return found
 
     @property
     def seeds(self) -> int:
@@ -175,11 +186,18 @@ def build_scenario(
     past = Series(start, step, series.values[: steps.start] * factor)
     issued = {forecaster: one.scaled(factor, setup.speed) for forecaster, one in (said or {}).items()}
     since = max(steps.start - math.ceil((DAYS * DAY_S + TRENDS_S[-1] + setup.looks.smooth_s) / step), 0)
-    before = rates_per_second(values[since : steps.start], step) if issued and steps.start > since + 1 else np.zeros(0)
-    how = before, start + since * step, setup.planned_s, setup.looks.smooth_s, seeds.start
-    known = {of: learn_peaks(one, *how) for of, one in issued.items()}
+    newest = Series(start + since * step, step, values[since : steps.start])
+    known = _learned(issued, newest, setup, setup.planned_s[0], seeds.start)
     peaks = {of: one for of, one in known.items() if one is not None}
-    return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, issued, peaks)
+    return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, newest, issued, peaks)
+
+
+def _learned(
+    issued: dict[str, IssuedForecasts], newest: Series, setup: Setup, lead_s: float, seed: int
+) -> dict[str, tuple[Peaks, ...] | None]:
+    before = rates_per_second(newest.values, newest.step_s) if issued and len(newest) > 1 else np.zeros(0)
+    how = before, newest.start, (lead_s, setup.planned_s[1]), setup.looks.smooth_s, seed
+    return {of: learn_peaks(one, *how) for of, one in issued.items()}
 
 
 def first_forecast_step(series: Series, tune: range, setup: Setup) -> int:

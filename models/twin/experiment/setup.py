@@ -147,7 +147,7 @@ class Setup:
         job, most = self.twin_job, self.twin_job.most
         planning = Planning(
             lead_s=self.lead_s, hold_s=self.hold_s, catch_up_s=60.0, batch_s=self.looks.batch_s,
-            scale_down_delay_s=300.0, cooldown_s=0.0, max_step_up=most, max_step_down=most,
+            scale_down_delay_s=300.0, cooldown_s=0.0, max_step_down=most,
             overhead_s=GUESSED[0] * job.overhead_s, per_record_s=GUESSED[1] * job.per_record_s,
             static_executors=min(self.peak_executors, most),
         )  # fmt: skip

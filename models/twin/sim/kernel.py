@@ -66,6 +66,7 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
         x.xx = _DECAY * x.xx + rows * rows
         x.xd = _DECAY * x.xd + rows * work
         x.slope_s = _slope(x.xx, x.xd, job.guess_s)
+    x.used_at = end if x.cold >= 2.0 else x.used_at
     x.cold = 1.0 if x.cold == 1.0 or x.cold == 3.0 else 0.0
     if x.longer > 0:
         left = x.longer * job.warmup_kept

@@ -75,7 +75,7 @@ def simulate(
     begins = set() if load.counts is None else set(load.begins.tolist())
     for number, now in enumerate(range(0, load.seconds, looks.every_s)):
         if now in begins:
-            _begin_to_count(state, load, now)
+            begin_to_count(state, load, now)
         if number % REPORTED == 0:
             report_share(now / load.seconds)
         ahead = foresight.at(number) if foresight else None
@@ -150,8 +150,8 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
     )  # fmt: skip
 
 
-def _begin_to_count(state: SimState, load: Load, now: int) -> None:
-    """Forget cost and latency of the runs that count from this second on; the state changes in place.
+def begin_to_count(state: SimState, load: Load, now: int) -> None:
+    """Forget cost and latency of the runs that count from second `now` on; the state changes in place.
 
     What came before and still waits is late on nobody's account.
     """

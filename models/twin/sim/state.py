@@ -17,7 +17,7 @@ LINEAR, FINE_S, BINS = 128, 0.25, 192
 FIELDS = (
     "executors", "leaving", "waiting", "next_ready", "target", "changed_at", "halt_until", "batch_end", "batch_start",
     "rows", "next_start", "done", "oldest", "cold", "untaught", "slope_s", "xx", "xd", "paid", "over",
-    "changes", "worst", "newest", "join_until", "reread", "longer", "counts", "read", "ended_at",
+    "changes", "worst", "newest", "join_until", "reread", "longer", "counts", "read", "used_at", "ended_at",
     "batches", "processed", "batch_s", "span_s", "work", "slots", "known_rps", "known_busy", "known_in_batch",
 )  # fmt: skip
 RUN = np.dtype([(name, float) for name in FIELDS], align=True)
@@ -39,9 +39,10 @@ class SimState(NamedTuple):
             executor-seconds paid, from the request on; seconds over the latency target; changes of the target; slowest
             latency so far, and of the newest batch; until when the batch in flight has tasks left for an executor that
             joins; 1 after a restart until records are read again; share by which the next batch takes longer while the
-            query warms up; the first second whose latency counts; seconds over the target that a policy was told;
-            and what it measures: end of the newest batch (-inf before one), sums since the last look and shares at that
-            look, both as in `batches.measure_shares`.
+            query warms up; the first second whose latency counts; seconds over the target that a policy was told; end
+            of the newest batch that used a new executor (-inf before one); and what it measures: end of the newest
+            batch (-inf before one), sums since the last look and shares at that look, both as in
+            `batches.measure_shares`.
         ready_at: (runs, pending) seconds at which executors on their way arrive; inf where there is none.
         latencies: (runs, BINS) histogram: seconds of arrival by the latency of their slowest record.
         chance: (runs,) state of each run's random numbers.
@@ -71,7 +72,7 @@ def begin(jobs: TwinJobs, executors: Floats, seeds: Integers, batches: int = 0) 
     x = np.zeros(runs, RUN)
     x["executors"] = x["target"] = executors
     x["next_ready"] = x["batch_end"] = np.inf
-    x["changed_at"] = x["ended_at"] = -np.inf
+    x["changed_at"] = x["ended_at"] = x["used_at"] = -np.inf
     x["slope_s"] = facts["guess_s"]
     x["longer"] = facts["warmup"] * facts["warmup_kept"] ** batches
     ready = np.full((runs, max(PENDING, int(facts["most"].max(initial=0)))), np.inf)

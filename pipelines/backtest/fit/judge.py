@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median_high
 from typing import Any
 
@@ -11,13 +11,17 @@ import numpy as np
 from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit_job
 from models.twin.calibration.measurements import concatenate_runs
 from models.twin.calibration.replayed import normalised_error, replay_recording
-from pipelines.html.columns import aligned
+from pipelines.html.columns import of_rows
 from pipelines.report.fit_input import MeasuredRun
 
 _UNITS = {"overhead_s": "s", "per_record_s": "s", "cold_s": "s", "startup_s": "s"}
 SEEDS = 20
 """Runs of the twin whose mean is its prediction."""
 JUDGED = ("lag", "latency_s", "executors")  # records, seconds, executors
+NEAR = 0.15
+"""Share of the measured range within which a curve's error is near."""
+LATE_OFF, LATE_SECONDS = 0.25, 0.01
+"""The twin's late seconds are near if they are off by at most this share of the measured ones, or of all seconds."""
 
 
 def fit_runs(runs: Sequence[MeasuredRun]) -> Fitted:
@@ -81,6 +85,42 @@ def compare_with_twin(fitted: Fitted, run: MeasuredRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def share_near(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return in what share of runs the twin came near: by curve of JUDGED and `late`; `runs`, and how many `traces`.
+
+    Args:
+        comparisons: as from `compare_with_twin`, at least one (else ZeroDivisionError). A curve without an error is
+            not near.
+    """
+    runs = len(comparisons)
+    near = {
+        name: sum((one["error"][name] if one["error"][name] is not None else 1.0) <= NEAR for one in comparisons) / runs
+        for name in JUDGED
+    }
+    late = [
+        abs(one["over_target_s"]["twin"] - one["over_target_s"]["measured"])
+        <= max(LATE_OFF * one["over_target_s"]["measured"], LATE_SECONDS * one["seconds"])
+        for one in comparisons
+    ]
+    return {**near, "late": sum(late) / runs, "runs": runs, "traces": len({one["trace"] for one in comparisons})}
+
+
+def comparison_rows(comparisons: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return a row of text per comparison (as from `compare_with_twin`): errors as shares of the measured range.
+
+    In brackets the error of a single run of the twin; a dash where nothing was measured.
+    """
+    rows = []
+    for one in comparisons:
+        errors = {name: f"{_share(one['error'][name])} ({_share(one['error_of_one'][name])})" for name in JUDGED}
+        rows.append({
+            "run": one["run"], "policy": one["policy"], "trace": one["trace"], "s": str(one["seconds"]),
+            "lag": errors["lag"], "latency": errors["latency_s"], "executors": errors["executors"],
+            "late s, measured / twin": f"{one['over_target_s']['measured']} / {one['over_target_s']['twin']:g}",
+        })  # fmt: skip
+    return rows
+
+
 def format_fit(fitted: Fitted) -> str:
     """Format a fit as text: a line per parameter, times in seconds, with its 95 % interval; those not told apart."""
     lines = [f"fitted to {fitted.batches} warm batches and {fitted.startups} start-ups; 95 % intervals in brackets"]
@@ -96,23 +136,15 @@ def format_fit(fitted: Fitted) -> str:
     return "\n".join(lines)
 
 
-def format_comparisons(comparisons: list[dict[str, Any]]) -> str:
-    """Format comparisons as text: a line per run, its errors in per cent of the measured range, a dash for None.
-
-    Args:
-        comparisons: each as from `compare_with_twin`; KeyError where one lacks a figure.
-    """
-    lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
-    for comparison in comparisons:
-        errors = [
-            f"{_share(comparison['error'][k])} ({_share(comparison['error_of_one'][k])})" for k in comparison["error"]
-        ]
-        over = f"{comparison['over_target_s']['measured']} / {comparison['over_target_s']['twin']:g}"
-        lines.append([comparison["run"], comparison["trace"][:18], str(comparison["seconds"]), *errors, over])
+def format_comparisons(comparisons: Sequence[Mapping[str, Any]]) -> str:
+    """Format comparisons (as from `compare_with_twin`, at least one) as text: a line per run, then how often near."""
+    near = share_near(comparisons)
+    within = ", ".join(f"{name.removesuffix('_s')} {near[name]:.0%}" for name in JUDGED)
     return "\n".join([
         "each run against a twin fitted to the others: root mean square error / measured range, of the mean of the "
         "twin's runs (of one run)",
-        *aligned(lines, left=(0, 1)),
+        *of_rows(comparison_rows(comparisons)),
+        f"within {NEAR:.0%} of the range: {within} of {near['runs']} runs; late seconds near in {near['late']:.0%}",
     ])  # fmt: skip
 
 

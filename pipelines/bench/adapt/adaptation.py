@@ -33,7 +33,7 @@ STEP_S = 300.0
 SOURCE_DAYS = 14
 """A source is its first two weeks: no shipped target is served while its source still learns."""
 SERVED_DAYS = 3
-_SEED = 4
+SEED = 4
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Study:
         plan: how networks are pre-trained, adapted and fine-tuned.
     """
 
-    days: tuple[int, ...] = (1, 3, 7)
+    days: tuple[float, ...] = (0.5, 1, 2)
     cuts: int = 2
     training: Training = field(default_factory=lambda: Training(step_s=STEP_S))
     plan: TransferPlan = field(default_factory=TransferPlan)
@@ -89,7 +89,7 @@ class TransferCase:
 
     source: str
     target: str
-    days: int
+    days: float
     transfer: TransferResult
     chosen: str
     errors: dict[str, Floats]
@@ -138,9 +138,9 @@ def evaluate_pairs(
     if len(loads) < 2 or len({load.step_s for load in loads.values()}) > 1:
         raise SeriesError(f"{list(loads)}: at least two series of one step are expected")
     day = study.task.day
-    sources = {name: load.split(len(load) - SOURCE_DAYS * day)[0] for name, load in loads.items()}
+    sources = {name: older_part(load, day) for name, load in loads.items()}
     learned = {
-        name: pretrain_source(old.values, study.task.horizon, study.plan, _SEED) for name, old in sources.items()
+        name: pretrain_source([old.values], study.task.horizon, study.plan, SEED) for name, old in sources.items()
     }
     report_progress(f"{len(learned)} sources have learned")
     for name, load in loads.items():
@@ -149,6 +149,11 @@ def evaluate_pairs(
                 if cut >= days * day:
                     yield from _cases_at(name, load, cut, days, sources, learned, study)
         report_progress(f"{name} was served")
+
+
+def older_part(load: Series, day: int) -> Series:
+    """Return the first 14 days of a load, or all of it, from which others may learn; a day has `day` steps."""
+    return load.split(len(load) - SOURCE_DAYS * day)[0]
 
 
 def place_cuts(steps: int, day: int, count: int) -> list[int]:
@@ -168,35 +173,36 @@ def place_cuts(steps: int, day: int, count: int) -> list[int]:
 
 
 def _cases_at(
-    name: str, load: Series, cut: int, days: int, sources: Mapping[str, Series], learned: Mapping[str, TransferSource],
-    study: Study,
+    name: str, load: Series, cut: int, days: float, sources: Mapping[str, Series],
+    learned: Mapping[str, TransferSource], study: Study,
 ) -> Iterator[TransferCase]:  # fmt: skip
     day = study.task.day
-    values = load.values[cut - days * day : cut + SERVED_DAYS * day]
-    known, held = Series(load.start + (cut - days * day) * load.step_s, load.step_s, values).split(SERVED_DAYS * day)
+    steps = round(days * day)
+    values = load.values[cut - steps : cut + SERVED_DAYS * day]
+    known, held = Series(load.start + (cut - steps) * load.step_s, load.step_s, values).split(SERVED_DAYS * day)
     target = TargetLoad(values, len(known), day, study.task.horizon)
-    own = fit_own_candidates(target, study.plan, _SEED)
+    own = fit_own_candidates(target, study.plan, SEED)
     served = slice(target.history - 1, -1)
     errors = {model: one.errors[served] for model, one in own.items()}
     alone = study.choose_forecaster(known, {})
     errors |= {
         "target_only": errors[best_own_candidate(target, own)],
-        "no_source": _errors(alone.forecaster, known, held),
+        "no_source": errors_while_served(alone.forecaster, known, held),
     }
     for other, older in sources.items():
         if other == name or (older.start < held.end and known.end < older.end):
             continue  # a source must not have lived through the days it is judged on
-        transfer = transfer_from_sources(study.task, known, {other: older}, study.plan, _SEED)
+        transfer = transfer_from_sources(study.task, known, {other: older}, study.plan, SEED)
         # A refused source changes nothing.
         chosen = study.choose_forecaster(known, {other: older}) if transfer.forecasters else alone
         as_is = score_source_only(target, learned[other])
-        theirs = {"source_only": as_is.errors[served], "served": _errors(chosen.forecaster, known, held)}
+        theirs = {"source_only": as_is.errors[served], "served": errors_while_served(chosen.forecaster, known, held)}
         if transfer.forecasters:
-            theirs[TARGET] = _errors(transfer.forecasters[other], known, held)
+            theirs[TARGET] = errors_while_served(transfer.forecasters[other], known, held)
         yield TransferCase(other, name, days, transfer, chosen.name, errors | theirs)
 
 
-def _errors(forecaster: Forecaster, known: Series, held: Series) -> Floats:
-    """(rows, p) outcomes minus medians, served from the end of the history on."""
+def errors_while_served(forecaster: Forecaster, known: Series, held: Series) -> Floats:
+    """Return (rows, p) outcomes minus medians, in the load's unit, served from the end of the history on."""
     made = roll(forecaster, known, held)
     return made.actual - made.median

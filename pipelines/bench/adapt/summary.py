@@ -37,14 +37,15 @@ def summarise_pairs(cases: Sequence[TransferCase], study: Study) -> dict[str, An
         numbers `pairs`, `cases` (pairs × cuts), `kept` (cases whose source had a shape near enough), `accepted`
         (adapted networks that beat the target's own models), `chosen` (cases in which one serves), and `models`: by key
         of MODELS or "target_only" the number `pairs` and, for "1" step ahead and "all", the ratios' `geometric_mean`,
-        `worse_than_1.05` (share of pairs, 0..1) and `worst` (largest); `models`: the same as rows of a table, a row per
-        model of MODELS, whose columns are None where the model has no case.
+        `worse_than_1.05` (share of pairs, 0..1) and `worst` (largest), and `beside_no_source`: the same of what serves
+        ÷ what serves without a source; `models`: as rows of a table, a row per model of MODELS, whose columns are None
+        where the model has no case.
 
     Raises:
         KeyError: there is no case, or one without the errors of `target_only`.
     """
     logs = pd.DataFrame(
-        {"days": str(case.days), "target": case.target, "source": case.source, "model": model}
+        {"days": f"{case.days:g}", "target": case.target, "source": case.source, "model": model}
         | _log_ratios(case, model)
         for case in cases
         for model in case.errors
@@ -52,7 +53,7 @@ def summarise_pairs(cases: Sequence[TransferCase], study: Study) -> dict[str, An
     pairs = logs.groupby(["days", "target", "source", "model"]).mean()  # over a pair's moments
     by_days = {}
     for days, of_length in pairs.groupby("days"):
-        of_days = [case for case in cases if str(case.days) == days]
+        of_days = [case for case in cases if f"{case.days:g}" == days]
         by_days[str(days)] = {
             "pairs": of_length.groupby(["target", "source"]).ngroups,
             "cases": len(of_days),
@@ -60,6 +61,9 @@ def summarise_pairs(cases: Sequence[TransferCase], study: Study) -> dict[str, An
             "accepted": sum(verdict.accepted for case in of_days for verdict in case.transfer.verdicts.values()),
             "chosen": sum(case.chosen == TARGET for case in of_days),
             "models": {str(model): _summary(of_model) for model, of_model in of_length.groupby("model")},
+            "beside_no_source": _summary(
+                of_length.xs("served", level="model") - of_length.xs("no_source", level="model")
+            ),
         }
     return {
         "horizon": study.task.horizon, "cuts": study.cuts, "served_days": SERVED_DAYS, "days": by_days,

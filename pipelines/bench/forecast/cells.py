@@ -21,7 +21,7 @@ from models.forecast.selection.backtest import Backtest
 from models.forecast.selection.catalogue import NAIVE
 from pipelines.bench.forecast.evaluate import Evaluation, evaluate, score_evaluation
 from pipelines.traces.series_file import format_step
-from pipelines.traces.shipped import find_shipped, list_shipped
+from pipelines.traces.shipped import find_shipped
 
 LARGE = 300
 """Test steps from which a series is judged by its ratio; a shorter one, by whether it is worse at 95 %."""
@@ -46,25 +46,6 @@ def read_published() -> dict[str, Published]:
     content = json.loads((files("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
     averaged = content["averaged"]
     return {cell: Published(name, rmse, averaged[cell.split()[1]]) for cell, (name, rmse) in content["best"].items()}
-
-
-def evaluate_all_shipped(
-    models: Iterable[str], horizon: int, processes: int, report_progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """Run `evaluate_shipped` on every shipped series and step.
-
-    Args:
-        models: names of the catalogue, or "all".
-        horizon: steps ahead.
-        processes: how many; 1 for this one.
-        report_progress: is called with a line of progress as each is done.
-
-    Raises:
-        SettingsError: an unknown model.
-        SeriesError: a series is too short for the horizon.
-    """
-    work = partial(evaluate_shipped, models=list(models), horizon=horizon)
-    return map_in_processes(work, [cell.label for cell in list_shipped()], processes, report_progress)
 
 
 def evaluate_files(
@@ -93,8 +74,9 @@ def evaluate_files(
 
 
 def map_in_processes(
-    work: Callable[[str], dict[str, Any]], names: list[str], processes: int, report_progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+    work: Callable[[str], dict[str, Any]], names: list[str], processes: int, report_progress: Callable[[str], None],
+    finished: Callable[[dict[str, Any]], None] = lambda result: None,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Apply a function to every name in spawned processes, or in this one; blocks until all are done.
 
     Args:
@@ -102,6 +84,7 @@ def map_in_processes(
         names: each once.
         processes: how many; 1 for this one.
         report_progress: called in this process with "NAME (done of all)" as each is done, in any order.
+        finished: called in this process with each result before that.
 
     Returns:
         The results in the order of the names.
@@ -119,6 +102,7 @@ def map_in_processes(
             done = ((running[one], one.result()) for one in as_completed(running))
         for name, result in done:
             results[name] = result
+            finished(result)
             report_progress(f"{name} ({len(results)} of {len(names)})")
     return [results[name] for name in names]
 
@@ -151,8 +135,8 @@ def summarise_evaluation(evaluation: Evaluation, best_published: Published | Non
         bootstrap interval `between`, [low, high] (both None where that forecast makes no error), mean `pinball` loss
         over all steps ahead in `unit` and `pinball_ratio` (÷ the lowest of a naive forecast, None where that is 0),
         `coverage` (by steps ahead "1", "2"..., then by prediction interval "0.8"..., a share 0..1 or None), `train_s`
-        (seconds), `predict_us` (median µs per step); with a published result also `as_published` (RMSE scored as its
-        authors did) and `published_ratio` (÷ theirs).
+        (seconds), `predict_us` (median µs per step), `network_share` (see `EvaluatedModel`); with a published result
+        also `as_published` (RMSE scored as its authors did) and `published_ratio` (÷ theirs).
 
     Raises:
         SeriesError: only one test step has a known outcome.
@@ -171,6 +155,7 @@ def summarise_evaluation(evaluation: Evaluation, best_published: Published | Non
             "between": _between(backtest, evaluation.contenders[naive].backtest) if least_rmse else None,
             "pinball_ratio": model["pinball"] / least_pinball if least_pinball else None,
             "coverage": {h: by["coverage"] for h, by in model["horizons"].items()},
+            "network_share": evaluation.contenders[name].network_share,
         }
         if best_published is not None:
             scored = scores.rmse(backtest.actual[:, 0], backtest.mean_of_medians(best_published.averaged))

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.core import scores
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import Backtest, forecast_origins, pair_with_outcomes
 from models.forecast.selection.catalogue import CATALOGUE, NAIVE, default_kind, select_kinds
 from models.forecast.selection.champion import choose_champion
+from pipelines.bench.forecast.networks import mean_share
 
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Quantile levels of every evaluation; they hold the 50, 80, 90 and 95 % intervals."""
@@ -36,12 +38,14 @@ class EvaluatedModel:
         backtest: actual (origins, horizon), quantiles (origins, horizon, levels), in the series' unit.
         train_s: seconds to fit and to read the training steps, the choice among kinds included.
         predict_us: microseconds for a step and its forecast, the median over the test steps.
+        network_share: of a blend that carries a network, that network's mean share of the weight; None of any other.
     """
 
     kind: str
     backtest: Backtest
     train_s: float
     predict_us: float
+    network_share: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +215,9 @@ def _evaluate_model(name: str, task: Task, older: Series, held: Series) -> tuple
         began = time.perf_counter()
         made.append(next(running))
         spent.append(time.perf_counter() - began)
+    share = mean_share(forecaster, older, held) if isinstance(forecaster, NetworkedBlend) else None
     return forecaster, EvaluatedModel(
-        name, pair_with_outcomes(forecaster, held, made), train_s, 1e6 * statistics.median(spent)
+        name, pair_with_outcomes(forecaster, held, made), train_s, 1e6 * statistics.median(spent), share
     )
 
 

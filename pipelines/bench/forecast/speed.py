@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.blend.blend import Blend, BlendTrack
+from models.forecast.blend.blend import Blend
+from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.blend.ridge import BATCH
 from models.forecast.core.forecaster import Task, Track
 from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.neural.frozen import freeze
 from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
 from pipelines.bench.forecast.evaluate import LEVELS
 from pipelines.bench.peer import run_peer
@@ -81,7 +83,9 @@ def _time_peer(peer: Path, older: Series, horizon: int, made: int, plan: Trainin
     return run_peer(peer, _PEER, request, "neuralforecast")
 
 
-def time_blend(history: int, horizon: int, series_count: int = 1000, batches: int = BATCH) -> dict[str, Any]:
+def time_blend(
+    history: int, horizon: int, series_count: int = 1000, batches: int = BATCH, networked: bool = False
+) -> dict[str, Any]:
     """Time a step and forecast of the blend (a mix of forecasters that learns online), on one series and on many.
 
     The series are copies of the shipped 5-minute ones, begun at three moments each. All have seen as many steps, so in
@@ -93,17 +97,19 @@ def time_blend(history: int, horizon: int, series_count: int = 1000, batches: in
         horizon: steps ahead.
         series_count: series in a batch.
         batches: how many steps of the batch are timed, at least 1.
+        networked: time a blend that carries a GRU (trained for one pass on the first of the series), which is heard.
 
     Returns:
-        The arguments as `history`, `horizon`, `series` and `batches`; `different` series among them; `step_p50_ms` of
-        one series; of a step of the whole batch, in seconds, `batch_p50_s` and `batch_worst_s` on the wall,
-        `batch_cpu_p50_s` and `batch_cpu_worst_s` of the processor.
+        The arguments as `history`, `horizon`, `series`, `batches` and `networked`; `different` series among them;
+        `step_p50_ms` of one series; of a step of the whole batch, in seconds, `batch_p50_s` and `batch_worst_s` on the
+        wall, `batch_cpu_p50_s` and `batch_cpu_worst_s` of the processor.
 
     Raises:
         SeriesError: no shipped series is long enough.
     """
-    blend = Blend(Task(STEP_S, horizon, LEVELS))
+    task = Task(STEP_S, horizon, LEVELS)
     places = [place for place in list_shipped() if place.step_s == STEP_S]
+    blend = _carrying(task, places[0].series()) if networked else Blend(task)
     begun = [one for place in places for one in _begin_tracks(blend, place.series(), history, _WARM + batches)]
     if not begun:
         raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
@@ -112,17 +118,25 @@ def time_blend(history: int, horizon: int, series_count: int = 1000, batches: in
     wall, processor = _time_steps(copies)
     return {
         "history": history, "horizon": horizon, "step_p50_ms": 1e3 * statistics.median(single),
-        "series": series_count, "different": min(len(begun), series_count), "batches": batches,
+        "networked": networked, "series": series_count, "different": min(len(begun), series_count), "batches": batches,
         "batch_p50_s": statistics.median(wall), "batch_worst_s": max(wall),
         "batch_cpu_p50_s": statistics.median(processor), "batch_cpu_worst_s": max(processor),
     }  # fmt: skip
 
 
-def _begin_tracks(blend: Blend, series: Series, history: int, after: int) -> list[tuple[BlendTrack, Floats]]:
+def _carrying(task: Task, series: Series) -> NetworkedBlend:
+    """A blend with a network that speaks at once: how long it takes does not hang on how well it was trained."""
+    network = fit_network("gru", task, series, TrainingPlan(epochs=1))
+    return NetworkedBlend(task, freeze(network, until=0.0))
+
+
+def _begin_tracks(
+    blend: Blend | NetworkedBlend, series: Series, history: int, after: int
+) -> list[tuple[Track, Floats]]:
     """Tracks after so many steps, before some moments of a series, and the values that come."""
     spare = len(series) - history - after
     cuts = sorted({spare * i // (_CUTS - 1) for i in range(_CUTS)}) if spare >= 0 else []
-    found = []
+    found: list[tuple[Track, Floats]] = []
     for cut in cuts:
         older, held = series.split(cut + after)
         found.append((blend.begin(older.split(history)[1]), held.values[:after]))

@@ -45,9 +45,9 @@ def measure_raises(settings: Settings, raises: int, resume: bool) -> dict[str, A
 
     Raises:
         SettingsError: such an address is configured, or the job's contract is wrong.
-        RaiseError: the job did not go on.
-        StackError, ProcessError, PortError, JavaError, JarsError, OSError: broker or Spark does not start, or a stack
-            runs on the folder already.
+        RaiseError: the job refused a decision.
+        StackError, ProcessError, PortError, JavaError, JarsError, OSError: broker or Spark does not start, a stack
+            runs on the folder already, or the job did not go on.
         BrokerError, kafka.errors.KafkaError: the broker does not answer.
         RunError, EventLogError, ValueError: a file of a session is missing or broken.
     """

@@ -37,7 +37,7 @@ PATIENCE_S = 300.0  # for whatever is slow and has not failed
 
 
 class RaiseError(CorrectableError, RuntimeError):
-    """The job that is to be raised does not go on; the message says why, with its last log lines."""
+    """The job refused to be raised; the message says why, with its last log lines."""
 
 
 def run_session(stack: Stack, run_dir: Path, stock_starts: bool, raises: int, seed: int) -> None:
@@ -54,9 +54,10 @@ def run_session(stack: Stack, run_dir: Path, stock_starts: bool, raises: int, se
         seed: of the pauses.
 
     Raises:
-        RaiseError: the job ended, was not ready within 300 s, refused a decision, or told no outcome within 300 s.
+        RaiseError: the job refused a decision.
         SettingsError: the job's contract is missing or wrong, or leaves no room for a raise.
-        BrokerError, ProcessError, OSError: the broker does not answer, the job cannot be started, a file not written.
+        ProcessError: the job cannot be started, ended, was not ready within 300 s, or told no outcome within 300 s.
+        BrokerError, OSError: the broker does not answer, a file cannot be written.
     """
     began, chance = time.time(), random.Random(seed)
     settings = stack.settings
@@ -68,7 +69,7 @@ def run_session(stack: Stack, run_dir: Path, stock_starts: bool, raises: int, se
     with _steady_load(settings.kafka):
         job = stack.spawn(JOB, [sys.executable, "-m", f"pipelines.jobs.{JOB}", *arguments])
         try:
-            _wait(lambda: _batches(run_dir) >= WARM_BATCHES, job, f"finish {WARM_BATCHES} batches")
+            job.wait_until(lambda: _batches(run_dir) >= WARM_BATCHES, f"finish {WARM_BATCHES} batches", PATIENCE_S)
             commands = _Commands(settings.kafka, job, run_dir.name)
             left, climb = raises, range(bounds.min + 1, bounds.max + 1)
             commands.lower_to(bounds.min)
@@ -119,7 +120,8 @@ class _Commands:
         return name
 
     def _until(self, wanted: Callable[[Message], bool], what: str) -> None:
-        _wait(lambda: any([self._is(wanted, record) for record in self._follower.poll(0.2)]), self._job, what)
+        records = self._follower.poll
+        self._job.wait_until(lambda: any([self._is(wanted, one) for one in records(0.2)]), what, PATIENCE_S)
 
     def _is(self, wanted: Callable[[Message], bool], record: Record) -> bool:
         said = decode(_KINDS[record.topic], record.value)
@@ -163,13 +165,3 @@ def _batches(run_dir: Path) -> int:
     path = run_dir / f"{JOB}.progress.jsonl"
     lines = path.read_text().splitlines() if path.is_file() else []
     return sum(json.loads(line)["numInputRows"] > 0 for line in lines if line.endswith("}"))
-
-
-def _wait(ready: Callable[[], bool], job: Process, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not ready():
-        if not job.running():
-            raise RaiseError(f"{job.name} ended before it could {what}:\n{job.last_lines()}")
-        if time.monotonic() > deadline:
-            raise RaiseError(f"{job.name} did not {what} within {PATIENCE_S:.0f} s:\n{job.last_lines()}")
-        time.sleep(0.1)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import lru_cache, partial
-from hashlib import sha256
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,13 +18,13 @@ from models.forecast.core.series import Series
 from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.scenario import build_scenario
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.steering import judge_steering, steps_after_history
+from models.twin.promise.steering import judge_steering, steps_after_history
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
+from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_of
+from pipelines.bench.twin.lead_change import measure_change, summarise_change
 
 LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
-SEEDS, FEW_LEADS = 2, 5
-"""Draws of the arrivals; a budget that lasts fewer lead times is shown and not judged."""
 WITHIN, BEYOND = 1.25, 2.0
 """Late seconds as a multiple of the budget: what counts as kept, and what never may be."""
 
@@ -35,6 +34,8 @@ def measure_promise(
     save: Callable[[dict[str, Any]], None] = lambda figures: None,
 ) -> dict[str, Any]:  # fmt: skip
     """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies; two loads at a time.
+
+    Before that, on few loads, while the lead time changes in mid run.
 
     Args:
         loads: names or paths, as `read_load` takes them.
@@ -46,8 +47,9 @@ def measure_promise(
     Returns:
         What `judge_together` makes of all cells; `leads`, the same by lead time (rows of a table), and `halves`, of
         either half of the loads (by a hash of their names); `beside_defaults`, executor-hours ÷ those of shipped
-        policies, median of `n_defaults`; and `parts`, one per load and lead time: `load`, `lead_s`, `cells` (fields of
-        `SteeredCell`, and `judged`), `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
+        policies, median of `n_defaults`; `change`, see `measure_change`; and `parts`, one per load and lead time:
+        `load`, `lead_s`, `believed_s` (what the contract states), `cells` (fields of `SteeredCell`, and `judged`),
+        `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
 
     Raises:
         SeriesError, TraceError: a load cannot be read; those before it are printed.
@@ -55,7 +57,11 @@ def measure_promise(
     """
     asked = list(product(leads_s, loads))
     known = _known(kept)
-    parts = [part for part in known if (part["lead_s"], part["load"]) in asked]
+    # Parts of before lead times were learned do not say what the contract states.
+    learned = [part for part in known.get("parts", []) if "believed_s" in part]
+    parts = [part for part in learned if (part["lead_s"], part["load"]) in asked]
+    changed = known.get("change", {}).get("parts", [])
+    change = measure_change(loads, changed, lambda found: save(_figures(parts, asked, days, summarise_change(found))))
     done = {(part["lead_s"], part["load"]) for part in parts}
     left = {name: [lead_s for lead_s in leads_s if (lead_s, name) not in done] for name in loads}
     todo = [(name, missing, days) for name, missing in left.items() if missing]
@@ -64,11 +70,13 @@ def measure_promise(
             for part in found:
                 print("\n".join(_lines(part)), flush=True)
             parts += found
-            save(_figures(parts, asked, days))
-    return _figures(parts, asked, days)
+            save(_figures(parts, asked, days, change))
+    return _figures(parts, asked, days, change)
 
 
-def _figures(parts: list[dict[str, Any]], asked: list[tuple[float, str]], days: float) -> dict[str, Any]:
+def _figures(
+    parts: list[dict[str, Any]], asked: list[tuple[float, str]], days: float, change: dict[str, Any]
+) -> dict[str, Any]:
     parts = sorted(parts, key=lambda part: asked.index((part["lead_s"], part["load"])))
     cells = [cell for part in parts for cell in part["cells"]]
     ratios = [one["steered_hours"] / one["hours"] for part in parts for one in part["defaults"]]
@@ -78,7 +86,7 @@ def _figures(parts: list[dict[str, Any]], asked: list[tuple[float, str]], days: 
     return {
         **judge_together(cells), "leads": [_row(lead_s, found) for lead_s, found in leads.items()],
         "halves": halves, "beside_defaults": float(np.median(ratios)) if ratios else None, "n_defaults": len(ratios),
-        "days": days, "parts": parts,
+        "days": days, "change": change, "parts": parts,
     }  # fmt: skip
 
 
@@ -101,7 +109,10 @@ def _judge(
     name: str, series: Series, lead_s: float, days: float, issue: Callable[..., IssuedForecasts]
 ) -> dict[str, Any]:
     setup = Setup(lead_s=lead_s)
-    part: dict[str, Any] = {"load": name, "lead_s": lead_s, "cells": [], "defaults": [], "why": ""}
+    believed_s = believed_lead_s(name, lead_s)
+    part: dict[str, Any] = {
+        "load": name, "lead_s": lead_s, "believed_s": believed_s, "cells": [], "defaults": [], "why": "",
+    }  # fmt: skip
     try:
         steps = steps_after_history(name, series, setup, days)
         many = steps_per_forecast_step(setup.step_s(series), sum(setup.planned_s))
@@ -109,7 +120,7 @@ def _judge(
         scenario = build_scenario(name, series, steps, setup, range(SEEDS), said)
     except TwinError as error:
         return {**part, "why": str(error)}
-    cells, defaults = judge_steering(scenario)
+    cells, defaults = judge_steering(scenario, believed_s)
     where = {"load": name, "lead_s": lead_s}
     return {
         **part,
@@ -119,11 +130,6 @@ def _judge(
         ],
         "defaults": [{**where, **asdict(one)} for one in defaults],
     }  # fmt: skip
-
-
-def half_of(name: str) -> int:
-    """Return the half of the loads, 1 or 2, that a load belongs to, drawn by a hash of its name."""
-    return 1 + sha256(name.encode()).digest()[0] % 2
 
 
 def judge_together(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -144,11 +150,11 @@ def judge_together(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _known(kept: Path | None) -> list[dict[str, Any]]:
+def _known(kept: Path | None) -> dict[str, Any]:
     if kept is None or not kept.is_file():
-        return []
-    parts: list[dict[str, Any]] = json.loads(kept.read_text())["data"].get("parts", [])
-    return parts
+        return {}
+    data: dict[str, Any] = json.loads(kept.read_text())["data"]
+    return data
 
 
 def _lines(part: dict[str, Any]) -> list[str]:

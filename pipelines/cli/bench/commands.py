@@ -12,8 +12,9 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
+from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
-from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, split_names
+from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
 from pipelines.figures.written import write_figure
 
 app = command_group("Measure; every command prints figures and fails on none.")
@@ -36,6 +37,7 @@ Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measu
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
 app.command("agent")(measure_agent)
+app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
 app.command("volume")(measure_volume_per_day)
 
@@ -171,7 +173,9 @@ def measure_promise_kept(
 ) -> None:
     """Steer mpc by promises of 0.1, 1 and 5 % in the twin: is each kept, and for how much beside hindsight?
 
-    Prints a line per load, lead time and promise; a minute or so for each load. Nothing is tuned for any of them.
+    Prints a line per load, lead time and promise; a minute or so for each load. Nothing is tuned for any of them, and
+    the contract's lead time is up to three times too long or too short. Before that, on four loads: what becomes of
+    the promise when executors begin to take 60 s to start instead of 10.
 
     Raises:
         SettingsError: `--resume` without `--json`, or a lead time that is no number above 0 (status 2).
@@ -185,23 +189,13 @@ def measure_promise_kept(
         raise SettingsError("--resume goes on from a file: name it with --json.")
     names = [name.strip() for name in loads.split(",")] if loads else list_map_loads()
     kept, save = (as_json if resume else None), partial(write_figure, as_json)
-    found = measure_promise(names, _seconds("--lead-s", lead_s), days, kept, save)
+    found = measure_promise(names, read_seconds("--lead-s", lead_s), days, kept, save)
     if found["n"]:
         print(
             f"{found['n']} judged: {found['within']:.0%} within 1.25 x the budget, {found['beyond']} over 2 x; "
             f"median cost {found['cost']:.3f} x hindsight"
         )
     write_figure(as_json, found)
-
-
-def _seconds(option: str, text: str) -> list[float]:
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < seconds <= 86_400 for seconds in found):
-        raise SettingsError(f"{option} {text!r}: seconds above 0 and at most a day are expected, as 60,180.")
-    return found
 
 
 @app.command("backtest")

@@ -42,8 +42,8 @@ def measure_raise_times(
 
     Raises:
         SettingsError: the address of a service is set, or the job's contract is wrong (status 2).
-        RaiseError: the job does not go on (status 2).
-        StackError, ProcessError, PortError, BrokerError: broker or cluster do not start or answer (status 2).
+        RaiseError: the job refuses a decision (status 2).
+        StackError, ProcessError, PortError, BrokerError: broker, cluster or job do not start or answer (status 2).
         JavaError, JarsError: Spark cannot start (status 2).
         RunError, EventLogError: what a run of the job left is broken (status 2).
         OSError: a file cannot be written.

@@ -68,7 +68,7 @@ def agent_card(
         f"{len(training_set.others)} recorded loads of others, and from drawn ones.",
         f"Gate: on the newest {result.scenario.seconds:,} s of the job's clock, at {allowed:.3g} of them over the "
         f"target ({met}), the agent "
-        f"may not be dearer than the cheaper of {rivals}, nor than the champion. {reason}.",
+        f"must surely be cheaper than {rivals} by what the settings ask, and no dearer than the champion. {reason}.",
         _table(result, levels),
         "Limits: costs are those of the twin. It knows the load's forecast and the job's state, no plans and no "
         "holidays.",

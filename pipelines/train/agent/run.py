@@ -11,7 +11,7 @@ from typing import Any
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
 from models.dqn.agent.model import DqnModel
-from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, comparison_level, judge_agent, select_rivals
+from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, comparison_level, judge_agent, most_of, select_rivals
 from models.dqn.learner.settings import FINE, TrainingLength
 from models.dqn.training import train as learn
 from models.forecast.selection.gate import Rival
@@ -104,7 +104,7 @@ def _challenge(
     agent = with_chosen_margin(agent, result)
     allowed = comparison_level(result.hours_at, training_set.contract.error_budget)
     costs = {name: swept.hours_at(allowed) for name, swept in result.results.items()}
-    rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, training.tolerance)
+    rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, training.gain)
     reason = judge_agent(costs[AGENT], rivals, allowed).reason
     run.metrics({"gate.violation": allowed})
     run.metrics({f"gate.{name}": one.ratio_bound for name, one in rivals.items() if math.isfinite(one.ratio_bound)})
@@ -199,9 +199,9 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     costs = {name.removeprefix("hours."): cost for name, cost in metrics.items() if name.startswith("hours.")}
     decided = verdict_without_figures(registry, job, tags)
     if decided is None:
-        allowed = 1 + float(parameters["tolerance"])
+        gain = float(parameters["gain"])
         rivals = {
-            name: Rival(costs[name], metrics.get(f"gate.{name}", math.nan), allowed)
+            name: Rival(costs[name], metrics.get(f"gate.{name}", math.nan), most_of(name, gain))
             for name in (*RIVALS, CHAMPION)
             if name in costs
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import torch
 
@@ -12,10 +13,11 @@ from configs.sections import Training
 from models.adapt.sources import transfer_from_sources
 from models.adapt.target import LONG_DAYS, AdaptedForecaster
 from models.adapt.training import TransferPlan
-from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
+from models.forecast.neural.network import Network
 from models.forecast.neural.training import Epoch, TrainingPlan, fit_network
-from models.forecast.selection.catalogue import CATALOGUE, select_kinds
+from models.forecast.selection.catalogue import CATALOGUE, fit_networked, select_kinds
 from models.forecast.selection.champion import Fit
 from pipelines.registry import TrackedRun
 from pipelines.train.transfer import sources
@@ -57,11 +59,13 @@ class Candidates:
         found: dict[str, Fit] = {name: CATALOGUE[name] for name in select_kinds(self.training.models)}
         if "gru" in found:
             found["gru"] = self._network
+        if "networked_blend" in found:
+            found["networked_blend"] = partial(fit_networked, self._network)
         if self.others and len(history) < LONG_DAYS * task.day:
             found[sources.TARGET] = self._adapted
         return found
 
-    def _network(self, task: Task, history: Series) -> Forecaster:
+    def _network(self, task: Task, history: Series) -> Network:
         training = self.training
         torch.set_num_threads(1)  # this small a network is faster alone, and the machine has other work
         plan = TrainingPlan(training.epochs, training.learning_rate, training.lanes, training.context)

@@ -14,6 +14,7 @@ from models.adapt.target_load import CandidateErrors, TargetLoad
 from models.adapt.training import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
 from pipelines.bench.adapt.adaptation import SERVED_DAYS, Study, evaluate_pairs, place_cuts
+from pipelines.bench.adapt.pretrained import WAYS, PretrainedCase, evaluate_pretrained, summarise_pretrained
 from pipelines.bench.adapt.summary import MODELS, format_summary, summarise_pairs
 
 pytestmark = pytest.mark.study
@@ -75,7 +76,7 @@ def test_no_candidate_has_seen_what_it_is_judged_on(build):
 
 
 def source():
-    return pretrain_source(load(8, 2), HORIZON, PLAN, 5)
+    return pretrain_source([load(8, 2)], HORIZON, PLAN, 5)
 
 
 def test_a_source_is_learned_the_same_way_twice():
@@ -117,7 +118,7 @@ STEP = 86400.0 / DAY
 LEVELS = (0.1, 0.5, 0.9)
 
 
-def asked(*days: int) -> Study:
+def asked(*days: float) -> Study:
     settings = Training(step_s=STEP, horizon=HORIZON, levels=LEVELS, models=("last_value", "ridge", "blend"))
     return Study(days, 1, settings, PLAN)
 
@@ -137,6 +138,8 @@ def test_every_ordered_pair_is_judged_between_its_bounds(study):
         assert data["pairs"] == 6
         assert data["models"]["target_only"]["all"]["geometric_mean"] == pytest.approx(1)
         assert data["models"].get("adapted", {"pairs": 0})["pairs"] == data["kept"]
+        beside = data["beside_no_source"]  # where no source was let in the two are the same
+        assert beside["pairs"] == 6 and (data["chosen"] or beside["all"]["geometric_mean"] == pytest.approx(1))
         assert all(data["models"][model]["pairs"] == 6 for model in set(MODELS) - {"adapted"})
         assert data["models"]["served"]["1"]["worst"] >= data["models"]["served"]["1"]["geometric_mean"]
 
@@ -181,3 +184,22 @@ def test_a_history_that_is_too_short_says_what_is_needed():
 def test_a_single_series_is_no_comparison():
     with pytest.raises(SeriesError, match="at least two series"):
         list(evaluate_pairs({"a": Series(0.0, 1800.0, load(9, 1))}, Study(), report_progress=lambda _: None))
+
+
+def test_one_network_learns_from_all_others_and_from_nothing_that_is_judged():
+    loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
+    study = asked(1, 2)
+    made = list(evaluate_pretrained(loads, study, report_progress=lambda _: None))
+    assert [(case.target, case.days) for case in made] == [(name, days) for name in "abc" for days in (1, 2)]
+    assert all(set(case.ratios) == {"as it is", *WAYS} and min(case.ratios.values()) > 0 for case in made)
+    changed = {**loads, "b": Series(2e8, STEP, np.r_[loads["b"].values[: 14 * DAY], 9 * loads["b"].values[14 * DAY :]])}
+    assert next(evaluate_pretrained(changed, study, report_progress=lambda _: None)).ratios == made[0].ratios
+
+
+def test_what_pretraining_brings_is_a_mean_over_loads_with_an_interval():
+    cases = [PretrainedCase(name, 1, (), {"as it is": ratio}) for name, ratio in (("a", 2.0), ("a", 0.5), ("b", 1.0))]
+    found = summarise_pretrained([*cases, PretrainedCase("c", 1, ("as it is",), {"as it is": 8.0})])
+    one = found["days"]["1"]["as it is"]
+    assert one["geometric_mean"] == pytest.approx(2) and one["worst"] == pytest.approx(8) and one["targets"] == 3
+    assert one["low"] == pytest.approx(1) and one["high"] == pytest.approx(8) and one["accepted"] == 0.25
+    assert found["rows"][0]["95 % interval"] == "1.000 to 8.000"

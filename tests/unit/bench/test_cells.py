@@ -77,12 +77,12 @@ def test_the_command_prints_the_table_and_writes_what_it_holds(monkeypatch, tmp_
     one["models"]["champion"] = one["models"]["theta"]
     asked = {}
 
-    def measured(models, horizon, jobs, tell):
+    def measured(models, horizon, jobs, tell, file, resume):
         asked.update(models=models, horizon=horizon, jobs=jobs)
         tell("a (1 of 1)")
         return [one]
 
-    monkeypatch.setattr("pipelines.bench.forecast.cells.evaluate_all_shipped", measured)
+    monkeypatch.setattr("pipelines.bench.forecast.shipped_cells.evaluate_all_shipped", measured)
     out = tmp_path / "out.json"
     said = CliRunner().invoke(app, ["forecast", "table", "--models", "theta", "--jobs", "1", "--json", str(out)])
     assert said.exit_code == 0, said.output

@@ -11,9 +11,11 @@ from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
+from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.forecast.neural.frozen import freeze
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.training import as_forecaster
 from models.forecast.neural.windows import PastWindow
@@ -58,6 +60,11 @@ def drawn(cell, season, task=TASK, hidden=8):
     return as_forecaster(module, view)
 
 
+def networked(until=9 * 24 * HOUR, season=24):
+    """A blend with a drawn network that was trained on the first nine days."""
+    return NetworkedBlend(TASK, freeze(drawn("gru", season), until))
+
+
 def _pupil():
     generator = torch.Generator().manual_seed(2)
     network = TransferGru(TASK.horizon, 8, generator)
@@ -82,10 +89,12 @@ MAKERS = {
     "ridge, short": lambda: fit_linear(TASK, series(load(24 * 5))),
     "blend": lambda: Blend(TASK),
     "blend, 6 h": lambda: Blend(BRIEF),
+    "networked_blend": networked,
     "ets": _classical,
     "adapted": _pupil,
 }
 KINDS = tuple(MAKERS)
+PLAIN = tuple(name for name in KINDS if name != "networked_blend")  # it has no other form; see test_networked
 NETWORKS = ("gru", "lstm")
 
 

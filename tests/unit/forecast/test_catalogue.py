@@ -56,5 +56,5 @@ def test_all_kinds_on_a_history_too_short_for_some_leave_the_default():
     """Nothing can be compared on 30 steps; a kind that cannot be fitted to them must not stop the others."""
     short, _ = load().split(len(load()) - 30)
     chosen = choose_champion(TASK, short, CATALOGUE, default_kind(["all"]))
-    assert chosen.name == "blend"
-    assert default_kind(["gru", "ridge"]) == "gru"
+    assert (chosen.name, chosen.forecaster.kind) == ("networked_blend", "blend")
+    assert default_kind(["gru", "ridge"]) == "gru" and default_kind(["ridge", "blend"]) == "blend"

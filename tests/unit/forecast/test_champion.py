@@ -116,3 +116,12 @@ def test_the_next_best_serves_where_the_best_cannot_be_fitted_to_everything():
     choice = choose_champion(TASK, hours(season(600)), candidates, "last_value")
     assert choice.name == "last_value" and choice.skipped == {"fussy": "refused by its gate"}
     assert choice.trials["fussy"].loss < choice.trials["last_value"].loss
+
+
+def test_some_hours_do_not_choose_for_the_day():
+    """Of two days at 5 minutes ten hours would be held out, of three fourteen."""
+    task = Task(300.0, 3, (0.1, 0.5, 0.9))
+    load = 100 + 50 * np.sin(2 * np.pi * np.arange(6 * 288) / 288)
+    for days, name in ((2, "last_value"), (3, "seasonal_naive")):
+        chosen = choose_champion(task, Series(0.0, 300.0, load[: days * 288]), NAIVE, "last_value")
+        assert chosen.name == name and bool(chosen.trials) is (days == 3)

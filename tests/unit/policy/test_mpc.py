@@ -184,6 +184,34 @@ def test_starts_that_slow_each_other_are_made_in_turns():
     policy, far = replace(POLICY, growth=1.0, lead_s=15.0), {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
     assert answer(policy, **far).target[0] == 5 and answer(replace(policy, growth=0.2), **far).target[0] == 20
     assert answer(policy, **far, since_change_s=14.0).target[0] == 4
+    # Where all at once are soonest of use nothing is waited for: a load that rises needs more at every look.
+    rising = far | {"target": 6.0, "starting": 2.0, "since_change_s": 1.0}
+    assert answer(replace(policy, growth=0.2), **rising).target[0] == 20
+
+
+def test_a_step_as_large_as_the_bound_is_none():
+    chance = np.random.default_rng(0)
+    executors, target, rate = chance.integers(1, 21, 200), chance.integers(1, 21, 200), chance.uniform(0, 5000, 200)
+    more = {"starting": np.maximum(target - executors, 0), "leaving": np.maximum(executors - target, 0)}
+    seen = {"executors": executors, "target": target, "arrival_rps": rate, "since_change_s": 5.0, "runs": 200, **more}
+    assert (answer(replace(POLICY, step_up=20.0), **seen).target == answer(POLICY, **seen).target).all()
+
+
+def test_runs_may_have_lead_times_of_their_own():
+    each = {"lead_s": np.array([15.0, 15.0, 60.0]), "growth": np.array([0.0, 1.0, 0.7])}
+    together = replace(POLICY, **each, ahead_s=each["lead_s"] + 15.0)
+    rps = np.array([[[900.0, 950, 1000], [1200.0, 1300, 1400], [2000.0, 2100, 2200]]] * 3)
+    seen = {"executors": 4.0, "target": 4.0, "arrival_rps": 700.0, "since_change_s": 20.0, "lag_records": 3000.0}
+    coming = LoadAhead(np.array([15.0, 30.0, 75.0]), LEVELS, rps)
+    found = answer(together, **seen, runs=3, ahead=coming)
+    for run, lead_s in enumerate(each["lead_s"]):
+        mine = replace(POLICY, lead_s=float(lead_s), ahead_s=float(lead_s) + 15.0, growth=float(each["growth"][run]))
+        one = answer(mine, **seen, ahead=replace(coming, rps=rps[:1]))
+        assert (one.target[0], one.forecast[0]) == (found.target[run], found.forecast[run])
+    assert found.target.tolist() == [8.0, 5.0, 4.0]
+    own = replace(coming, offsets_s=np.array([[15.0, 30, 75], [1, 2, 3], [60, 75, 80]]))
+    assert own.peak_rps(np.array([30.0, 30, 75]), np.array([15.0, 15, 60]))[:, 0].tolist() == [1200, 2000, 1200]
+    assert own.peak_rps_at(0.5, np.array([15.0, 2.5, 10.0])).tolist() == [900, 2000, 900]
 
 
 def test_a_contract_says_how_many_may_start_at_once():

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.contract import Contract
+from configs.contract import Contract, Executors
 from models.policy.catalogue import build, build_steered
 from models.policy.core import carried
 from models.policy.core.choice import Choice, Why, make_choice
-from models.policy.core.policy import decide
+from models.policy.core.policy import Rule, decide
 from models.policy.core.steered import FASTEST, FLOOR_RUNGS, RUNGS_PER_LEAD, Steered
 from tests.fakes.views import a_view
 
@@ -22,10 +22,9 @@ CONTRACT = Contract(job="j", error_budget=0.05)
 
 
 @dataclass(frozen=True, eq=False)
-class Asks:
+class Asks(Rule):
     """Asks for as many executors as its knob says."""
 
-    name: str
     wanted: object
     knob: ClassVar[str] = "wanted"
 
@@ -75,6 +74,28 @@ def test_above_the_strictest_knob_the_fewest_executors_rise_to_the_most_and_it_s
     assert choice.target[0] == 20 and Why.PROMISE in Why(int(choice.why[0]))
     _, halfway = moved(steered(), [(1e9, 0.0)] * 4)  # FASTEST rungs at once, from rung 1 to two above the knob's last
     assert halfway.target[0] == np.ceil(1 + 19 * 2 / FLOOR_RUNGS)
+
+
+def test_a_floor_begins_executors_that_slow_each_other_down_in_turns():
+    """Sixteen at once would all be of use after 16 leads, where one after the other each leaves one missing less."""
+    planning = CONTRACT.planning.model_copy(update={"start_growth": 1.0, "lead_s": 10.0})
+    contract = CONTRACT.model_copy(update={"planning": planning, "executors": Executors(max=20)})
+    strictest = {"rung": np.array([7 + FLOOR_RUNGS])}
+    seen = {"arrival_rps": 100.0, "lag_records": 0.0, "executors": 4.0, "target": 4.0}
+
+    def asked(contract, **more):
+        policy = build_steered("mpc", contract)
+        _, choice = decide(policy, policy.fresh(1) | strictest, a_view(**seen | more))
+        assert Why.PROMISE in Why(int(choice.why[0]))
+        return choice.target[0]
+
+    assert asked(contract) == 5
+    assert asked(contract, target=5.0, starting=1.0, since_change_s=5.0) == 5  # not before that one should work
+    assert asked(contract, executors=5.0, target=5.0) == 6
+    alone = contract.planned_for(10.0, 0.0)
+    assert asked(alone) == 20 and asked(contract.planned_for(10.0, 0.3)) == 20
+    assert asked(alone.model_copy(update={"planning": alone.planning.model_copy(update={"max_step_up": 3})})) == 7
+    assert asked(contract, target=20.0, executors=20.0) == 20  # and what is there is kept
 
 
 @pytest.mark.parametrize("late, counted", [(1e12, 1e12), (np.inf, np.inf), (0.0, 1e12), (np.nan, np.nan), (-5.0, -5.0)])

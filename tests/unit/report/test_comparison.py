@@ -9,8 +9,8 @@ def summary(policy, over, paid, turn):
     counts = {**dict.fromkeys(zero, 0), "decisions": 10}
     return {
         "id": f"{turn}-{policy}", "policy": policy.split(":")[0], "contestant": policy, "over_target_s": over,
-        "promise": {"late_share": over / 100, "kept": over <= 5}, "executor_s": paid, "turn": turn,
-        "latency_s": spread,
+        "promise": {"late_share": over / 100, "kept": over <= 5, "announced": 0.4 if over else None},
+        "executor_s": paid, "turn": turn, "latency_s": spread,
         "decision_to_useful_s": {"p50": None, "p95": None, "n": 0}, **counts,
     }  # fmt: skip
 
@@ -31,6 +31,7 @@ def test_medians_are_by_contestant_and_costs_are_compared_within_a_turn():
     assert "mpc: promise kept in 3 of 3 runs; late in 2.0% of the seconds, 300 executor-seconds (medians)." in said
     assert "reactive: promise kept in 2 of 3 runs; late in 5.0% of the seconds, 310 executor-seconds" in said
     assert "static:6: promise kept in 1 of 1 run;" in said
+    assert said.count("the danger was announced") == 1  # in the run of `reactive` that broke it
     # 300/310, 320/290, 280/350: the middle one; and 300/600 in the only turn that both have.
     assert "mpc took 0.968 x the executor-seconds of reactive (median of 3 turns)." in said
     assert said.endswith("mpc took 0.500 x the executor-seconds of static:6 (median of 1 turns).")

@@ -34,9 +34,9 @@ def test_an_agent_is_registered_as_the_contest_had_it(chosen, said):
     assert describe_departures(judged).startswith(said)
 
 
-def held(hours, tolerance=0.0):
+def held(hours, gain=0.0):
     costs = {name: np.array(cost, float) * np.ones(4) for name, cost in hours.items()}
-    rivals = select_rivals(lambda name: costs[name], costs, tolerance)
+    rivals = select_rivals(lambda name: costs[name], costs, gain)
     return judge_agent(float(costs["dqn"].mean()), rivals, 0.01)
 
 
@@ -57,9 +57,11 @@ def test_an_agent_serves_if_it_is_surely_no_dearer_than_anybody_of_ours(hours, p
     assert found.promoted is promoted and word in found.reason and "at 0.01" in found.reason
 
 
-def test_a_tolerance_lets_a_dearer_agent_pass():
-    hours = {"dqn": 10.1, "forecast": 10.0}
-    assert held(hours, 0.02).promoted and not held(hours, 0.005).promoted
+def test_an_agent_must_gain_on_ours_and_be_no_dearer_than_the_champion():
+    hours = {"dqn": 9.6, "mpc": 10.0, "champion": 9.6}
+    assert held(hours, 0.03).promoted and not held(hours, 0.05).promoted
+    assert not held({"dqn": 10.0, "mpc": 10.0}, 0.03).promoted  # doing what it is advised is no reason to serve
+    assert "champion's 9.5" in held({**hours, "champion": 9.5}, 0.03).reason
 
 
 @pytest.mark.parametrize(("kept", "where"), [(0.001, 0.02), (0.02, 0.02), (0.04, 0.05), (0.3, 0.5), (0.9, 0.02)])

@@ -9,9 +9,11 @@ from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import forecast_trace
 from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.steering import judge_steering, steps_after_history
+from models.twin.promise.steering import judge_steering, steps_after_history
 from models.twin.sim.job import TwinError
+from pipelines.backtest.load import list_map_loads
 from pipelines.bench.twin import promise
+from pipelines.bench.twin.drawn import believed_lead_s
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,8 @@ def scenario():
 
 
 def test_a_promise_is_kept_without_tuning_at_about_the_cost_of_hindsight(scenario):
-    found, defaults = judge_steering(scenario, (0.01, 0.05))
+    # The contract believes in a lead time two and a half times as long as it is.
+    found, defaults = judge_steering(scenario, 150.0, (0.01, 0.05))
     cells = {cell.budget: cell for cell in found}
     for budget, cell in cells.items():
         assert cell.late <= 1.25 * budget
@@ -62,13 +65,22 @@ def test_what_is_judged_together_by_hand():
 
 def part(load, lead_s=60.0, why=""):
     beside = {"policy": "hpa", "late": 0.02, "hours": 20.0, "steered_late": 0.02, "steered_hours": 11.0}
-    return {"load": load, "lead_s": lead_s, "cells": [] if why else [{**cell(load), "lead_s": lead_s}], "why": why,
+    cells = [] if why else [{**cell(load), "lead_s": lead_s}]
+    return {"load": load, "lead_s": lead_s, "believed_s": 40.0, "cells": cells, "why": why,
             "defaults": [] if why else [beside]}  # fmt: skip
+
+
+def test_the_contracts_lead_time_is_wrong_by_up_to_three_times_either_way():
+    drawn = [believed_lead_s(name, 60.0) for name in list_map_loads()]
+    assert all(20.0 <= lead_s <= 180.0 for lead_s in drawn) and min(drawn) < 40.0 and max(drawn) > 90.0
+    assert believed_lead_s("google 5min", 600.0) == pytest.approx(10 * believed_lead_s("google 5min", 60.0), rel=0.05)
 
 
 def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
     file = tmp_path / "promise.json"
-    file.write_text(json.dumps({"data": {"parts": [part("a"), part("a", 600.0), part("gone")]}}))
+    old = {name: value for name, value in part("c").items() if name != "believed_s"}  # its lead time was not learned
+    data = {"parts": [part("a"), part("a", 600.0), part("gone"), old], "change": {"parts": ["kept"]}}
+    file.write_text(json.dumps({"data": data}))
     asked = []
 
     class Here:
@@ -83,9 +95,11 @@ def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
             return [[part(name, lead_s, "too short" if name == "b" else "") for lead_s in each] for name, each in asked]
 
     monkeypatch.setattr(promise, "ProcessPoolExecutor", Here)
+    monkeypatch.setattr(promise, "measure_change", lambda loads, known, _save: {"asked": loads, "known": known})
     found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
     assert asked == [("b", [60.0, 600.0]), ("c", [60.0, 600.0])]
     assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [("b", 60.0), ("a", 60.0), ("c", 60.0)]
     assert found["n"] == 4 and [row["cells judged"] for row in found["leads"]] == [2, 2]
     assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
     assert sum(half["n"] for half in found["halves"].values()) == 4
+    assert found["change"] == {"asked": ["b", "a", "c"], "known": ["kept"]}

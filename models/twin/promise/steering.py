@@ -9,17 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.forecast.core.series import Series
-from models.policy.catalogue import build, entry, with_knob
-from models.policy.core.capacity import Floats
-from models.policy.core.steered import Steered
+from models.policy.catalogue import entry
 from models.twin.experiment.contenders import DEFAULTS, Sweep, Trial, make_contender
 from models.twin.experiment.evaluation import run_trials
 from models.twin.experiment.frontier import least_cost_at
-from models.twin.experiment.lanes import collect_forecasts, collect_load
 from models.twin.experiment.scenario import Scenario
 from models.twin.experiment.setup import DAY_S, Setup
-from models.twin.sim.job import TwinError, stack
-from models.twin.sim.run import simulate
+from models.twin.promise.learning import run_learning
+from models.twin.sim.job import TwinError
 
 BUDGETS = (0.001, 0.01, 0.05)
 """Shares of the seconds that may be late, each a promise."""
@@ -80,15 +77,16 @@ def steps_after_history(name: str, series: Series, setup: Setup, days: float) ->
 
 
 def judge_steering(
-    scenario: Scenario, budgets: Sequence[float] = BUDGETS, defaults: Sequence[str] = DEFAULTS
+    scenario: Scenario, believed_s: float, budgets: Sequence[float] = BUDGETS, defaults: Sequence[str] = DEFAULTS
 ) -> tuple[list[SteeredCell], list[DefaultCell]]:
     """Simulate `mpc` on a scenario steered by each promise, in one pass, and with every fixed value of its knob.
 
-    All hear the same forecasts and have the same hyper-parameters, the catalogue's; the steered one begins where its
-    contract says and knows nothing of the load.
+    All have the same forecaster and the same hyper-parameters, the catalogue's. The steered one begins where its
+    contract says, knows nothing of the load and learns its lead time from its raises; the others are told it.
 
     Args:
         scenario: with the blend's forecasts.
+        believed_s: lead time that the steered one's contract states, seconds.
         budgets: shares of the seconds that may be late.
         defaults: policies with a vendor's default; those late in a share of `COMPARABLE` are answered by `mpc` steered
             by that share.
@@ -111,7 +109,7 @@ def judge_steering(
         for name, (share, paid) in zip(defaults, shipped, strict=True)
         if COMPARABLE[0] <= share[0] <= COMPARABLE[1]
     ]
-    found = _steered(scenario, [*budgets, *(share for _, share, _ in beside)])
+    found = _steered(scenario, [*budgets, *(share for _, share, _ in beside)], believed_s)
     counted_s = scenario.seconds - scenario.warm_s
     best = [least_cost_at(late, hours, budget) for budget in budgets]
     cells = [
@@ -124,17 +122,10 @@ def judge_steering(
     return cells, others
 
 
-def _steered(scenario: Scenario, budgets: Sequence[float]) -> list[tuple[float, float]]:
+def _steered(scenario: Scenario, budgets: Sequence[float], believed_s: float) -> list[tuple[float, float]]:
     """Share of late seconds and executor-hours under each budget, means over the draws."""
-    setup, contender, many = scenario.setup, make_contender("mpc"), len(budgets)
-    each: Floats = np.repeat(budgets, scenario.seeds)
-    contracts = [setup.contract.model_copy(update={"error_budget": budget}) for budget in each]
-    begins = np.array([build("mpc", contract).violation_cost for contract in contracts])  # type: ignore[attr-defined]
-    made = with_knob(build("mpc", setup.contract), begins)
-    policy = Steered.of(made, np.array(entry("mpc").values), each, setup.contract.planning.lead_s)
-    mine = Sweep(scenario, contender.setting, np.array(budgets))
-    jobs, chance = stack([setup.twin_job] * len(each), setup.belief), np.tile(np.arange(scenario.seeds), many)
-    ahead = collect_forecasts([Trial(contender, mine)])
-    outcome = simulate(jobs, collect_load([mine]), policy, setup.looks, chance, ahead)
-    late, paid = (of.reshape(many, scenario.seeds).mean(axis=1) for of in (outcome.violation, outcome.executor_s))
+    contract = scenario.setup.contract.planned_for(believed_s)
+    contracts = [contract.model_copy(update={"error_budget": budget}) for budget in budgets]
+    outcome, shape = run_learning(scenario, contracts).outcome, (len(budgets), scenario.seeds)
+    late, paid = (of.reshape(shape).mean(axis=1) for of in (outcome.violation, outcome.executor_s))
     return [(float(share), float(seconds) / 3600) for share, seconds in zip(late, paid, strict=True)]

@@ -1,0 +1,110 @@
+"""A trained GRU as data: values that compare and that JSON holds."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Floats
+from models.forecast.neural.compiled import CompiledNetwork
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import Recurrent, cell_inputs
+from models.forecast.neural.windows import STATES, PastWindow
+
+_STORED = np.dtype("<f4")
+MOST_UNITS = 1024
+"""Units of a cell, at most."""
+
+
+@dataclass(frozen=True)
+class FrozenNetwork:
+    """A trained GRU as values that compare and that JSON can hold.
+
+    Attributes:
+        season: steps of the longest season it reads, see `PastWindow`.
+        hidden: units of the cell.
+        until: epoch seconds at which what it was trained on ends.
+        weights: float32 as Base64 by torch's names, in the shapes of `weight_shapes`.
+    """
+
+    season: int
+    hidden: int
+    until: float
+    weights: Mapping[str, str]
+
+    def view(self, task: Task) -> PastWindow:
+        """Return what of the past it reads."""
+        return PastWindow(task, self.season)
+
+    def compiled(self, task: Task) -> CompiledNetwork:
+        """Return the arrays of the compiled step.
+
+        Raises:
+            ValueError: weights are not as many as cell, units and task ask for, or not finite; or season, units, levels
+                or time are none that a network can have.
+            KeyError: a weight is missing.
+            TypeError: text in place of a number.
+        """
+        known = self.season in (task.day, task.week) and 1 <= self.hidden <= MOST_UNITS and math.isfinite(self.until)
+        if not known or 0.5 not in task.levels:
+            raise ValueError(
+                f"a network of {self.hidden} units, a season of {self.season} steps, levels {task.levels}, trained "
+                f"until {self.until}: 1 to {MOST_UNITS}, {task.day} or {task.week}, with 0.5, a time are expected"
+            )
+        view = self.view(task)
+        weights = {
+            name: _unpacked(self.weights[name], name, shape) for name, shape in weight_shapes(self.hidden, view).items()
+        }
+        read, look = cell_inputs(view)
+        return CompiledNetwork(
+            task.levels.index(0.5), task.day, self.season, view.back, view.weekly.astype(np.uint8),
+            np.array(read), np.array(look), weights["linear"], weights["bias"], weights["centre"], weights["width"],
+            weights["steep"][:, 0], weights["restless"][:, 0], float(weights["typical"]), weights["rnn.weight_ih_l0"],
+            weights["rnn.weight_hh_l0"], np.stack([weights["rnn.bias_ih_l0"], weights["rnn.bias_hh_l0"]]),
+            weights["head.weight"], weights["head.bias"],
+        )  # fmt: skip
+
+
+def freeze(network: Network, until: float) -> FrozenNetwork:
+    """Return a network that was trained in this process as data; what its linear part does not read has weight 0.
+
+    Args:
+        network: as `training.fit_network` returns it.
+        until: epoch seconds at which the history that it was trained on ends.
+
+    Raises:
+        TypeError: its module was loaded, or is no GRU.
+    """
+    if not isinstance(module := network.module, Recurrent) or network.kind != "gru":
+        raise TypeError(f"{network.kind}, {type(module).__name__}: a GRU that was trained in this process is expected")
+    learned = {name: value.detach().numpy() for name, value in module.state_dict().items()}
+    learned["linear"] = learned["linear"] * learned["kept"]
+    weights = {
+        name: base64.b64encode(learned[name].astype(_STORED).tobytes()).decode()
+        for name in weight_shapes(module.hidden, network.view)
+    }
+    return FrozenNetwork(network.view.season, module.hidden, until, weights)
+
+
+def weight_shapes(hidden: int, view: PastWindow) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of a GRU by torch's name."""
+    horizon, levels, moves = view.task.horizon, len(view.task.levels), len(view.moves)
+    rows, inputs = 3 * hidden, sum(len(part) for part in cell_inputs(view)) + STATES - 1
+    return {
+        "linear": (horizon, moves), "bias": (horizon,), "centre": (horizon,), "width": (horizon, levels),
+        "steep": (horizon, 1), "restless": (horizon, 1), "typical": (), "rnn.weight_ih_l0": (rows, inputs),
+        "rnn.weight_hh_l0": (rows, hidden), "rnn.bias_ih_l0": (rows,), "rnn.bias_hh_l0": (rows,),
+        "head.weight": (horizon * levels, hidden), "head.bias": (horizon * levels,),
+    }  # fmt: skip
+
+
+def _unpacked(text: str, name: str, shape: tuple[int, ...]) -> Floats:
+    found = np.frombuffer(base64.b64decode(text, validate=True), _STORED).astype(np.float64)
+    if found.size != math.prod(shape) or not np.isfinite(found).all():
+        raise ValueError(f"{name} has {found.size} weights; {math.prod(shape)} finite ones are expected")
+    return found.reshape(shape)

@@ -1,0 +1,52 @@
+"""Says that the promise is being spent too fast, and why, long before it is broken."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from configs.contract import Contract
+from models.policy.core.capacity import Capacity
+from models.policy.live.observation import Observation
+
+FAST = 6.0
+"""So many times as fast as allowed, in both windows: the Site Reliability Workbook's second page (chapter 5)."""
+MOSTLY = 0.5
+"""Share of late seconds that is fast for any promise: a large budget cannot go `FAST` times as fast as allowed."""
+SLOW = 1.25
+"""Times what the contract guesses: a service time above that is called slow."""
+
+
+def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> str | None:
+    """Say how fast the budget goes and what is in the way, if both windows are fast; else None.
+
+    Such as "the budget goes 12 times as fast as allowed: 2 executors asked for 9 s ago have not come". Told is the
+    first that holds of: executors that have not come, more arrives than those there sustain, and records that take
+    longer than the contract guesses; and that there may be no more executors, where all there may be are there.
+
+    Args:
+        seen: the job as observed; without burn rates (older logs, which thus replay) nothing is said.
+        contract: of the job.
+        capacity: of this one job, as learned so far.
+    """
+    if seen.burn is None:
+        return None
+    fast = min(FAST, MOSTLY / contract.error_budget)
+    burn = min(seen.burn)
+    if not burn >= fast:
+        return None
+    there = float(capacity.sustained_rps(np.array([seen.executors]))[0])
+    slower, missing = seen.per_record_s / contract.planning.per_record_s, seen.target - seen.executors
+    if missing > 0:
+        who, have = ("executor", "has") if missing == 1 else ("executors", "have")
+        cause = f"{missing} {who} asked for {seen.since_change_s:.0f} s ago {have} not come"
+    elif seen.arrival_rps > there:
+        cause = f"{seen.arrival_rps:.0f} rec/s arrive, {seen.executors} executors sustain {there:.0f}"
+    elif slower > SLOW:
+        cause = f"a record takes {slower:.1f} times as long as the contract guesses"
+    else:
+        cause = f"{seen.lag_records} records wait"
+    if seen.executors >= contract.executors.max:
+        cause += ", and there may be no more executors"
+    return f"the budget goes {math.floor(burn)} times as fast as allowed: {cause}"

@@ -1,0 +1,1 @@
+"""What a policy that sets the parameters of `mpc` could gain."""

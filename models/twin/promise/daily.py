@@ -1,0 +1,123 @@
+"""What runs receive of the load ahead by the lead time that each has learned; trained anew every day, as live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from configs.contract import Planning
+from models.policy.core.capacity import Floats, Integers
+from models.policy.core.view import LoadAhead
+from models.policy.received.nowcast import correct_by_rate, forecast_offsets
+from models.policy.received.outlook import MEMORY_STEPS
+from models.policy.received.peak_calibrator import PeakCalibrator
+from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+from models.policy.received.peaks import Moments
+from models.twin.experiment.scenario import Scenario
+from models.twin.experiment.setup import DAY_S
+
+FORECASTER = "blend"
+ALIKE = math.log(1.1)
+"""Step of the lead times, in their logarithm, for which peaks are learned: runs whose own are near share them."""
+
+
+class Received(NamedTuple):
+    """The forecasts of some runs, of the same shape.
+
+    Attributes:
+        runs: (n,) their indices.
+        offsets_s, levels: as in `LoadAhead`, the offsets (n, K).
+        rps: (n, looks of the day, K, Q) records/s.
+    """
+
+    runs: Integers
+    offsets_s: Floats
+    levels: tuple[float, ...]
+    rps: Any
+
+
+class DailyForecasts:
+    """What runs receive at every look (decision): quantiles of the peak, as a live job does.
+
+    How peaks are forecast is learned at the beginning of every day, from the scenario's past, for the lead time that
+    each run has learned by then. While its lead time is further from that than a calibrator allows, the run receives
+    the forecaster's own quantiles.
+
+    Attributes:
+        groups: runs that receive forecasts of the same shape; replaced, never changed in place.
+    """
+
+    def __init__(self, scenario: Scenario, draws: Integers, planning: Planning) -> None:
+        """Prepare them for (runs,) draws of the arrivals; of `planning` the hold is read."""
+        self._scenario, self._draws, self._planning = scenario, draws, planning
+        self._every = max(round(DAY_S / scenario.setup.looks.every_s), 1)
+        self._known: dict[int, PeakCalibrator | None] = {}
+        self._first = 0
+        self._leads_s: list[float] = []
+        self._by: list[PeakCalibrator | None] = []
+        self._peaked: list[bool] = []
+        self._said: dict[tuple[int, float, bool], Any] = {}
+        self.groups: list[Received] = []
+
+    def follow(self, number: int, leads_s: Sequence[float]) -> None:
+        """Follow (runs,) lead times, seconds, at a look: to be called at each, from the first of the scenario on."""
+        begins = number % self._every == 0
+        if not begins and list(leads_s) == self._leads_s:
+            return
+        if begins:
+            self._first, self._said = number, {}
+            self._by = [self._calibrator(lead_s) for lead_s in leads_s]
+        before, self._leads_s = (self._leads_s, self._peaked), list(leads_s)
+        self._peaked = [self._fits(run) for run in range(len(leads_s))]
+        moved = any(a != b for a, b, own in zip(before[0], leads_s, self._peaked, strict=False) if not own)
+        if begins or moved or before[1] != self._peaked:
+            kinds = [(run, self._kind(run)) for run in range(len(leads_s))]
+            self._said = {kind: self._said[kind] if kind in self._said else self._receive(run) for run, kind in kinds}
+            peaked = np.array(self._peaked)
+            self.groups = [self._together(np.flatnonzero(of)) for of in (peaked, ~peaked) if of.any()]
+
+    def at(self, group: Received, number: int) -> LoadAhead:
+        """Return what a group receives at a look of this day."""
+        return LoadAhead(group.offsets_s, group.levels, group.rps[:, number - self._first].astype(float))
+
+    def _together(self, runs: Integers) -> Received:
+        levels = PEAK_LEVELS if self._peaked[runs[0]] else self._scenario.issued[FORECASTER].levels
+        said = np.stack([self._said[self._kind(run)] for run in runs])
+        return Received(runs, np.stack([self._ends_s(run) for run in runs]), levels, said)
+
+    def _kind(self, run: int) -> tuple[int, float, bool]:
+        """Runs of one kind receive the same."""
+        by, peaked = self._by[run], self._peaked[run]
+        return int(self._draws[run]), by.lead_s if by is not None and peaked else self._leads_s[run], peaked
+
+    def _ends_s(self, run: int) -> Floats:
+        by = self._by[run]
+        if by is not None and self._peaked[run]:
+            return by.ends_s
+        return forecast_offsets(self._leads_s[run], self._planning.hold_s)
+
+    def _fits(self, run: int) -> bool:
+        by, lead_s = self._by[run], self._leads_s[run]
+        return by is not None and by.fits(self._planning.model_copy(update={"lead_s": lead_s}), 1.0)
+
+    def _calibrator(self, lead_s: float) -> PeakCalibrator | None:
+        step = round(math.log(lead_s) / ALIKE)
+        if step not in self._known:
+            lead_s, hold_s = math.exp(step * ALIKE), self._planning.hold_s
+            peaks = self._scenario.learn_peaks(FORECASTER, lead_s)
+            self._known[step] = None if peaks is None else PeakCalibrator(peaks[0], peaks[1], lead_s, hold_s, 1.0)
+        return self._known[step]
+
+    def _receive(self, run: int) -> Any:
+        """(looks of the day, K, Q) records/s."""
+        by, scenario, draw = self._by[run], self._scenario, int(self._draws[run])
+        looks = slice(self._first, self._first + self._every)
+        curves = scenario.issued[FORECASTER].newest_at(scenario.begins_s + scenario.looks_s[looks].astype(np.float64))
+        rate, trends = (of[draw, looks] for of in scenario.looked_back)
+        if by is not None and self._peaked[run]:
+            return by.quantiles_rps(Moments(curves, rate, trends)).astype(np.float32)
+        memory_s = MEMORY_STEPS * curves.step_s
+        return correct_by_rate(curves, self._ends_s(run), rate, memory_s).astype(np.float32)
