@@ -44,10 +44,11 @@ class Contestant(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """What runs of a comparison have in common: a champion's version, and cores that something else keeps busy."""
+    """What runs of a comparison have in common: champion's version, cores that something else keeps busy, and trace."""
 
     version: str
     busy_cores: int
+    trace: str
 
 
 def read_contestants(names: Sequence[str], settings: Settings) -> list[Contestant]:
@@ -82,11 +83,13 @@ def compare_policies(
         names: policies as in `read_contestants`, in the order of their turns; every second turn is in reverse.
         turns: at least 1.
         busy_cores: cores that something else keeps busy during each run.
-        since: name of a run under `var/runs`: it and later ones that are of this comparison are not run again.
+        since: name of a run under `var/runs`: it and later ones of this comparison, that is of this trace and as many
+            busy cores, are shown with the others and not run again, whatever their policy.
 
     Returns:
-        `runs` (a row of text and numbers each), `medians` (by contestant: `late_share`, `executor_s`, `kept`, in how
-        many of its `runs` the promise was, and `kept_share`), `page` (path, text), `text` (table of the runs).
+        `runs` (a row of text and numbers each, by turn), `medians` (by contestant: `late_share`, `executor_s`, `kept`,
+        in how many of its `runs` the promise was, `kept_share` and `assured_share`), `page` (path, text), `text` (table
+        of the runs).
 
     Raises:
         SettingsError: a wrong name or contract, no run `since`, or a service of one's own.
@@ -98,17 +101,19 @@ def compare_policies(
     """
     contestants = read_contestants(names, settings)
     load_trace(settings.replay)
-    screen, runs = Screen(), _done(settings, since, busy_cores)
-    known = {(run["turn"], run["contestant"]): run for run in runs}
+    screen, trace = Screen(), settings.replay.trace
+    known = {(run["turn"], run["contestant"]): run for run in _done(settings, since, busy_cores)}
     order = [(turn + 1, one) for turn in range(turns) for one in contestants[:: -1 if turn % 2 else 1]]
     left = [(turn, one) for turn, one in order if (turn, one.name) not in known]
     if left:
         learned = any(one.policy in LEARNED for _, one in left)
-        conditions = Conditions(_train(settings, screen, learned), busy_cores)
+        conditions = Conditions(_train(settings, screen, learned), busy_cores, trace)
         for turn, one in left:
             known[turn, one.name] = _once(settings, one, turn, conditions, screen)
-    runs = [known[turn, one.name] for turn, one in order]
-    medians = medians_by_contestant(runs)[["late_share", "executor_s", "kept", "runs", "kept_share"]].to_dict("index")
+    runs = sorted(known.values(), key=lambda run: run["turn"])
+    medians = medians_by_contestant(runs)[
+        ["late_share", "executor_s", "kept", "runs", "kept_share", "assured_share"]
+    ].to_dict("index")
     page = render_comparison(runs, settings.var_dir / "runs" / f"compare-{int(time.time())}.html")
     rows = [_row(run) for run in runs]
     middle = [{**dict.fromkeys(rows[0]), **median} for median in _medians(medians)]
@@ -125,7 +130,8 @@ def _done(settings: Settings, since: str, busy_cores: int) -> list[dict[str, Any
     found = []
     for path in folders:
         of = json.loads((path.parent / "run.json").read_text()).get("comparison")
-        if path.parent.name >= since and of is not None and of["busy_cores"] == busy_cores:
+        alike = of is not None and (of["busy_cores"], of.get("trace")) == (busy_cores, settings.replay.trace)
+        if path.parent.name >= since and alike:
             found.append({**json.loads(path.read_text()), **of})
     return found
 
@@ -163,7 +169,7 @@ def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions
                 stack.spawn(f"busy-{core}", [sys.executable, "-c", BUSY])
             live.replay()
             live.stop()
-    of = {"turn": turn, "contestant": one.name, "busy_cores": conditions.busy_cores}
+    of = {"turn": turn, "contestant": one.name, "busy_cores": conditions.busy_cores, "trace": conditions.trace}
     update_run_json(run_dir, peak_memory_mb=live.peak_mb(), comparison=of)
     summary = write_summary(run_dir)
     late = summary["promise"]["late_share"]

@@ -19,12 +19,14 @@ def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
     local = summarise_runs(time_in_process(tmp_path / "local", made, 2, 30, 5))
     lists = time_by_socket(tmp_path / "socket", made, 2, 30, 5, 2)
     floor, ours = summarise_runs(lists["floor"]), summarise_runs(lists["socket"])
+    added = subtract_floor(ours, floor)  # None where a busy computer had the echo take longer than the forecast
+    assert added is None or min(added.values()) >= 0
     assert local["count"] == floor["count"] == ours["count"] == 60
     assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
     found = {
         "host": {"cores": 2, "load_before": 0.0, "load_after": 0.0}, "absent": {"redis_over_fast": "it is not there"},
         "in_process_us": local, "socket_us": ours, "socket_floor_us": floor,
-        "socket_added_us": subtract_floor(ours, floor),
+        "socket_added_us": added or {"p50": 90.0, "p99": 400.0},
     }  # fmt: skip
     page = render_page(found)
     assert "Unix socket above a bare echo" in page and "it is not there" in page

@@ -106,17 +106,19 @@ def test_a_fixed_number_of_executors_has_contracts_of_its_own(tmp_path):
 
 
 def test_runs_of_a_comparison_that_broke_off_are_not_run_again(tmp_path):
-    for name, of in (("1-mpc", {"turn": 1, "busy_cores": 0}), ("2-mpc", {"turn": 1, "busy_cores": 1}), ("0-mpc", None)):
+    idle = {"turn": 1, "busy_cores": 0, "trace": "nyc_taxi"}
+    found = {"0-mpc": None, "1-mpc": idle, "2-mpc": {**idle, "busy_cores": 1}, "3-mpc": {**idle, "trace": "wiki_en"}}
+    for name, of in found.items():
         folder = tmp_path / "runs" / name
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(json.dumps({} if of is None else {"comparison": {**of, "contestant": "mpc"}}))
         (folder / "summary.json").write_text("{}")
     settings = load(var=tmp_path)
     assert _done(settings, "", 0) == []
-    assert _done(settings, "0-mpc", 0) == [{"turn": 1, "contestant": "mpc", "busy_cores": 0}]
+    assert _done(settings, "0-mpc", 0) == [{**idle, "contestant": "mpc"}]
     assert _done(settings, "2-mpc", 0) == []
-    with pytest.raises(SettingsError, match="--since 3-mpc: no such run"):
-        _done(settings, "3-mpc", 0)
+    with pytest.raises(SettingsError, match="--since 4-mpc: no such run"):
+        _done(settings, "4-mpc", 0)
 
 
 def test_a_process_that_ends_while_survivors_are_listed_is_none(monkeypatch):
