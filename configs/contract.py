@@ -101,6 +101,11 @@ class Planning(Section):
         """Most executors that start at once, infinite where none is stated."""
         return math.inf if self.max_step_up is None else self.max_step_up
 
+    @property
+    def in_turns(self) -> bool:
+        """Whether executors may start in turns, because they slow each other down or few may start at once."""
+        return self.start_growth > 0 or self.max_step_up is not None
+
 
 class Contract(Section):
     """One job's contract.

@@ -178,13 +178,16 @@ def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions
 
 
 def _contracts(settings: Settings, run_dir: Path, executors: int) -> Path:
-    """The contracts of this run: as they are, with the job's fixed number of executors changed."""
+    """The contracts of this run: as they are, but the job begins with the fixed number and keeps it."""
     folder = run_dir / "contracts"
     folder.mkdir()
     for path in settings.contracts_dir.glob("*.yaml"):
         data = yaml.safe_load(path.read_text())
         if path.stem == settings.job.name:
             data.setdefault("planning", {})["static_executors"] = executors
+            data.setdefault("executors", {})["min"] = (
+                executors  # from before the load: starting them is not what a fixed number costs
+            )
         (folder / path.name).write_text(yaml.safe_dump(data))
     return folder
 

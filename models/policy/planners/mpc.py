@@ -2,7 +2,8 @@
 
 The plan covers the time until a raise asked for now is of use: the start-up delay, the start-ups under way, the backlog
 that the present capacity will leave by then, and the price of an action (nothing is dropped that the plan would ask for
-again). The forecast is moved to the rate of now, and the capacity learned from busy batches, before the plan is made.
+again). Where starts are made in turns it looks as many turns further, so that the first is made while there is time for
+all. The forecast is moved to the rate of now, and the capacity learned from busy batches, before the plan is made.
 After OptScaler (Zou et al., PVLDB 17(12), 2024), with a price in place of a fixed chance constraint: at moments whose
 load is less certain, where safety costs more, violations may be more frequent.
 """
@@ -24,6 +25,7 @@ from models.policy.core.choice import Choice, why_flags
 from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
 from models.policy.planners.planner import backlog
+from models.policy.planners.turns import at_once, pace_s, plan_turns
 
 RARER = 4.0
 """How many times rarer late seconds are than stretches with a peak above the plan, in which most seconds are none: the
@@ -88,26 +90,6 @@ def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: Float
     return left
 
 
-@lru_cache(maxsize=1024)
-def starts_at_once(most: int, growth: float) -> Floats:
-    """Return (most + 1,) how many of 0 to `most` missing executors should start at once, to be soonest of use.
-
-    With k at once a start takes k ** growth times as long as one, and the next k begin when these work: the number that
-    is least in the time for which executors are missing, summed over these; of equals the highest.
-    """
-    found = np.zeros(most + 1)
-    for missing in range(1, most + 1):
-        waits = [k**growth * sum(range(missing, 0, -k)) for k in range(1, missing + 1)]
-        found[missing] = max(k for k, wait in enumerate(waits, 1) if wait <= min(waits) * (1 + 1e-9))
-    return found
-
-
-@lru_cache(maxsize=256)
-def _start_tables(most: int, growths: tuple[float, ...]) -> Floats:
-    """(G, most + 1) `starts_at_once` of each growth."""
-    return np.stack([starts_at_once(most, growth) for growth in growths])
-
-
 @dataclass(frozen=True, eq=False)
 class Mpc(Rule):
     """The cheapest capacity over the start-up delay, by the price of a violation (a second over the latency target).
@@ -169,7 +151,8 @@ class Mpc(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise to the cheapest plan, lower to the highest one of the last `hold_s`, but not with a backlog.
 
-        As many executors start at once as are soonest of use, at most `step_up`; the next ones when these should work.
+        As many executors start at once as are soonest of use, at most `step_up`; the next ones when these should work:
+        what a later turn can still bring is not asked for yet, and what it cannot is (`turns.Turns`).
 
         Without a usable forecast (none, NaN or negative) the plan is what the present rate and backlog (what waits
         beyond the arrivals of 1.5 batches) need. A rate that is NaN or negative leaves the target as it is.
@@ -188,15 +171,20 @@ class Mpc(Rule):
             observed, cut = view.capacity.executors_for(rate / busy + piled / self.catch_up_s, view.least, view.most)
             forecast, keeps = np.full(view.runs, np.nan), observed
         else:
-            whole, then = view.ahead.peak_rps(self.ahead_s), view.ahead.peak_rps(self.ahead_s, self.lead_s)
-            usable = np.asarray((np.isfinite(whole) & (whole >= 0)).all(axis=1))
+            turns = plan_turns(np.maximum(view.most - view.ready, 0.0), self.growth, self.step_up, self.lead_s)
+            reach_s = view.ahead.offsets_s[..., -1] - self.ahead_s
+            ends = [self.ahead_s, *(self.ahead_s + turn * turns.seconds for turn in range(1, turns.within(reach_s)))]
+            then = [view.ahead.peak_rps(end, self.lead_s) for end in ends]
+            peaks = np.stack([view.ahead.peak_rps(self.ahead_s), *then])
+            usable = np.asarray((np.isfinite(peaks) & (peaks >= 0)).all(axis=(0, 2)))
             coming = view.ahead.peak_rps_at(0.5, self.lead_s)
             left = unserved_records(rate, coming, view.capacity.sustained_rps(view.ready + view.starting), self.lead_s)
             later = piled + np.where(usable, left, 0.0)
-            # At once: what is needed now, in the hold after an executor asked for now works, and until its end.
-            loads = np.concatenate([rate[None], self._worth(view, np.stack([then, whole]), usable, busy)])
-            needs = loads / busy + np.stack([piled, later, later]) / self.catch_up_s
-            (observed, asked, kept), (cut, cut_too, _) = view.capacity.executors_for(needs, view.least, view.most)
+            # Needed now, until the end of the hold after an executor asked for now works, and in that hold, by turns.
+            loads = np.concatenate([rate[None], self._worth(view, peaks, usable, busy)])
+            needs = loads / busy + np.stack([piled, *[later] * len(peaks)]) / self.catch_up_s
+            (observed, kept, *each), (cut, _, cut_too, *_) = view.capacity.executors_for(needs, view.least, view.most)
+            asked = turns.first(each)
             forecast, cut = np.where(usable, asked, np.nan), cut | (cut_too & usable)
             keeps = np.where(usable, np.maximum(kept, observed), observed)
         plan = np.fmax(observed, forecast)
@@ -216,18 +204,13 @@ class Mpc(Rule):
     def begun(self, view: View, wanted: Floats) -> Floats:
         """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target.
 
-        As many as are soonest of use start at once, at most `step_up`; where these are fewer than are missing, the next
-        ones when they should work.
+        As many as are soonest of use start at once, at most `step_up`; the next ones when these should work.
         """
         if not np.any(self.growth) and math.isinf(self.step_up):
             return wanted
-        missing = np.maximum(wanted - view.ready, 0.0).astype(np.int64)
-        enough = 1 << int(missing.max(initial=0)).bit_length()
-        tables = _start_tables(enough, tuple(np.ravel(self.growth).tolist()))
-        soonest = tables[np.arange(len(tables)) if len(tables) > 1 else 0, missing]
-        at_once = np.minimum(soonest, self.step_up)
-        pace_s = np.where(at_once < missing, self.lead_s * np.maximum(view.starting, 1.0) ** self.growth, 0.0)
-        next_up = np.where(view.since_change_s >= pace_s, view.ready + at_once, view.target)
+        missing = np.maximum(wanted - view.ready, 0.0)
+        waited = view.since_change_s >= pace_s(missing, view.starting, self.growth, self.step_up, self.lead_s)
+        next_up = np.where(waited, view.ready + at_once(missing, self.growth, self.step_up), view.target)
         begun: Floats = np.clip(next_up, view.target, wanted)
         return begun
 

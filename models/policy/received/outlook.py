@@ -132,7 +132,11 @@ def _curves(held: dict[str, Any], moment: Moment) -> ForecastRows:
 
 
 def _ends(curves: ForecastRows, planning: Planning) -> Floats:
-    """Those of a backtest, and the middles of steps between them: there a line turns."""
+    """Those of a backtest, and the middles of steps between them: there a line turns.
+
+    Where executors start in turns, the rest of the forecast, too: the first one starts for a load that is turns away.
+    """
     ends = forecast_offsets(planning.lead_s, planning.hold_s)
     middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]
-    return np.unique(np.concatenate([ends, middles[(middles > 0) & (middles < ends[-1])]]))
+    far = math.inf if planning.in_turns else ends[-1]
+    return np.unique(np.concatenate([ends, middles[(middles > 0) & (middles < far)]]))

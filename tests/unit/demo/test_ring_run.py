@@ -100,6 +100,7 @@ def test_a_fixed_number_of_executors_has_contracts_of_its_own(tmp_path):
     changed = yaml.safe_load((folder / "word_count.yaml").read_text())
     before = yaml.safe_load((settings.contracts_dir / "word_count.yaml").read_text())
     assert changed["planning"].pop("static_executors") == 4 and before["planning"].pop("static_executors") == 6
+    assert changed["executors"].pop("min") == 4 and before["executors"].pop("min") == 2
     assert changed == before
     other = yaml.safe_load((folder / "key_window.yaml").read_text())
     assert other == yaml.safe_load((settings.contracts_dir / "key_window.yaml").read_text())

@@ -107,6 +107,17 @@ def test_without_ears_it_hears_the_curve_that_the_twin_hears(live):
         assert mine == pytest.approx(wanted, rel=1e-4)
 
 
+def test_where_executors_start_in_turns_it_hears_the_forecast_to_its_end(live):
+    second, memory = live[2][0]
+    near, slow = (PLANNING.model_copy(update={"start_growth": growth}) for growth in (0.0, 1.0))
+    ends = []
+    for planning in (near, slow):
+        contract = CONTRACT.model_copy(update={"planning": planning})
+        ends.append(evaluate(memory, float(second), contract, build("mpc", contract))[1].ahead.offsets_s)
+    assert ends[0] == ends[1][: len(ends[0])] and ends[0][-1] == 90
+    assert 10.5 * STEP_S <= ends[1][-1] <= 11.5 * STEP_S  # the middle of the last of its 12 steps
+
+
 def test_only_policies_that_go_by_peaks_hear_them(live, calibrator):
     second, memory = live[2][0]
     assert seen_by("forecast", memory, second, calibrator).ahead == seen_by("forecast", memory, second).ahead

@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.core.choice import Why
 from models.policy.core.policy import decide
 from models.policy.core.view import LoadAhead
-from models.policy.planners.mpc import Mpc, cheapest_capacity, starts_at_once, unserved_records
+from models.policy.planners.mpc import Mpc, cheapest_capacity, unserved_records
 from tests.fakes.views import a_view, alone
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -170,23 +170,36 @@ def test_where_few_may_start_at_once_the_next_are_asked_for_when_the_last_should
     policy = replace(POLICY, step_up=2.0, lead_s=15.0)
     far = {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
     assert answer(policy, **far).target[0] == 6 and answer(POLICY, **far).target[0] == 20
-    assert answer(policy, **far, since_change_s=14.0).target[0] == 4
     assert answer(policy, **(far | {"target": 6.0, "starting": 2.0})).target[0] == 6  # these have not come yet
+    come = far | {"executors": 6.0, "target": 6.0}  # and the next turn begins after three quarters of a lead time
+    assert [answer(policy, **come, since_change_s=since).target[0] for since in (11.0, 11.5)] == [6, 8]
     assert answer(policy, **(far | {"arrival_rps": 900.0})).target[0] == 5  # no more than the plan
 
 
 def test_starts_that_slow_each_other_are_made_in_turns():
-    # Two at once are of use together after 2 ** growth, one after the other after 1 and 2: 3 in all against 2 * 2 ** g.
-    assert starts_at_once(4, 0.0).tolist() == [0, 1, 2, 3, 4]
-    assert starts_at_once(4, 0.5).tolist() == [0, 1, 2, 3, 4]
-    assert starts_at_once(4, 0.7)[2] == 1 and starts_at_once(4, 0.7)[4] == 2  # 3.25 > 3; 9.75 < 10, 10.6
-    assert starts_at_once(4, 1.0).tolist() == [0, 1, 1, 1, 1]
     policy, far = replace(POLICY, growth=1.0, lead_s=15.0), {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
     assert answer(policy, **far).target[0] == 5 and answer(replace(policy, growth=0.2), **far).target[0] == 20
-    assert answer(policy, **far, since_change_s=14.0).target[0] == 4
+    assert [answer(policy, **far, since_change_s=since).target[0] for since in (11.0, 11.5)] == [4, 5]
+    last = far | {"arrival_rps": 900.0}  # one is missing: it waits, too
+    assert [answer(policy, **last, since_change_s=since).target[0] for since in (11.0, 11.5)] == [4, 5]
     # Where all at once are soonest of use nothing is waited for: a load that rises needs more at every look.
-    rising = far | {"target": 6.0, "starting": 2.0, "since_change_s": 1.0}
-    assert answer(replace(policy, growth=0.2), **rising).target[0] == 20
+    rising = far | {"target": 6.0, "starting": 2.0}
+    assert answer(policy, **rising).target[0] == 6 and answer(replace(policy, growth=0.2), **rising).target[0] == 20
+
+
+def test_a_need_that_is_turns_away_is_begun_in_time():
+    # 850 records/s need five executors before 30 s from now: in turns of 7.5 s the third plan, to 30 s, sees it, three
+    # are missing, and the first of them has to start now. With one more there, or all at once, there is time.
+    policy = replace(POLICY, lead_s=10.0, ahead_s=15.0)
+    coming = LoadAhead(np.array([15.0, 20.0, 22.5, 30.0]), LEVELS, np.array([[[300.0] * 3] * 3 + [[850.0] * 3]]))
+    seen = {"executors": 2.0, "target": 2.0, "arrival_rps": 200.0, "ahead": coming}
+    in_turns = replace(policy, growth=1.0)
+    assert answer(in_turns, **seen).target[0] == 3 and answer(in_turns, **seen).forecast[0] == 3
+    assert answer(policy, **seen).target[0] == 2
+    assert answer(in_turns, **(seen | {"executors": 3.0, "target": 3.0})).target[0] == 3  # nor is it dropped
+    assert answer(replace(policy, step_up=2.0), **seen).target[0] == 2  # two in a turn: there is time
+    one_step = replace(coming, offsets_s=coming.offsets_s[:1], rps=coming.rps[:, :1])
+    assert answer(in_turns, **(seen | {"ahead": one_step})).target[0] == 2
 
 
 def test_a_step_as_large_as_the_bound_is_none():
