@@ -80,7 +80,7 @@ class ChangeLog:
 
     @property
     def disorder_ms(self) -> dict[str, int]:
-        """Per source the least delay with which none of its records is behind its watermark."""
+        """Per source the least delay with which none of its records is behind its watermark; less makes late ones."""
         most = dict.fromkeys(self.sources, 0)
         newest: dict[str, int] = {}
         for source, record, _ in self.arrivals:

@@ -40,7 +40,7 @@ class LogicalPlan:
     nodes: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        names = [part.name for part in (*self.sources, *self.nodes)]
+        names = [*(source.name for source in self.sources), *(node.name for node in self.nodes)]
         if twice := sorted(name for name, count in Counter(names).items() if count > 1):
             raise RelationError(f"names that stand twice in a plan, {twice}: give each source and node its own")
         for node in self.nodes:

@@ -61,7 +61,7 @@ class Sum(Reducer):
     @property
     def zero(self) -> Any:
         """Return 0."""
-        return Fraction(0)
+        return 0
 
     def add(self, partial: Any, v: Any, mult: int) -> Any:
         """Return the sum with the value added."""
@@ -69,7 +69,7 @@ class Sum(Reducer):
 
     def result(self, partial: Any, count: int) -> Any:
         """Return the sum: an int if it is whole, else the nearest float."""
-        return _number(partial)
+        return _number(Fraction(partial))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Mean(Sum):
 
     def result(self, partial: Any, count: int) -> Any:
         """Return sum / count: an int if it is whole, else the nearest float."""
-        return _number(partial / count)
+        return _number(Fraction(partial, count))
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class RowOf(Reducer):
         return tuple(reducer.result(own, count) for reducer, own in zip(self.reducers, partial, strict=True))
 
 
-def _exact(v: Any) -> Fraction:
+def _exact(v: Any) -> int | Fraction:
     if not isinstance(v, (int, float, Fraction, Decimal)) or not math.isfinite(v):
         raise RelationError(f"value {v!r} under a sum or a mean: map it to a finite number, or select it out before")
-    return Fraction(v)
+    return v if isinstance(v, int) else Fraction(v)
 
 
 def _number(exact: Fraction) -> int | float:

@@ -19,8 +19,9 @@ class Span(NamedTuple):
 class WindowedKey(NamedTuple):
     """A key within a window: what window operators make of a key, and aggregates and joins close by.
 
-    A rekey that is to stay in the window keeps it: `WindowedKey(k.window, other)`. One that drops it puts the records
-    back under their own event times, and an aggregate behind it has its result at the end of the input.
+    A rekey that is to stay in the window keeps it: `WindowedKey(k.window, other)`; an equal plain tuple is in no
+    window. One that drops it puts the records back under their own event times, and an aggregate behind it has its
+    result at the end of the input.
     """
 
     window: Span
