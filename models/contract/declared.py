@@ -5,6 +5,7 @@ JSON holds what `plain` returns exactly, floats included, and `build` makes an e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -17,6 +18,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 Whole = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
 Built = TypeVar("Built")
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 class TermsError(ValueError):
@@ -55,8 +57,3 @@ def build(kind: type[Built], data: Any) -> Built:
 def plain(declared: Declared) -> dict[str, Any]:
     """Return a dataclass as mappings, lists, numbers and texts that JSON holds; fields that are None are left out."""
     return _adapter(type(declared)).dump_python(declared, mode="json", by_alias=True, exclude_none=True)
-
-
-@cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

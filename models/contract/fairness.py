@@ -112,11 +112,11 @@ def whole_records(
     Args:
         shares: (flows,) records, at least 0.
         waiting: (flows,) records that there are.
-        deficits: (flows,) records owed from before, in (-1, 1).
+        deficits: (flows,) records owed from before, -1 to 1.
 
     Returns:
-        (flows,) records, none above what waits, together the sum of the shares rounded down; and (flows,) deficits, 0
-        for a flow that has got all it has.
+        (flows,) records, none above what waits, together the sum of the shares rounded down; and (flows,) deficits:
+        nothing is owed to a flow that has got all it has.
     """
     owed = [share + deficit for share, deficit in zip(shares, deficits, strict=True)]
     given = [min(max(math.floor(own), 0), most) for own, most in zip(owed, waiting, strict=True)]
@@ -126,4 +126,4 @@ def whole_records(
         able = [flow for flow, own in enumerate(given) if (own < waiting[flow] if left > 0 else own > 0)]
         given[max(able, key=lambda flow: step * (owed[flow] - given[flow]))] += step
     rest = zip(owed, given, waiting, strict=True)
-    return tuple(given), tuple(0.0 if own == most else min(max(due - own, -1.0), 1.0) for due, own, most in rest)
+    return tuple(given), tuple(max(min(due - own, 0.0 if own == most else 1.0), -1.0) for due, own, most in rest)

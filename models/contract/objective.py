@@ -52,12 +52,12 @@ def over_upper(value: float, limit: float) -> float:
         value: y, at least 0.
         limit: above 0, in the same unit.
     """
-    return _clipped(math.log(value / (HEAD * limit))) if value > 0 else -WIDEST
+    return _clipped(math.log(value) - math.log(HEAD * limit)) if value > 0 else -WIDEST
 
 
 def under_lower(value: float, limit: float) -> float:
     """Return g = ln(limit/y), clipped to ±2; above 0 where a value, at least 0, is under a lower limit above 0."""
-    return _clipped(math.log(limit / value)) if value > 0 else WIDEST
+    return _clipped(math.log(limit) - math.log(value)) if value > 0 else WIDEST
 
 
 def over_drift(value: float, limit: float, scale: float) -> float:

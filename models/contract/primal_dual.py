@@ -1,7 +1,8 @@
-"""One step of projected primal-dual descent on the controls and the prices of limits: runtime paper, eq. 3.5.
+"""One step of projected primal-dual descent on the controls and the prices of limits.
 
-Controls are scaled to [0, 1] of their boxes. Slow steps of both are what keeps a closed loop around an M/M/1 queue
-within 2 records/s of its fixed point; ten times the dual step makes it swing by 66.
+Unified batch-stream runtime paper, eq. 3.5, without its adaptive steps. Controls are scaled to [0, 1] of their boxes.
+Slow steps of both are what keeps a closed loop around an M/M/1 queue within 2 records/s of its fixed point; ten times
+the dual step makes it swing by 66.
 """
 
 from __future__ import annotations

@@ -22,8 +22,11 @@ INFLATION = 0.5
 """What the past counts after a change of executors or plan, or a restart."""
 FIRST_DISPERSION, FIRST, NEWEST = 30.0, 5, 30
 """Dispersion that is assumed of the first five batches; batches from which it is estimated afterwards."""
+LEAST_BUSY_S, MOST_SCATTER = 1e-6, 1e9
+"""Busy seconds under which a batch counts as empty; most that one batch counts in the dispersion."""
 COLD_BATCHES = 2
 """Batches after a scale-out that teach nothing, because new executors are slow."""
+MOST_EXECUTORS = 1e6
 CERTAIN = 0.05
 """Level of the quantile that is planned with."""
 
@@ -93,12 +96,12 @@ class ServiceRate(Declared):
             completed: records, at least 0.
             busy_s: seconds of work, without the batch's fixed part.
         """
-        if not (completed > 0 and busy_s > 0):
+        if not (completed >= 1 and busy_s >= LEAST_BUSY_S):
             return self
         if self.cold:
             return replace(self, cold=self.cold - 1)
         expected = self.mean * busy_s
-        scatter = (*self.scatter, (completed - expected) ** 2 / expected)[-NEWEST:]
+        scatter = (*self.scatter, min((completed - expected) ** 2 / expected, MOST_SCATTER))[-NEWEST:]
         return replace(self.updated(completed, busy_s, dispersion(scatter)), scatter=scatter)
 
     def changed(self, grown: bool = False) -> ServiceRate:
@@ -127,6 +130,7 @@ def capacity(executors: int, rps: float, contention: float = 0.0) -> float:
 
 
 def executors_for(needed_rps: float, rps: float, contention: float = 0.0) -> int | None:
-    """Return the fewest executors, at least 1, whose `capacity` reaches a rate; None where no number does."""
+    """Return the fewest executors, at least 1, whose `capacity` reaches a rate; None where not even a million do."""
     gain = rps - contention * needed_rps
-    return max(math.ceil(needed_rps * (1 - contention) / gain - 1e-9), 1) if gain > 0 else None
+    count = needed_rps * (1 - contention) / gain if gain > 0 else math.inf
+    return max(math.ceil(count - 1e-9), 1) if count <= MOST_EXECUTORS else None

@@ -41,7 +41,7 @@ class SharedPlan(Declared):
     """The operators that live records and the replay pass, and how they run.
 
     Attributes:
-        operators: at least one.
+        operators: at least one; in micro-batches each is a query, as whatever is fused takes one latency.
         trigger_s: seconds from micro-batch to micro-batch; None: records are served one by one (M/M/1).
         overhead_s: fixed seconds of a micro-batch.
         contention: κ of `service_rate.capacity`.

@@ -1,7 +1,8 @@
-"""A job's response to its controls, learned while it runs: y(t+1) ≈ A·y(t) + B·x(t), runtime paper, eq. 6.2.
+"""A job's response to its controls, learned while it runs: y(t+1) ≈ A·y(t) + B·x(t).
 
-Recursive least squares with forgetting (Ljung, "System Identification", 1999, ch. 11). It steers nothing: its
-coefficients say how sensitive each signal is to each control, and its errors when the job has become another one.
+Unified batch-stream runtime paper, eq. 6.2; recursive least squares with forgetting (Ljung, "System Identification",
+1999, ch. 11). It steers nothing: its coefficients say how sensitive each signal is to each control, and its errors when
+the job has become another one.
 """
 
 from __future__ import annotations

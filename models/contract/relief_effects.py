@@ -1,12 +1,13 @@
-"""What the ladder's upper steps do to live records and executors, and how tenants share what is admitted."""
+"""What the relief ladder does to all but the replay's own rate, and how origins and tenants share what there is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from models.contract.admission import OperatorRoom
-from models.contract.fairness import highest_first, water_fill, whole_records
+from models.contract.admission import OperatorRoom, find_bottleneck
+from models.contract.fairness import Credits, divide_credits, highest_first, water_fill, whole_records
 from models.contract.relief import ReliefStep
 from models.contract.service_rate import CERTAIN, executors_for
 from models.contract.signals import SharedPlan, Signals
@@ -24,6 +25,46 @@ def highest_step(terms: Terms, controls: Controls) -> ReliefStep:
         return ReliefStep.SHED if terms.shed.allowed else ReliefStep.CAPACITY
     held = controls.live_rps is not None and controls.live_rps <= box.min
     return ReliefStep.SHED if terms.shed.allowed and held else ReliefStep.THROTTLE
+
+
+def divide_capacity(terms: Terms, seen: Signals, rooms: Sequence[OperatorRoom], live_rps: float, step: int) -> Credits:
+    """Divide what the slowest operator serves beyond its margin between live records, maintenance and the replay.
+
+    Args:
+        terms: with priorities and the floor of maintenance, to which the ladder brings it.
+        seen: with what waits of the replay, and what maintenance asks for.
+        rooms: of all operators, at least one.
+        live_rps: the most to expect, source records/s.
+        step: of the ladder.
+
+    Returns:
+        Records/s of that operator; the replay's part in its source records/s, all it asks for where it passes none.
+    """
+    shared, floor = find_bottleneck(rooms, live_rps), terms.fairness.floor
+    slowest = shared or min(rooms, key=lambda one: one.service_rps)
+    room, maintenance = max(slowest.service_rps - slowest.margin_rps, 0.0), seen.maintenance_rps or 0.0
+    if step >= ReliefStep.MAINTENANCE:
+        maintenance = min(maintenance, floor * room)
+    asked = 0.0 if step >= ReliefStep.REPLAY else terms.controls.replay_rps.max
+    if seen.replay_backlog is not None:
+        asked = min(asked, seen.replay_backlog / terms.interval_s)
+    demands = Credits(slowest.live_ratio * live_rps, maintenance, asked * slowest.replay_ratio)
+    divided = divide_credits(room, demands, terms.priorities, floor)
+    return replace(divided, replay=asked if shared is None else divided.replay / shared.replay_ratio)
+
+
+def error_share(terms: Terms, before: float, step: int) -> float:
+    """Return the share of their error limits that operators use: all of it on the ladder's step for it.
+
+    Below that step it falls by a slew per interval.
+
+    Args:
+        terms: with the box of theta.
+        before: share of this interval.
+        step: of the ladder.
+    """
+    box = terms.controls.theta
+    return box.max if step >= ReliefStep.THETA else max(before - box.slew * (box.max - box.min), box.min)
 
 
 def live_cap(terms: Terms, controls: Controls, step: int, worst: float | None, live_rps: float | None) -> float | None:
