@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from models.contract.declared import Declared, Whole
 from models.contract.objective import HEAD
@@ -46,7 +49,7 @@ class Relief(Declared):
         calm: intervals in a row, since the last step, that ask for one down.
     """
 
-    step: Whole = 0
+    step: Annotated[int, Field(ge=0, le=6)] = 0
     violated: Whole = 0
     calm: Whole = 0
 

@@ -194,10 +194,14 @@ class ControlBoxes(Declared):
     live_rps: ControlBox | None = None
     theta: ControlBox = ControlBox(0.0, 1.0, 0.1)
 
+    def __post_init__(self) -> None:
+        if self.theta.max > 1:
+            raise ValueError(f"theta.max={self.theta.max:g}: it is a share of the error limits, at most 1")
+
 
 @dataclass(frozen=True)
 class Terms(Declared):
-    """A compiled contract; seconds for `interval_s`, `seed` for all sampling."""
+    """A compiled contract; `seed` is for all sampling."""
 
     name: Name
     scales: ObjectiveScales

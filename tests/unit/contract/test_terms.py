@@ -59,6 +59,7 @@ WRONG = [
     ({"controls": {"replay_rps": {"min": 3, "max": 2}}}, "controls.replay_rps: min=3 is above max=2; swap them"),
     ({"controls": {"replay_rps": {"min": 0, "max": 2, "slew": 0}}}, "controls.replay_rps.slew=0"),
     ({"controls": {"replay_rps": {"min": 0, "max": 2}, "thetta": {}}}, "controls.thetta={}: no such field"),
+    ({"controls": {"replay_rps": {"min": 0, "max": 2}, "theta": {"min": 0, "max": 2}}}, "theta.max=2: it is a share"),
     ({"latencies": 3}, "latencies=3: no such field. Look for a misspelling"),
     ({"error": {"a": {"pf": 0.1}}}, "error.a: .*state one of the two"),
     ({"error": {"a": {"pf": 0.1, "eps_abs": 1, "eps_rel": 1}}}, "error.a: .*state one of the two"),
