@@ -122,7 +122,7 @@ def _rates(situation: Situation, replay_rps: float) -> dict[str, float]:
     }
 
 
-def _batch(plan: SharedPlan, rate: float, service: float, trigger_s: float) -> queueing.MicroBatch:
+def _batch(plan: SharedPlan, rate: float, service: float, trigger_s: float) -> queueing.MicroBatchModel:
     return queueing.micro_batch(rate, service, plan.overhead_s, trigger_s)
 
 

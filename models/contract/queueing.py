@@ -16,7 +16,7 @@ LEAST_IDLE = 0.001
 """Idle share of a query that runs batches back to back, under which their time is continued by its tangent."""
 
 
-class MicroBatch(NamedTuple):
+class MicroBatchModel(NamedTuple):
     """Batches of a query in equilibrium; a record waits for the next batch to begin, and for that one to end.
 
     Attributes:
@@ -108,7 +108,7 @@ def mean_wait_s(servers: int, arrival_rps: float, service_rps: float) -> float:
     return delay_probability(servers, arrival_rps / service_rps) / slack if slack > 0 else math.inf
 
 
-def micro_batch(arrival_rps: float, service_rps: float, overhead_s: float, trigger_s: float) -> MicroBatch:
+def micro_batch(arrival_rps: float, service_rps: float, overhead_s: float, trigger_s: float) -> MicroBatchModel:
     """Return the equilibrium of batches that take b0 + records/μ and start at a trigger, or back to back if longer.
 
     A batch takes T = b0 + ρ·I while that is at most I, else T = b0/(1 − ρ); the larger of the two is always the right
@@ -125,7 +125,7 @@ def micro_batch(arrival_rps: float, service_rps: float, overhead_s: float, trigg
     """
     load = arrival_rps / _served(service_rps)
     batch_s = max(overhead_s + load * trigger_s, overhead_s * _inverse(1 - load, LEAST_IDLE))
-    return MicroBatch(batch_s, max(trigger_s, batch_s), arrival_rps < service_rps)
+    return MicroBatchModel(batch_s, max(trigger_s, batch_s), arrival_rps < service_rps)
 
 
 def open_windows(size: float, slide: float, lateness: float = 0.0) -> int:

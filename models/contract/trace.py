@@ -25,7 +25,7 @@ class ControlTraceError(ValueError):
     """Lines that are no trace of this controller; the message names the line, what is wrong and the remedy."""
 
 
-class Difference(NamedTuple):
+class TraceDifference(NamedTuple):
     """Where a replay and its trace part.
 
     Attributes:
@@ -62,7 +62,7 @@ def trace_line(line: Mapping[str, Any]) -> str:
     return json.dumps(line, sort_keys=True, separators=(",", ":"))
 
 
-def replay(lines: Iterable[str], tolerance: float = 0.0) -> Difference | None:
+def replay(lines: Iterable[str], tolerance: float = 0.0) -> TraceDifference | None:
     """Compute every interval of a trace again from its signals, and find the first value that differs.
 
     Args:
@@ -89,7 +89,7 @@ def replay(lines: Iterable[str], tolerance: float = 0.0) -> Difference | None:
             raise ControlTraceError(f"line {number}: {error}. Its signals are not as this code writes them") from None
         state = closed.state
         if found := _first_difference(logged, json.loads(trace_line(closed.line)), tolerance):
-            return Difference(number, *found)
+            return TraceDifference(number, *found)
     return None
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.contract.signals import Signals
 from models.contract.state import begin
-from models.contract.trace import ControlTraceError, Difference, header, replay, trace_line
+from models.contract.trace import ControlTraceError, TraceDifference, header, replay, trace_line
 from tests.fakes.shared_job import run_queue, shared_plan, shared_terms
 
 TERMS = shared_terms(lag={"max_ms": 900}, error={"s": {"eps_rel": 0.1, "pf": 0.01}}, fairness={"weights": {"a": 2}})
@@ -60,7 +60,7 @@ def test_the_first_difference_is_told_with_its_line(path):
             part = part[key]
         right, part[path[-1]] = part[path[-1]], math.nextafter(part[path[-1]], math.inf)
         if at == 9:
-            told = Difference(10, ".".join(path), part[path[-1]], right)
+            told = TraceDifference(10, ".".join(path), part[path[-1]], right)
     changed = [json.dumps(line) for line in lines]
     assert replay(changed) == told
     assert replay(changed, tolerance=1e-9) is None or right == 0
