@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
+
+from torch import nn
 
 from models.adapt.network import CONTEXT, DomainScale
 from models.adapt.target import AdaptedForecaster
@@ -14,15 +15,13 @@ from models.forecast.blend.blend import Blend
 from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.neural.frozen import FrozenNetwork
-from models.forecast.neural.network import Network, script_step
-from models.forecast.neural.recurrent import CELLS
+from models.forecast.neural.frozen import FrozenNetwork, freeze
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import CELLS, carried_by
 from models.forecast.neural.windows import PastWindow
 
 Shape = tuple[int, ...]
 Parameters = TypeVar("Parameters", LinearWeights, Harmonics, Recursion, FrozenNetwork)
-Networked = Network | AdaptedForecaster
-"""Kinds whose weights are kept apart, as a torch.export archive."""
 KINDS = (
     "adapted",
     "arima",
@@ -44,7 +43,7 @@ class KindError(ValueError):
 
 
 def describe(forecaster: Forecaster) -> dict[str, Any]:
-    """The forecaster's parameters as JSON values; a network's weights are kept apart."""
+    """The forecaster's parameters as JSON values; the weights of an adapted network are kept apart."""
     common = {
         "kind": forecaster.kind,
         "step_s": forecaster.step_s,
@@ -52,7 +51,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
         "levels": list(forecaster.levels),
     }
     if isinstance(forecaster, Network):
-        return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
+        return {**common, "parameters": asdict(forecaster.frozen)}
     if isinstance(forecaster, AdaptedForecaster):
         return {**common, "low": forecaster.scale.low, "span": forecaster.scale.span}
     if isinstance(forecaster, Classical):
@@ -65,13 +64,16 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     return common
 
 
-def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) -> Forecaster:
-    """The forecaster that was described, with its network's module where it has one.
+def revive(described: dict[str, Any], module: nn.Module | None = None) -> Forecaster:
+    """The forecaster that was described, with its network's module where its weights were kept apart.
+
+    An older release kept those of a GRU or LSTM apart, too: they are taken from the module.
 
     Raises:
-        KindError: an unknown kind, a missing parameter or one of another type, or a network without its module or with
-            one that cannot run a step of these sizes.
-        ValueError: a text is no number; SeriesError where a number is out of range.
+        KindError: an unknown kind, a missing parameter or one of another type, or an adapted network without its
+            module.
+        ValueError: a text is no number, or a network's weights do not fit it; SeriesError where a number is out of
+            range.
     """
     try:
         kind = described["kind"]
@@ -91,13 +93,16 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
             return AdaptedForecaster(task, module, DomainScale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
             view, carried = PastWindow(task, int(described["season"])), int(described["carried"])
-            return Network(view, script_step(module, view.width, carried), kind, carried)
+            units = carried // carried_by(kind, 1)
+            return Network(task, freeze(module.state_dict(), kind, units, view, until=0.0), kind)
+        if kind in CELLS:
+            return Network(task, _of(FrozenNetwork, described["parameters"]), kind)
     except (RuntimeError, TypeError) as error:
         raise KindError(f"kind={described['kind']!r} is not as this code has it: {error}. Register it anew.") from None
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
-    if kind in (*CELLS, "adapted"):
-        raise KindError("a network needs its module; load it from the same artifact")
+    if kind == "adapted":
+        raise KindError("an adapted network needs its module; load it from the same artifact")
     raise KindError(f"kind={kind!r}: one of {', '.join(KINDS)} is expected. Is this code older?")
 
 
@@ -106,10 +111,6 @@ def _of(parameters: type[Parameters], values: dict[str, Any]) -> Parameters:
     return parameters(**{field.name: values[field.name] for field in fields(parameters)})
 
 
-def shapes(forecaster: Networked) -> tuple[dict[str, Shape], dict[str, Shape]]:
-    """Shapes of what a network reads and says, by name; -1 is the batch."""
-    if isinstance(forecaster, AdaptedForecaster):
-        return {"x": (-1, CONTEXT)}, {"y": (-1, forecaster.horizon)}
-    view, state = forecaster.view, (-1, forecaster.carried)
-    said = (-1, view.task.horizon, len(view.task.levels))
-    return {"row": (-1, view.width), "hidden": state}, {"moves": said, "hidden": state}
+def shapes(forecaster: AdaptedForecaster) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """Shapes of what an adapted network reads and says, by name; -1 is the batch."""
+    return {"x": (-1, CONTEXT)}, {"y": (-1, forecaster.horizon)}

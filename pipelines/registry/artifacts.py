@@ -1,6 +1,7 @@
 """A forecaster as the files of an MLflow model: data only, so that nothing that is loaded can run code.
 
-`forecaster.json` says what it is; a network's graph and weights lie beside it as a torch.export archive (`pt2`).
+`forecaster.json` says what it is; the graph and weights of an adapted network lie beside it as a torch.export archive
+(`pt2`), and so do those of a GRU or LSTM that an older release registered.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def log_json_model(described: Mapping[str, Any], file: str, signature: Any, **co
 def log_forecaster(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
     """Log a forecaster to MLflow's active run; returns the id of the logged model.
 
-    Written are `forecaster.json` (kind and parameters) and, for a network, its graph and weights as a torch.export
-    archive (`pt2`).
+    Written are `forecaster.json` (kind and parameters) and, for an adapted network, its graph and weights as a
+    torch.export archive (`pt2`).
 
     Args:
         forecaster: of any kind.
@@ -86,10 +87,11 @@ def log_forecaster(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
     """
     import numpy as np
 
-    from models.kinds import Networked, describe, shapes
+    from models.adapt.target import AdaptedForecaster
+    from models.kinds import describe, shapes
 
     common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
-    if not isinstance(forecaster, Networked):
+    if not isinstance(forecaster, AdaptedForecaster):
         quantiles = {None: (forecaster.horizon, len(forecaster.levels))}  # of a history, records/s per step
         return log_json_model(
             describe(forecaster), DESCRIPTION, make_signature({None: (-1,)}, quantiles, "float64"), **common
@@ -153,7 +155,8 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
     """
     from mlflow.models import Model
 
-    from models.kinds import Networked, revive, shapes
+    from models.adapt.target import AdaptedForecaster
+    from models.kinds import revive, shapes
     from pipelines.registry.network_archive import load_network
 
     files = sorted(folder.rglob(DESCRIPTION))
@@ -172,7 +175,8 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
         forecaster = revive(described, load_network(read_archive(folder) or b""))
     except ValueError as error:
         raise RegistryError(f"{what}: {error}") from None
-    assert isinstance(forecaster, Networked)
+    if not isinstance(forecaster, AdaptedForecaster):
+        return forecaster
     expected, signed = shapes(forecaster), model.signature
     actual = signed and tuple(
         {spec.name: tuple(spec.shape) for spec in part.inputs} for part in (signed.inputs, signed.outputs)

@@ -14,8 +14,10 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import nn
 
 MOST = 1 << 28  # bytes of an unpacked archive, at most
 _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError)  # what unpacking a torn member raises
@@ -43,7 +45,7 @@ class ArchiveError(ValueError):
     """An archive that cannot be read or holds what no network of Tidecast has; the message says what."""
 
 
-def load_network(archive: bytes) -> Callable[..., Any]:
+def load_network(archive: bytes) -> nn.Module:
     """Load a network from the bytes of a torch.export archive (`pt2`), without running any code that it may hold.
 
     Returns:
@@ -59,7 +61,7 @@ def load_network(archive: bytes) -> Callable[..., Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module: Callable[..., Any] = torch.export.load(io.BytesIO(clean)).module()
+            module: nn.Module = torch.export.load(io.BytesIO(clean)).module()
     except Exception as error:  # torch raises what its unpacking meets
         raise ArchiveError(f"{len(archive)} bytes are no pt2 archive: {error!r:.200}") from None
     return module

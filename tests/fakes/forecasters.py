@@ -1,5 +1,8 @@
 """Small forecasters of every kind that is registered, the load they know, and one registration."""
 
+import io
+import warnings
+
 import numpy as np
 import torch
 
@@ -9,8 +12,8 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.forecast.neural.network import as_forecaster
 from models.forecast.neural.recurrent import CELLS, Recurrent
-from models.forecast.neural.training import as_forecaster
 from models.forecast.neural.windows import PastWindow
 from models.forecast.selection.catalogue import CATALOGUE
 
@@ -24,12 +27,28 @@ def series(steps, seed=1):
     return Series(7 * 86_400.0, STEP, 100 + 50 * np.sin(2 * np.pi * hours / 24) + np.cumsum(noise).clip(-40, 40))
 
 
-def network(cell="gru"):
+def _drawn(cell):
     view = PastWindow(TASK, 24)
     made = Recurrent(view, cell, 4, torch.Generator().manual_seed(1))
     for weight in (made.head.weight, made.linear):
         torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(2))
-    return as_forecaster(made, view)
+    return made, view
+
+
+def network(cell="gru"):
+    return as_forecaster(*_drawn(cell), until=0.0)
+
+
+def older_network(cell="gru"):
+    """The same as releases registered it that served networks by torch: its description, and its archive."""
+    made, view = _drawn(cell)
+    batch, example = torch.export.Dim("batch"), (torch.zeros(2, view.width), torch.zeros(2, made.carried))
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the cell's flat weights, which are its parameters too
+        torch.export.save(torch.export.export(made.eval(), example, dynamic_shapes=({0: batch}, {0: batch})), buffer)
+    task = {"step_s": TASK.step_s, "horizon": TASK.horizon, "levels": list(TASK.levels)}
+    return {"kind": cell, **task, "season": view.season, "carried": made.carried}, buffer.getvalue()
 
 
 def pupil():

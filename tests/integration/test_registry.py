@@ -9,9 +9,10 @@ from mlflow.exceptions import MlflowException
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
+from models.forecast.neural.recurrent import CELLS
 from pipelines.registry import Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
-from tests.fakes.forecasters import TASK, kinds, network, put, series
+from tests.fakes.forecasters import TASK, kinds, network, older_network, pupil, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -31,8 +32,8 @@ def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry,
 
 
 def test_nothing_registered_can_run_code(registry, settings):
+    put(registry, "formats", pupil())
     put(registry, "formats", network())
-    put(registry, "formats", Naive(TASK))
     files = [path for path in (settings.var_dir / "mlflow" / "artifacts").rglob("*") if path.is_file()]
     assert {"model.pt2", "forecaster.json"} <= {path.name for path in files}
     for path in files:
@@ -95,28 +96,41 @@ def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path_factory, t
         read_forecaster(folder, "orders")
 
 
-def tampered(registry, settings, job, change):
+def newest_file(settings, name):
+    return max((settings.var_dir / "mlflow").rglob(name), key=lambda path: path.stat().st_mtime_ns)
+
+
+def tampered(registry, settings, made, change):
     """Register a network and change its description afterwards, as code of another age would have written it."""
-    version = put(registry, job, network())
-    newest = max((settings.var_dir / "mlflow").rglob("forecaster.json"), key=lambda path: path.stat().st_mtime_ns)
+    version = put(registry, "shape", made)
+    newest = newest_file(settings, "forecaster.json")
     newest.write_text(json.dumps(change(json.loads(newest.read_text()))))
     return version
 
 
 @pytest.mark.parametrize(
-    ("change", "word"),
+    ("made", "change", "word"),
     [
-        (lambda d: {**d, "carried": 7}, "kind='gru' .*Register it anew"),
-        (lambda d: {**d, "levels": [0.5]}, "signature .*Retrain"),
-        (lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
-        (lambda d: {k: v for k, v in d.items() if k != "season"}, "lacks 'season'"),
-        (lambda d: {**d, "step_s": -1}, "step_s=-1"),
-        (lambda d: {**d, "step_s": "an hour"}, "an hour"),
+        (network(), lambda d: {**d, "parameters": {**d["parameters"], "hidden": "4"}}, "kind='gru' .*Register it anew"),
+        (network(), lambda d: {**d, "levels": [0.5]}, "weights; 3 finite ones"),
+        (network(), lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
+        (network(), lambda d: {k: v for k, v in d.items() if k != "parameters"}, "lacks 'parameters'"),
+        (network(), lambda d: {**d, "step_s": -1}, "step_s=-1"),
+        (network(), lambda d: {**d, "step_s": "an hour"}, "an hour"),
+        (pupil(), lambda d: {**d, "horizon": 5}, "signature .*Retrain"),
     ],
 )
-def test_an_artifact_of_another_shape_is_refused(registry, settings, change, word):
+def test_an_artifact_of_another_shape_is_refused(registry, settings, made, change, word):
     with pytest.raises(RegistryError, match=word):
-        registry.load("shape", tampered(registry, settings, "shape", change))
+        registry.load("shape", tampered(registry, settings, made, change))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_network_that_an_older_release_registered_is_read(registry, settings, cell):
+    described, archive = older_network(cell)
+    version = tampered(registry, settings, pupil(), lambda _: described)
+    newest_file(settings, "model.pt2").write_bytes(archive)
+    assert registry.load("shape", version) == network(cell)
 
 
 def test_a_store_that_cannot_be_is_named_at_once(settings):

@@ -44,7 +44,7 @@ class NetworkedBlend(Forecaster):
 
     Attributes:
         task: what is forecast.
-        network: trained for this task.
+        network: a GRU, trained for this task.
         kind: "networked_blend".
         compiled: the network's arrays.
 
@@ -58,7 +58,7 @@ class NetworkedBlend(Forecaster):
     compiled: CompiledNetwork = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "compiled", self.network.compiled(self.task))  # what does not fit is refused here
+        object.__setattr__(self, "compiled", self.network.compiled(self.task, "gru"))  # refuses what does not fit
 
     @cached_property
     def blend(self) -> Blend:

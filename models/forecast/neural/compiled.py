@@ -1,4 +1,4 @@
-"""One compiled step of a trained GRU: torch's numbers in a twentieth of the time."""
+"""One compiled step of a trained GRU or LSTM: torch's numbers in a twentieth of the time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.forecast.neural.windows import BREAK, CALM, FAST, FAST_CALM, LEAST, 
 
 
 class CompiledNetwork(NamedTuple):
-    """What the compiled step reads; I inputs of the cell, N units, M moves.
+    """What the compiled step reads; I inputs of the cell, N units, G gates (3 of a GRU, 4 of an LSTM), M moves.
 
     Attributes:
         middle, day, season: which level is the median; steps of a day and of the longest season read.
@@ -24,7 +24,7 @@ class CompiledNetwork(NamedTuple):
         linear, bias, centre: (horizon, M), (horizon,) twice: the median without the cell.
         width, steep, restless: (horizon, levels), (horizon,) twice: of the distances between levels, logarithms.
         typical: log volatility.
-        inputs, recurrent, biases: (3·N, I), (3·N, N), (2, 3·N): the cell.
+        inputs, recurrent, biases: (G·N, I), (G·N, N), (2, G·N): the cell.
         head, head_bias: (horizon·levels, N), (horizon·levels,): from its output to corrections.
     """
 
@@ -56,18 +56,24 @@ def _sigmoid(x: float) -> float:
 
 @numba.njit(cache=True)
 def _recur(network: Any, read: Any, hidden: Any) -> None:
-    """Run the cell on (I,) inputs: the (N,) state, which is its output too, is changed in place."""
-    units, before = len(hidden), hidden.copy()
+    """Run the cell on (I,) inputs; what is carried, its (N,) output first, is changed in place."""
+    rows, units = network.recurrent.shape
+    before = hidden[:units].copy()
     near, far = network.biases[0].copy(), network.biases[1].copy()
-    for g in range(len(near)):
+    for g in range(rows):
         for i in range(len(read)):
             near[g] += network.inputs[g, i] * read[i]
         for i in range(units):
             far[g] += network.recurrent[g, i] * before[i]
     for u in range(units):
-        reset, keep = _sigmoid(near[u] + far[u]), _sigmoid(near[units + u] + far[units + u])
-        fresh = math.tanh(near[2 * units + u] + reset * far[2 * units + u])
-        hidden[u] = fresh + keep * (before[u] - fresh)
+        first, second = _sigmoid(near[u] + far[u]), _sigmoid(near[units + u] + far[units + u])
+        if rows == 3 * units:  # a GRU: reset, update
+            fresh = math.tanh(near[2 * units + u] + first * far[2 * units + u])
+            hidden[u] = fresh + second * (before[u] - fresh)
+        else:  # an LSTM: input, forget
+            fresh = math.tanh(near[2 * units + u] + far[2 * units + u])
+            hidden[units + u] = second * hidden[units + u] + first * fresh
+            hidden[u] = _sigmoid(near[3 * units + u] + far[3 * units + u]) * math.tanh(hidden[units + u])
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -78,7 +84,7 @@ def step_network(network: Any, buffer: Any, end: int, hidden: Any, out: Any) -> 
         network: a `CompiledNetwork`. Compiled: neither shapes nor indices are checked.
         buffer: of a `Ring`, records/s, gaps filled; the newest `PastWindow.needs` values must be known.
         end: index after its newest value.
-        hidden: (N,) state, changed in place; zeros at first.
+        hidden: (N,) state, of an LSTM (2·N,), changed in place; zeros at first.
         out: (horizon, levels) records/s, filled: rising over the levels, at least 0.
     """
     newest, day, middle = end - 1, network.day, network.middle
@@ -122,7 +128,7 @@ def step_network(network: Any, buffer: Any, end: int, hidden: Any, out: Any) -> 
     corrections = network.head_bias.copy()
     _recur(network, read, hidden)
     for i in range(len(corrections)):
-        for u in range(len(hidden)):
+        for u in range(network.head.shape[1]):
             corrections[i] += network.head[i, u] * hidden[u]
     for h in range(horizon):
         of = corrections[h * levels : (h + 1) * levels]

@@ -1,4 +1,4 @@
-"""A trained GRU as data: values that compare and that JSON holds."""
+"""A trained GRU or LSTM as data: values that compare and that JSON holds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats
 from models.forecast.neural.compiled import CompiledNetwork
-from models.forecast.neural.network import Network
-from models.forecast.neural.recurrent import Recurrent, cell_inputs
+from models.forecast.neural.recurrent import Cell, cell_inputs
 from models.forecast.neural.windows import STATES, PastWindow
 
 _STORED = np.dtype("<f4")
@@ -23,12 +23,12 @@ MOST_UNITS = 1024
 
 @dataclass(frozen=True)
 class FrozenNetwork:
-    """A trained GRU as values that compare and that JSON can hold.
+    """A trained GRU or LSTM as values that compare and that JSON can hold; which of them, its forecaster knows.
 
     Attributes:
         season: steps of the longest season it reads, see `PastWindow`.
         hidden: units of the cell.
-        until: epoch seconds at which what it was trained on ends.
+        until: epoch seconds at which what it was trained on ends; 0 where an older release did not keep it.
         weights: float32 as Base64 by torch's names, in the shapes of `weight_shapes`.
     """
 
@@ -41,8 +41,12 @@ class FrozenNetwork:
         """Return what of the past it reads."""
         return PastWindow(task, self.season)
 
-    def compiled(self, task: Task) -> CompiledNetwork:
+    def compiled(self, task: Task, cell: Cell) -> CompiledNetwork:
         """Return the arrays of the compiled step.
+
+        Args:
+            task: what it was trained for.
+            cell: "gru" or "lstm".
 
         Raises:
             ValueError: weights are not as many as cell, units and task ask for, or not finite; or season, units, levels
@@ -57,9 +61,8 @@ class FrozenNetwork:
                 f"until {self.until}: 1 to {MOST_UNITS}, {task.day} or {task.week}, with 0.5, a time are expected"
             )
         view = self.view(task)
-        weights = {
-            name: _unpacked(self.weights[name], name, shape) for name, shape in weight_shapes(self.hidden, view).items()
-        }
+        shapes = weight_shapes(cell, self.hidden, view)
+        weights = {name: _unpacked(self.weights[name], name, shape) for name, shape in shapes.items()}
         read, look = cell_inputs(view)
         return CompiledNetwork(
             task.levels.index(0.5), task.day, self.season, view.back, view.weekly.astype(np.uint8),
@@ -70,31 +73,32 @@ class FrozenNetwork:
         )  # fmt: skip
 
 
-def freeze(network: Network, until: float) -> FrozenNetwork:
-    """Return a network that was trained in this process as data; what its linear part does not read has weight 0.
+def freeze(learned: Mapping[str, Tensor], cell: Cell, hidden: int, view: PastWindow, until: float) -> FrozenNetwork:
+    """Return a trained network as data; what its linear part does not read has weight 0. Sizes are not checked.
 
     Args:
-        network: as `training.fit_network` returns it.
+        learned: `Recurrent.state_dict` of the network, by torch's names; other names are not read.
+        cell: "gru" or "lstm".
+        hidden: units of the cell.
+        view: what of the past it reads.
         until: epoch seconds at which the history that it was trained on ends.
 
     Raises:
-        TypeError: its module was loaded, or is no GRU.
+        KeyError: a weight is missing.
     """
-    if not isinstance(module := network.module, Recurrent) or network.kind != "gru":
-        raise TypeError(f"{network.kind}, {type(module).__name__}: a GRU that was trained in this process is expected")
-    learned = {name: value.detach().numpy() for name, value in module.state_dict().items()}
-    learned["linear"] = learned["linear"] * learned["kept"]
+    named = {name: learned[name].detach() for name in weight_shapes(cell, hidden, view)}
+    named["linear"] = named["linear"] * learned["kept"]
     weights = {
-        name: base64.b64encode(learned[name].astype(_STORED).tobytes()).decode()
-        for name in weight_shapes(module.hidden, network.view)
+        name: base64.b64encode(value.numpy().astype(_STORED).tobytes()).decode() for name, value in named.items()
     }
-    return FrozenNetwork(network.view.season, module.hidden, until, weights)
+    return FrozenNetwork(view.season, hidden, until, weights)
 
 
-def weight_shapes(hidden: int, view: PastWindow) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each weight of a GRU by torch's name."""
+def weight_shapes(cell: Cell, hidden: int, view: PastWindow) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of a network by torch's name."""
     horizon, levels, moves = view.task.horizon, len(view.task.levels), len(view.moves)
-    rows, inputs = 3 * hidden, sum(len(part) for part in cell_inputs(view)) + STATES - 1
+    rows = hidden * (3 if cell == "gru" else 4)
+    inputs = sum(len(part) for part in cell_inputs(view)) + STATES - 1
     return {
         "linear": (horizon, moves), "bias": (horizon,), "centre": (horizon,), "width": (horizon, levels),
         "steep": (horizon, 1), "restless": (horizon, 1), "typical": (), "rnn.weight_ih_l0": (rows, inputs),

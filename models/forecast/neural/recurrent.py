@@ -75,8 +75,8 @@ class Recurrent(nn.Module):
 
     @property
     def carried(self) -> int:
-        """Numbers carried from step to step: the hidden state, and of an LSTM also its cell state."""
-        return self.hidden * (1 if self.cell == "gru" else 2)
+        """Numbers carried from step to step, see `carried_by`."""
+        return carried_by(self.cell, self.hidden)
 
     def forward(self, row: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Run one step.
@@ -153,6 +153,11 @@ class Recurrent(nn.Module):
         first, second = torch.chunk(hidden[None], 2, dim=-1)
         said, (one, two) = self.rnn(read, (first.contiguous(), second.contiguous()))
         return said, torch.cat([one[0], two[0]], dim=-1)
+
+
+def carried_by(cell: Cell, hidden: int) -> int:
+    """Return how many numbers a cell of so many units carries: its output, then of an LSTM its cell state."""
+    return hidden * (1 if cell == "gru" else 2)
 
 
 def cell_inputs(view: PastWindow) -> tuple[list[int], list[int]]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
-from models.forecast.neural.network import Network
+from models.forecast.neural.network import Network, as_forecaster
 from models.forecast.neural.recurrent import Cell, Recurrent
 from models.forecast.neural.windows import PastWindow, season_of, training_windows
 
@@ -142,11 +142,6 @@ def train_network(
         yield Epoch(index, "refit", loss, math.nan, updates)
 
 
-def as_forecaster(network: Recurrent, view: PastWindow) -> Network:
-    """Return a fitted network as a forecaster; the network is put in evaluation mode."""
-    return Network(view, network.eval(), network.cell, network.carried)
-
-
 def fit_network(
     cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
@@ -172,7 +167,7 @@ def fit_network(
     network = Recurrent(view, cell, hidden, generator)
     for epoch in train_network(network, view, history, plan or TrainingPlan(), generator):
         on_epoch(epoch)
-    return as_forecaster(network, view)
+    return as_forecaster(network, view, history.end)
 
 
 def _rows(view: PastWindow, history: Series) -> TrainingRows:

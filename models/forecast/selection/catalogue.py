@@ -15,7 +15,6 @@ from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.classical.fit import fit_classical
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.neural.frozen import freeze
 from models.forecast.neural.network import Network
 from models.forecast.neural.training import fit_network
 from models.forecast.selection.champion import Fit
@@ -31,7 +30,7 @@ def fit_networked(fit: Callable[[Task, Series], Network], task: Task, history: S
     if np.isfinite(history.values).sum() < LEAST:
         return Blend(task)
     try:
-        return NetworkedBlend(task, freeze(fit(task, history), history.end))
+        return NetworkedBlend(task, fit(task, history).frozen)
     except SeriesError:  # so few follow one another that no row is left to learn from
         return Blend(task)
 

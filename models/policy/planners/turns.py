@@ -17,8 +17,8 @@ from models.policy.core.capacity import Floats
 
 TURN = 0.75
 """Share of the lead time that is planned for, its 0.9 quantile, after which a start is over in the median and the next
-one begins. Sooner it would slow the first tasks of those that have come, and the batch that waits for them: on two cores
-a batch with one start in it took 5 s, with two that overlapped 10 s."""
+one begins. Sooner it would slow the first tasks of those that have come, and the batch that waits for them: on two
+cores a batch with one start in it took 5 s, with two that overlapped 10 s."""
 
 
 @lru_cache(maxsize=1024)

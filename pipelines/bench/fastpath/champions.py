@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from models.forecast.core.forecaster import Forecaster
-from models.kinds import Networked
 from pipelines.serve.models.model_set import ModelSet, load_members
 
 
@@ -31,15 +30,14 @@ class FolderChampions:
         """Name the job's model as the registry would."""
         return f"{job}-forecaster"
 
-    def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
-        """Read a version's forecaster and its network's archive (None where it has no network); alike for every job.
+    def fetch(self, job: str, version: str) -> tuple[Forecaster, None]:
+        """Read a version's forecaster, and no archive: nothing that is measured has one; alike for every job.
 
         Raises:
             OSError: there is no such version.
             ModelSetError: its members make no forecaster.
         """
-        made = _read(self._folder / version)
-        return made.forecaster, made.members["weights"] if isinstance(made.forecaster, Networked) else None
+        return _read(self._folder / version).forecaster, None
 
 
 def add_version(folder: Path, version: str, model: ModelSet) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.blend.ridge import BATCH
 from models.forecast.core.forecaster import Task, Track
 from models.forecast.core.series import Floats, Series, SeriesError
-from models.forecast.neural.frozen import freeze
 from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
 from pipelines.bench.forecast.evaluate import LEVELS
 from pipelines.bench.peer import run_peer
@@ -127,7 +127,7 @@ def time_blend(
 def _carrying(task: Task, series: Series) -> NetworkedBlend:
     """A blend with a network that speaks at once: how long it takes does not hang on how well it was trained."""
     network = fit_network("gru", task, series, TrainingPlan(epochs=1))
-    return NetworkedBlend(task, freeze(network, until=0.0))
+    return NetworkedBlend(task, replace(network.frozen, until=0.0))
 
 
 def _begin_tracks(

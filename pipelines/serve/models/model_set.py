@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from models.adapt.target import AdaptedForecaster
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series, SeriesError
-from models.kinds import Networked, describe, revive, shapes
+from models.kinds import describe, revive, shapes
 from pipelines.registry.network_archive import load_network
 
 MEMBERS = ("weights", "scaler", "hyper")
@@ -50,11 +51,12 @@ def pack_model(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet
 
     Args:
         forecaster: any kind of `models.kinds`.
-        archive: its network as a torch.export archive (`pt2`); None to export it here, which takes seconds.
+        archive: of an adapted network, as `torch.export` writes it (`pt2`); None to export it here, which takes
+            seconds. Not read of other kinds.
 
     Returns:
-        The members (weights: the archive for a network, else JSON or empty; the others JSON), and the forecaster loaded
-        from them, not the one given.
+        The members (weights: the archive for an adapted network, else JSON or empty; the others JSON), and the
+        forecaster loaded from them, not the one given.
 
     Raises:
         ModelSetError: the members cannot be loaded again.
@@ -64,9 +66,9 @@ def pack_model(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet
     scaler = {name: described.pop(name) for name in _SCALER if name in described}
     parameters = described.pop("parameters", None)
     weights = b"" if parameters is None else _text(parameters)
-    if isinstance(forecaster, Networked):
+    if isinstance(forecaster, AdaptedForecaster):
         weights = archive or _exported(forecaster)
-    hyper = _text({**described, "carry": isinstance(forecaster, Networked)})
+    hyper = _text({**described, "carry": isinstance(forecaster, AdaptedForecaster)})
     return load_members({"weights": weights, "scaler": _text(scaler), "hyper": hyper})
 
 
@@ -74,8 +76,9 @@ def load_members(members: Mapping[str, bytes]) -> ModelSet:
     """Load a forecaster from its members, and return it with them.
 
     Args:
-        members: bytes by name: "weights" (a torch.export archive for a network, else JSON or empty), "scaler" and
-            "hyper" (both JSON objects); other names are kept and not read.
+        members: bytes by name: "weights" (a torch.export archive for an adapted network, and for a GRU or LSTM of an
+            older release; else JSON or empty), "scaler" and "hyper" (both JSON objects); other names are kept and not
+            read.
 
     Raises:
         ModelSetError: a member is missing or cannot be read, or they make no forecaster.
@@ -84,10 +87,10 @@ def load_members(members: Mapping[str, bytes]) -> ModelSet:
         raise ModelSetError(f"the set lacks {', '.join(missing)}. Put all of {', '.join(MEMBERS)} at once.")
     try:
         hyper, scaler = json.loads(members["hyper"]), json.loads(members["scaler"])
-        networked = hyper.pop("carry")
+        apart = hyper.pop("carry")
         module = None
         described = {**hyper, **scaler}
-        if networked:
+        if apart:
             module = load_network(members["weights"])
         elif members["weights"]:
             described["parameters"] = json.loads(members["weights"])
@@ -129,7 +132,7 @@ def _text(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _exported(forecaster: Networked) -> bytes:
+def _exported(forecaster: AdaptedForecaster) -> bytes:
     import torch
 
     reads, _ = shapes(forecaster)

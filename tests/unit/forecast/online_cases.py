@@ -1,6 +1,7 @@
 """One forecaster of every kind, small, and loads for them to follow."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,9 +16,8 @@ from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
-from models.forecast.neural.frozen import freeze
+from models.forecast.neural.network import as_forecaster
 from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.training import as_forecaster
 from models.forecast.neural.windows import PastWindow
 from tests.fakes.plain_blend.blend import Blend as PlainBlend
 
@@ -49,20 +49,25 @@ def spoilt(values, seed):
     return values
 
 
-def drawn(cell, season, task=TASK, hidden=8):
-    """A network whose weights were drawn by chance, all of them far from 0."""
+def drawn_module(cell, season, task=TASK, hidden=8):
+    """A network of torch whose weights were drawn by chance, all of them far from 0, and what it reads."""
     generator = torch.Generator().manual_seed(4)
     module = Recurrent(view := PastWindow(task, season), cell, hidden, generator)
     with torch.no_grad():
         for weight in (module.linear, module.head.weight, module.width, module.steep, module.restless, module.centre):
             weight.normal_(0.0, 0.1, generator=generator)
         module.typical.fill_(-2.0)
-    return as_forecaster(module, view)
+    return module, view
+
+
+def drawn(cell, season):
+    """The same as a forecaster."""
+    return as_forecaster(*drawn_module(cell, season), until=0.0)
 
 
 def networked(until=9 * 24 * HOUR, season=24):
     """A blend with a drawn network that was trained on the first nine days."""
-    return NetworkedBlend(TASK, freeze(drawn("gru", season), until))
+    return NetworkedBlend(TASK, replace(drawn("gru", season).frozen, until=until))
 
 
 def _pupil():
@@ -108,8 +113,3 @@ def plain(name):
     """The same as a pure forecaster: of the compiled blend the one in numpy."""
     made = forecaster(name)
     return PlainBlend(made.task) if "blend" in name else made
-
-
-def near(name):
-    """How near it must come to the forecaster's own step, as a share of the load: a network counts in 32 bits."""
-    return 1e-5 if name in NETWORKS else 1e-9

@@ -6,7 +6,6 @@ import pytest
 from configs.errors import SettingsError
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
-from models.forecast.neural.network import Network
 from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import CATALOGUE, NAIVE, default_kind, select_kinds
 from models.forecast.selection.champion import choose_champion
@@ -31,8 +30,7 @@ def fitted():
 def test_every_name_makes_a_forecaster_that_can_be_kept_as_data(fitted):
     for name, forecaster in fitted.items():
         described = json.loads(json.dumps(describe(forecaster)))
-        module = forecaster.module if isinstance(forecaster, Network) else None
-        again = revive(described, module)
+        again = revive(described)
         assert again.kind == forecaster.kind, name
         older, _ = load().split(24)
         np.testing.assert_allclose(again.begin(older).quantiles, forecaster.begin(older).quantiles)

@@ -1,4 +1,4 @@
-"""A network as data and compiled says what torch says."""
+"""A network as data: what it is kept as, and what is refused."""
 
 import base64
 import json
@@ -6,32 +6,14 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from online_cases import TASK, drawn, load, series, spoilt
+from online_cases import TASK, drawn
 
 from models.forecast.core.forecaster import Task
-from models.forecast.core.tracks import Ring
-from models.forecast.neural.compiled import step_network
-from models.forecast.neural.frozen import FrozenNetwork, freeze
+from models.forecast.neural.frozen import FrozenNetwork
 
 
 def frozen(season=24):
-    return freeze(drawn("gru", season), 0.0)
-
-
-@pytest.mark.parametrize("season", [24, 168])
-def test_its_compiled_step_says_what_torch_says(season):
-    network, values = drawn("gru", season), spoilt(load(420), 3)
-    track = network.begin(series([]))
-    compiled, hidden, made = frozen(season).compiled(TASK), np.zeros(network.carried), np.empty((4, 3))
-    ring = Ring(TASK, track.kept)
-    for value in values:
-        track.step(value)
-        ring.push(value)
-        if ring.seen >= network.view.needs:
-            step_network(compiled, ring.buffer, ring.end, hidden, made)
-            np.testing.assert_allclose(made, track.quantiles, rtol=1e-4, atol=1e-5 * np.nanmax(values))
-    np.testing.assert_allclose(hidden, track.kept.carried.hidden, atol=1e-4)
-    assert np.abs(hidden).max() > 0.01
+    return drawn("gru", season).frozen
 
 
 def test_it_is_data_that_json_holds_and_that_compares():
@@ -52,11 +34,11 @@ def test_it_is_data_that_json_holds_and_that_compares():
 )
 def test_what_is_no_such_network_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        replace(frozen(), **change).compiled(TASK)
+        replace(frozen(), **change).compiled(TASK, "gru")
 
 
-def test_weights_of_another_task_are_refused():
+def test_weights_of_another_task_or_cell_are_refused():
     with pytest.raises(ValueError, match="weights; "):
-        frozen().compiled(Task(TASK.step_s, 5, TASK.levels))
-    with pytest.raises(TypeError, match="lstm, Recurrent: a GRU"):
-        freeze(drawn("lstm", 24), 0.0)
+        frozen().compiled(Task(TASK.step_s, 5, TASK.levels), "gru")
+    with pytest.raises(ValueError, match="weights; "):
+        frozen().compiled(TASK, "lstm")

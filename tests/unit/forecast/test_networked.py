@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,7 @@ from configs.sections import Training
 from models.forecast.blend.blend import Blend
 from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.core.series import Series
-from models.forecast.neural.frozen import freeze
+from models.forecast.core.state import OnlineError
 from models.forecast.neural.training import TrainingPlan, fit_network
 from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import fit_networked
@@ -83,7 +84,7 @@ def test_a_network_that_knows_nothing_is_not_heard():
 def test_a_trained_network_lowers_the_loss_where_the_blend_is_blind():
     older, held = series(np.maximum(restless(24 * 40), 1.0)).split(24 * 6)
     network = fit_network("gru", TASK, older, TrainingPlan(epochs=20), hidden=8)
-    mine = NetworkedBlend(TASK, freeze(network, older.end))
+    mine = NetworkedBlend(TASK, network.frozen)
     ours, theirs = (roll(one, older, held).scores()["pinball"] for one in (mine, Blend(TASK)))
     assert ours < 0.97 * theirs
 
@@ -93,6 +94,16 @@ def test_it_is_kept_as_data_and_says_the_same():
     again = revive(json.loads(json.dumps(describe(made))))
     assert again == made
     np.testing.assert_array_equal(again.begin(history).quantiles, made.begin(history).quantiles)
+
+
+def test_a_state_of_before_its_medians_were_weighed_by_squares_is_refused():
+    made = networked()
+    outer = msgspec.msgpack.decode(made.begin(series(load(230))).state())
+    carried = msgspec.msgpack.decode(outer[4])
+    del carried["mix"][1]
+    outer[4] = msgspec.msgpack.encode(carried)
+    with pytest.raises(OnlineError, match=r"no state: .*length 5.* Admit the job on its history"):
+        made.resume(msgspec.msgpack.encode(outer))
 
 
 @pytest.mark.parametrize("change", [{"hidden": "8"}, {"until": None}, {"season": 5}, {"weights": {}}, {"weights": 3}])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_cases import KINDS, PLAIN, forecaster, load, near, plain, series, spoilt
+from online_cases import KINDS, PLAIN, forecaster, load, plain, series, spoilt
 
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online, OnlineError
@@ -51,7 +51,7 @@ def assert_follows(name, history, values):
         pairs.append((online.step("a", value), expected))
         assert online.basis("a") == made.basis(state)
     mine, expected = (np.array([pair[i] for pair in pairs]) for i in range(2))
-    np.testing.assert_allclose(mine, expected, rtol=near(name), atol=near(name) * scale)
+    np.testing.assert_allclose(mine, expected, rtol=1e-9, atol=1e-9 * scale)
 
 
 @pytest.mark.parametrize("name", PLAIN)

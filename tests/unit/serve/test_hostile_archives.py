@@ -14,7 +14,6 @@ import torch
 from pipelines.registry import RegistryError
 from pipelines.registry.artifacts import read_forecaster
 from pipelines.registry.network_archive import ArchiveError, load_network
-from pipelines.serve.models.model_set import pack_model
 from tests.fakes import forecasters
 
 MODEL, CONSTANTS = "archive/models/model.json", "archive/data/constants/model_constants_config.json"
@@ -33,7 +32,7 @@ class Mine:
 
 @pytest.fixture(scope="module")
 def good():
-    return pack_model(forecasters.network()).members["weights"]
+    return forecasters.older_network()[1]
 
 
 @pytest.fixture
@@ -112,7 +111,7 @@ def test_torch_itself_would_have_run_it(attack, good, mine, monkeypatch):
     made = forecasters.network()
     with suppress(Exception):
         module = torch.export.load(io.BytesIO(attack(good, mine))).module()
-        module(torch.ones(2, made.view.width), torch.zeros(2, made.carried))
+        module(torch.ones(2, made.view.width), torch.zeros(2, made.frozen.hidden))
     assert mine.exists()
 
 
@@ -122,7 +121,7 @@ def test_what_was_registered_is_read_as_it_was(good):
     assert shape == [tuple(p.shape) for p in ours.parameters()]
     made = forecasters.network()
     row = torch.ones(2, made.view.width)
-    hidden = torch.zeros(2, made.carried)
+    hidden = torch.zeros(2, made.frozen.hidden)
     for a, b in zip(theirs(row, hidden), ours(row, hidden), strict=True):
         assert torch.equal(a, b)
 

@@ -1,0 +1,76 @@
+"""The relief ladder: what is given up, in which order, while a hard limit stays violated; it is left in reverse.
+
+The order is part of the contract; the unified batch-stream runtime paper relaxes approximation and sheds last, and
+leaves the steps between to the engineer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from models.contract.declared import Declared, Whole
+from models.contract.objective import HEAD
+
+GUARD = 1.2
+"""How many times a limit a measurement must be for the ladder to be entered."""
+PATIENCE = 2
+"""Intervals in a row that make a step, up or down."""
+
+
+class ReliefStep(IntEnum):
+    """Steps of the ladder; each keeps what those below it do."""
+
+    NONE = 0
+    REPLAY = 1
+    """The replay stops."""
+    MAINTENANCE = 2
+    """Maintenance falls to its floor."""
+    THETA = 3
+    """Approximate operators go to the limits of their errors."""
+    CAPACITY = 4
+    """The autoscaler is asked for executors."""
+    THROTTLE = 5
+    """Live records are held back, those of the lowest tenant first."""
+    SHED = 6
+    """Live records are dropped."""
+
+
+@dataclass(frozen=True)
+class Relief(Declared):
+    """Where a job stands on the ladder.
+
+    Attributes:
+        step: 0 (not on it) to 6.
+        violated: intervals in a row, since the last step, that ask for another one up.
+        calm: intervals in a row, since the last step, that ask for one down.
+    """
+
+    step: Annotated[int, Field(ge=0, le=6)] = 0
+    violated: Whole = 0
+    calm: Whole = 0
+
+
+def advance(relief: Relief, worst: float | None, top: int) -> Relief:
+    """Return where a job stands after an interval.
+
+    Two intervals at 1.2 times a limit or more lead onto the ladder, every two above the limit one step up, every two
+    within 0.9 of it one step down; between, the job stays where it is.
+
+    Args:
+        relief: where it stood.
+        worst: the largest ratio of a measured value to its hard limit; None: nothing was measured, nothing changes.
+        top: the highest step that may be taken now; a job above it stays.
+    """
+    if worst is None:
+        return relief
+    if worst >= GUARD or (worst > 1 and relief.step > ReliefStep.NONE):
+        if relief.violated + 1 < PATIENCE:
+            return Relief(relief.step, relief.violated + 1)
+        return Relief(max(relief.step, min(relief.step + 1, int(top))))
+    if relief.step == ReliefStep.NONE or worst > HEAD:
+        return Relief(relief.step)
+    return Relief(relief.step, 0, relief.calm + 1) if relief.calm + 1 < PATIENCE else Relief(relief.step - 1)

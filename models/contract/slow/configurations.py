@@ -1,0 +1,84 @@
+"""Choice among a few whole configurations (fusion plan, placement, presets) by what each has earned.
+
+Unified batch-stream runtime paper, choosing among configurations; the rule is UCB1 (Auer, Cesa-Bianchi and Fischer
+2002) with half its width, and a dwell time because every change restarts a query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+MOST_CONFIGURATIONS = 8
+"""More are not tried in the life of a contract: each costs a restart and 30 intervals."""
+WIDTH = 0.5
+"""Factor of the confidence width."""
+DWELL = 30
+"""Intervals that a configuration is kept at least."""
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """What is known of each configuration.
+
+    Attributes:
+        names: at most eight.
+        counts: intervals that each ran.
+        means: mean reward of each; 0 before the first.
+        current: place in `names` of the one that runs.
+        dwelt: intervals since it was chosen.
+    """
+
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    means: tuple[float, ...]
+    current: int = 0
+    dwelt: int = 0
+
+    @classmethod
+    def untried(cls, names: Sequence[str]) -> Configurations:
+        """Start with the first of these names, none of them tried.
+
+        Raises:
+            ValueError: there is none, more than eight, or two of one name.
+        """
+        if not 1 <= len(names) <= MOST_CONFIGURATIONS or len(set(names)) < len(names):
+            raise ValueError(f"names={tuple(names)}: 1 to {MOST_CONFIGURATIONS} that differ are expected")
+        return cls(tuple(names), (0,) * len(names), (0.0,) * len(names))
+
+    @property
+    def running(self) -> str:
+        """Name of the configuration that runs."""
+        return self.names[self.current]
+
+
+def score(known: Configurations, at: int) -> float:
+    """Return mean + 0.5·√(2·ln t/n) of a configuration, t being all intervals; infinite for one that never ran."""
+    count, total = known.counts[at], sum(known.counts)
+    return known.means[at] + WIDTH * math.sqrt(2 * math.log(total) / count) if count else math.inf
+
+
+def advance_configurations(
+    known: Configurations, reward: float, feasible: Collection[str], recovering: bool = False
+) -> Configurations:
+    """Count an interval of the configuration that runs, and choose the next one.
+
+    It stays for 30 intervals, during a recovery, and where no configuration is feasible.
+
+    Args:
+        known: so far.
+        reward: −J of the interval; NaN is not counted.
+        feasible: names whose hard constraints hold at the low quantile of the service rates.
+        recovering: whether the job works off an outage.
+    """
+    at, counts, means = known.current, list(known.counts), list(known.means)
+    if not math.isnan(reward):
+        counts[at] += 1
+        means[at] += (reward - means[at]) / counts[at]
+    learned = replace(known, counts=tuple(counts), means=tuple(means), dwelt=known.dwelt + 1)
+    able = [other for other, name in enumerate(known.names) if name in feasible]
+    if recovering or learned.dwelt < DWELL or not able:
+        return learned
+    best = max(able, key=lambda other: (score(learned, other), other == at))
+    return learned if best == at else replace(learned, current=best, dwelt=0)

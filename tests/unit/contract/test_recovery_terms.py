@@ -1,0 +1,47 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.contract.slow.recovery import Outage, backlog_after, catch_up_s, checkpoint_interval, service_for
+from models.contract.terms import RecoveryTerms
+
+
+def test_interval_by_hand():
+    free = checkpoint_interval(2, 3600, RecoveryTerms(rpo_s=600))
+    assert (free.seconds, free.conflict) == (120, "") and free.overhead == pytest.approx(2 / 120)
+    clipped = checkpoint_interval(2, 3600, RecoveryTerms(rpo_s=60))
+    assert (clipped.seconds, clipped.conflict) == (60, "") and clipped.overhead == pytest.approx(2 / 60)
+    assert checkpoint_interval(2, 100, RecoveryTerms(rpo_s=60)).seconds == 40  # 5 % of the time, and not every 20 s
+
+
+def test_a_contract_that_cannot_be_kept_is_said():
+    found = checkpoint_interval(6, 3600, RecoveryTerms(rpo_s=60))
+    assert found.seconds == 60 and "take 10.0% of the time, overhead_max is 5.0%" in found.conflict
+    assert "rpo_s=120" in found.conflict
+
+
+@given(st.floats(0, 100), st.floats(1, 1e7), st.floats(1, 1e4), st.floats(0.001, 0.5))
+def test_what_may_be_lost_is_always_kept(cost, mtbf, rpo, overhead):
+    found = checkpoint_interval(cost, mtbf, RecoveryTerms(rpo_s=rpo, overhead_max=overhead))
+    assert found.seconds <= rpo and (found.conflict or found.overhead <= overhead * (1 + 1e-9))
+
+
+def test_an_outage_by_hand():
+    outage = Outage(60, 10, 20)
+    assert backlog_after(800, outage) == 72000 and catch_up_s(800, 1000, outage) == 360
+    assert service_for(800, outage, 300) == pytest.approx(1066.67, abs=5e-3)
+    assert catch_up_s(800, 800, outage) == catch_up_s(800, 0, outage) == math.inf
+
+
+@given(st.floats(1, 1e5), st.floats(0, 600), st.floats(0, 100), st.floats(0, 100), st.floats(201, 1e4))
+def test_with_what_is_asked_for_the_job_is_back_in_time(live, age, detection, restart, rto):
+    outage = Outage(age, detection, restart)
+    service = service_for(live, outage, rto) * (1 + 1e-9)
+    assert outage.stopped_s + catch_up_s(live, service, outage) <= rto * (1 + 1e-3)
+
+
+def test_no_capacity_shortens_a_restart():
+    with pytest.raises(ValueError, match="rto_s=30: detection and restart take 30 s"):
+        service_for(800, Outage(60, 10, 20), 30)

@@ -1,0 +1,89 @@
+"""What the ladder does to live records, executors and tenants."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.contract.admission import OperatorRoom
+from models.contract.fairness import Credits
+from models.contract.relief import ReliefStep
+from models.contract.relief_effects import (
+    divide_capacity,
+    divide_tenants,
+    error_share,
+    executors_asked,
+    highest_step,
+    live_cap,
+)
+from models.contract.service_rate import ServiceRate
+from models.contract.signals import Signals
+from models.contract.state import Controls, KnownOperator
+from tests.fakes.shared_job import shared_plan, shared_terms
+
+BOXES = {"replay_rps": {"min": 0, "max": 1000}, "live_rps": {"min": 100, "max": 1100}}
+SHED = {"allowed": True, "max_fraction": 0.2}
+
+
+def test_records_are_shed_only_where_it_is_allowed_and_nothing_else_is_left():
+    assert highest_step(shared_terms(), Controls()) == ReliefStep.CAPACITY
+    assert highest_step(shared_terms(controls=BOXES, shed=SHED), Controls(live_rps=200.0)) == ReliefStep.THROTTLE
+    assert highest_step(shared_terms(controls=BOXES, shed=SHED), Controls(live_rps=100.0)) == ReliefStep.SHED
+    assert highest_step(shared_terms(controls=BOXES), Controls(live_rps=100.0)) == ReliefStep.THROTTLE
+    assert highest_step(shared_terms(shed=SHED), Controls()) == ReliefStep.SHED
+
+
+@pytest.mark.parametrize(
+    ("cap", "step", "worst", "live", "after"),
+    [
+        (None, 4, 2.0, 600.0, None),  # not yet
+        (None, 5, 2.0, 600.0, 500.0),
+        (None, 5, 2.0, None, 1000.0),  # below the box's end, where nothing is known of them
+        (500.0, 5, 2.0, 900.0, 400.0),
+        (150.0, 6, 2.0, 900.0, 100.0),
+        (500.0, 5, 1.0, 900.0, 500.0),
+        (500.0, 5, None, 900.0, 500.0),
+        (500.0, 4, 2.0, 900.0, 600.0),
+        (1050.0, 0, 0.5, 900.0, None),
+    ],
+)
+def test_live_records_are_held_back_by_steps_and_let_go_by_steps(cap, step, worst, live, after):
+    assert live_cap(shared_terms(controls=BOXES), Controls(live_rps=cap), step, worst, live) == after
+
+
+def test_capacity_is_divided_where_both_pass():
+    terms, seen = shared_terms(), Signals(0.0, replay_backlog=1e6, maintenance_rps=100.0)
+    slow = OperatorRoom(1000.0, 1.0, 0.5, 100.0)
+    assert divide_capacity(terms, seen, [slow], 600.0, 0) == Credits(600, 100, 400)
+    assert divide_capacity(terms, seen, [slow], 600.0, 1) == Credits(600, 100, 0)
+    assert divide_capacity(terms, seen, [slow], 600.0, 2) == Credits(600, 45, 0)
+    assert divide_capacity(terms, replace(seen, replay_backlog=70.0), [slow], 0.0, 0) == Credits(0, 100, 7)
+    apart = slow._replace(replay_ratio=0.0)
+    assert divide_capacity(terms, seen, [apart], 600.0, 0) == Credits(600, 100, 1000)
+
+
+def test_theta_goes_to_its_limit_at_once_and_comes_back_by_steps():
+    terms = shared_terms(controls={**BOXES, "theta": {"min": 0.2, "max": 0.8, "slew": 0.5}})
+    assert [error_share(terms, 0.2, step) for step in (2, 3)] == [0.2, 0.8]
+    assert error_share(terms, 0.8, 0) == pytest.approx(0.5) and error_share(terms, 0.3, 0) == 0.2
+
+
+def test_executors_are_asked_for_live_records_and_their_margin():
+    plan, known = shared_plan(), {"map": KnownOperator(ServiceRate(1e12, 1e10), 1.0, 1.0)}  # 100 records/s each
+    rooms = {"map": OperatorRoom(300.0, 1.0, 1.0, 45.0)}
+    assert executors_asked(plan, known, rooms, 600.0, 3) == 7  # 645 records/s, and a hair of doubt
+    assert executors_asked(plan, known, rooms, 100.0, 3) == 4  # more than there are, as a limit is violated
+    assert executors_asked(plan, known, rooms, 100.0, None) == 2
+    assert executors_asked(replace(plan, contention=0.2), known, rooms, 600.0, 3) is None
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.floats(0, 500)), st.none() | st.floats(0, 900), st.sampled_from([0, 5])
+)
+def test_tenants_never_get_more_than_is_admitted(tenants, cap, step):
+    rows, owed = divide_tenants(shared_terms(), Signals(0.0, tenants=tenants), cap, step, {})
+    assert set(rows) == set(owed) == set(tenants)
+    assert sum(rows.values()) <= (math.inf if cap is None else 10 * cap) + 1e-6
+    assert all(own <= math.ceil(10 * tenants[name]) for name, own in rows.items())
