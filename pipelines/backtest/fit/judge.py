@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median_high
 from typing import Any
 
@@ -25,14 +26,17 @@ LATE_OFF, LATE_SECONDS = 0.25, 0.01
 
 
 def fit_runs(runs: Sequence[MeasuredRun]) -> Fitted:
-    """Fit one twin to all runs together; what is configured is taken from the last one.
+    """Fit one twin to all runs together; what is configured is taken from the last one, the bounds from all.
 
     Raises:
         UnfinishedFitError: too little was measured, or there is no run.
     """
     if not runs:
         raise UnfinishedFitError("unfinished fit: no finished run; `tidecast run` makes one")
-    return fit_job(*concatenate_runs([(run.batches, run.startups) for run in runs]), runs[-1].known)
+    # A fixed number of executors is compared by a contract that allows no fewer.
+    least, most = min(run.known.least for run in runs), max(run.known.most for run in runs)
+    known = replace(runs[-1].known, least=least, most=most)
+    return fit_job(*concatenate_runs([(run.batches, run.startups) for run in runs]), known)
 
 
 def cross_validate(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
