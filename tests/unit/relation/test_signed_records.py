@@ -24,6 +24,10 @@ def test_changes_become_as_many_records_as_their_net_with_the_newest_arrival():
     assert list(records_of(changes.items())) == [plus("a", 1, 10, 9), plus("a", 1, 10, 9), minus("b", 2, 10, 7)]
 
 
+def test_what_cancels_leaves_no_entry_behind():
+    assert merge({}, changes_of([minus("a", 1, 10), plus("a", 1, 10), plus("b", 1, 10)])).keys() == {("b", 1, 10)}
+
+
 def test_what_a_live_record_had_a_part_in_is_live():
     replayed = SignedRecord("a", 1, 10, 5, 1, "replay")
     (both,) = merge({}, changes_of([replayed, plus("a", 1, 10, 4)])).values()
