@@ -1,9 +1,9 @@
-"""What a number of executors can do: batch time as overhead plus work, learned from busy batches."""
+"""What a number of executors can do, given what a batch's overhead and its work per record are."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,41 +12,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BUSY_SHARE = 0.5
-"""A batch teaches capacity only if at least this share of its time was work, or by the model must have been."""
-DECAY = 0.95
-"""Factor by which each batch discounts the sums of older ones."""
-PRIOR_BATCHES = 3  # batches of one second of work that the first guess weighs as much as
-COLD_BATCHES = 2
-"""Batches after a scale-up that teach no capacity, because new JVMs are slow."""
-MOST_CORRECTION = 5.0
-"""The service time learned stays within this factor of the contract's first guess."""
-
 ROUNDING_SHARE = 1e-9
 """Share of a number of executors that is taken for a rounding error."""
-
-
-@dataclass(frozen=True)
-class BatchModel:
-    """Batch time of a streaming query: `overhead_s + per_record_s * rows / parallelism`, in seconds.
-
-    Attributes:
-        overhead_s, per_record_s: as learned so far; `per_record_s` are seconds of one slot.
-        prior_overhead_s, prior_per_record_s: the contract's first guess.
-        xx, xd: discounted least-squares sums of busy batches: x = rows / parallelism, d = duration minus overhead.
-    """
-
-    overhead_s: float
-    per_record_s: float
-    prior_overhead_s: float
-    prior_per_record_s: float
-    xx: float = 0.0
-    xd: float = 0.0
-
-    @classmethod
-    def guess(cls, overhead_s: float, per_record_s: float) -> BatchModel:
-        """Create a model from a first guess, in seconds, that no batch has corrected yet."""
-        return cls(overhead_s, per_record_s, overhead_s, per_record_s)
 
 
 def parallelism(executors: int, cores: int, tasks: int) -> float:
@@ -56,56 +23,6 @@ def parallelism(executors: int, cores: int, tasks: int) -> float:
     """
     slots = executors * cores
     return tasks / math.ceil(tasks / slots) if slots > 0 else 0.0
-
-
-def tells_capacity(overhead_s: float, per_record_s: float, rows: float, slots: float, duration_s: float) -> bool:
-    """Return whether at least `BUSY_SHARE` of a batch's duration was work, or by the model must have been.
-
-    So a model that is wrong is corrected: one that promises too much by batches that take longer, and one that promises
-    too little, which would keep executors that it never sees busy, by batches that are done sooner than it can explain.
-    False without rows or slots.
-
-    Args:
-        overhead_s: fixed part of a batch.
-        per_record_s: seconds of one slot per record, as learned so far.
-        rows: of the batch.
-        slots: parallel slots that it ran on.
-        duration_s: of the batch.
-    """
-    if slots <= 0 or rows <= 0:
-        return False
-    return max(duration_s - overhead_s, per_record_s * rows / slots) >= BUSY_SHARE * duration_s
-
-
-def estimate_per_record_s(xx: float, xd: float, guess: float) -> float:
-    """Estimate the seconds of one slot per record, kept within a factor of `MOST_CORRECTION` of `guess`.
-
-    Ridge regression of (duration - overhead) on rows / slots; the guess weighs as much as `PRIOR_BATCHES` batches of
-    one second of work, so that a slow batch of a few rows hardly moves it.
-
-    Args:
-        xx: sum of x * x as in `BatchModel`.
-        xd: sum of x * d as in `BatchModel`.
-        guess: seconds per record, above 0.
-    """
-    prior = PRIOR_BATCHES / guess**2
-    return min(max((xd + prior * guess) / (xx + prior), guess / MOST_CORRECTION), guess * MOST_CORRECTION)
-
-
-def learn_from_batch(model: BatchModel, rows: int, slots: float, duration_s: float) -> BatchModel:
-    """Return the model after one more busy batch; only `per_record_s` and the sums change.
-
-    Overhead stays at its prior: over the narrow range of one load the two cannot be told apart.
-
-    Args:
-        model: so far.
-        rows: records of the batch.
-        slots: parallel slots that it ran on, above 0.
-        duration_s: its duration.
-    """
-    x, d = rows / slots, max(duration_s - model.overhead_s, 0.0)
-    xx, xd = DECAY * model.xx + x * x, DECAY * model.xd + x * d
-    return replace(model, per_record_s=estimate_per_record_s(xx, xd, model.prior_per_record_s), xx=xx, xd=xd)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from typing import Any
 from configs.contract import Contract
 from models.policy.core.batches import BatchSums, add_batch
 from models.policy.core.budget import Account, Promise
-from models.policy.core.capacity import COLD_BATCHES, BatchModel, learn_from_batch, parallelism, tells_capacity
+from models.policy.core.batch_time import COLD_BATCHES, BatchTime, learn_from_batch
+from models.policy.core.capacity import parallelism
 from models.policy.live.learned_lead import LearnedLead
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
@@ -44,7 +45,7 @@ class Memory:
         account: of the promise to the job's users.
     """
 
-    model: BatchModel
+    model: BatchTime
     arrivals: tuple[float, ...] = ()
     past: Past = field(default_factory=Past)
     lag_records: int = 0
@@ -91,7 +92,7 @@ class Memory:
         names = {f.name for f in dataclasses.fields(cls)}
         try:
             data = {name: value for name, value in json.loads(text).items() if name in names}
-            data["model"] = BatchModel(**data["model"])
+            data["model"] = BatchTime.from_json_values(data["model"])
             data["batches"] = BatchSums(**data.get("batches", {}))
             data["arrivals"] = tuple(data["arrivals"])
             data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
@@ -105,7 +106,7 @@ class Memory:
 
 def fresh(contract: Contract) -> Memory:
     """Create the memory of a job of which only the contract's first guess of the batch time is known."""
-    return Memory(BatchModel.guess(contract.planning.overhead_s, contract.planning.per_record_s))
+    return Memory(BatchTime.guess(contract.planning.overhead_s, contract.planning.per_record_s))
 
 
 def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
@@ -142,10 +143,9 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
 
 
 def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
-    """Return the memory after one micro-batch, from which the batch model learns the slot-seconds per record.
+    """Return the memory after one micro-batch, which tells what a batch's overhead and its work per record are.
 
-    It learns where at least half of the duration was work, or by the model must have been; not from the 2 batches after
-    a scale-up, nor from one in which executors left.
+    The 2 batches after a scale-up do not, nor does one in which executors left.
 
     Args:
         memory: so far; not changed.
@@ -169,11 +169,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
         return replace(memory, cold=memory.cold - 1)
     if executors and executors < (memory.executors or 0):  # they left just now, and no interval has told yet
         return memory
-    if (
-        not executors
-        or not memory.tasks
-        or not tells_capacity(memory.model.overhead_s, memory.model.per_record_s, rows, worth, duration)
-    ):
+    if not executors or not memory.tasks:
         return memory
     return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration))
 

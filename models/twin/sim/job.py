@@ -12,6 +12,7 @@ import numpy as np
 
 from configs.contract import Planning
 from configs.errors import CorrectableError
+from models.policy.core.batch_time import LEAST_GUESS_S
 from models.policy.core.capacity import Capacity, Floats, Integers, speed_table
 
 DRAWS = 32
@@ -131,7 +132,7 @@ TRUTH = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
     "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
 )  # fmt: skip
-FACTS = np.dtype([(name, float) for name in (*TRUTH, "believed_overhead_s", "guess_s")], align=True)
+FACTS = np.dtype([(name, float) for name in (*TRUTH, "guessed_overhead_s", "guessed_per_record_s")], align=True)
 """A record of `TwinJobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
 
 
@@ -204,7 +205,10 @@ def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = N
     both = list(zip(jobs, [beliefs] * len(jobs) if isinstance(beliefs, Belief) else beliefs, strict=True))
     known = {one: i for i, one in enumerate(dict.fromkeys(both))}
     most = max(job.most for job, _ in known)
-    facts = [(*(getattr(job, name) for name in TRUTH), belief.overhead_s, belief.per_record_s) for job, belief in known]
+    facts = [
+        (*(getattr(job, name) for name in TRUTH), max(belief.overhead_s, LEAST_GUESS_S), belief.per_record_s)
+        for job, belief in known
+    ]
     believed = np.array([speed_table(most, job.cores, job.tasks, belief.scaling) for job, belief in known])
     each = TwinJobs(
         np.array(facts, FACTS), np.array([speed_table(most, job.cores, job.tasks, job.scaling) for job, _ in known]),

@@ -11,16 +11,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from models.policy.core import capacity
+from models.policy.core import batch_time
 from models.twin.sim.actuate import draw_uniform
 from models.twin.sim.job import TwinJobs
 from models.twin.sim.state import BINS, FINE_S, LINEAR, SimState
 
 WARM = 1e-4
 """A warm-up that has shrunk to this share is dropped."""
-_busy = numba.njit(inline="always")(capacity.tells_capacity)
-_slope = numba.njit(inline="always")(capacity.estimate_per_record_s)
-_UNTAUGHT, _DECAY = float(capacity.COLD_BATCHES), capacity.DECAY
+_learn = numba.njit(inline="always")(batch_time.learn)
+_UNTAUGHT = float(batch_time.COLD_BATCHES)
 
 
 @numba.njit(inline="always")
@@ -49,8 +48,8 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
     x.over += over
     x.newest = slowest if slowest > 0 else x.newest
     x.worst = max(x.worst, worst)
-    # Sums for the next look and the learned service time, as `batches.add_batch` and `live.memory.with_batch` do live.
-    slots, work = believed[int(x.executors)], max(duration - job.believed_overhead_s, 0.0)
+    # Sums for the next look and the learned batch time, as `batches.add_batch` and `live.memory.with_batch` do live.
+    slots, work = believed[int(x.executors)], max(duration - x.overhead_s, 0.0)
     span = max(duration, end - x.ended_at) if x.ended_at > -np.inf else duration
     x.ended_at = end
     x.batches += 1.0
@@ -61,11 +60,11 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
     x.slots += span * slots
     if x.untaught > 0:
         x.untaught -= 1.0
-    elif _busy(job.believed_overhead_s, x.slope_s, x.rows, slots, duration):
-        rows = x.rows / slots
-        x.xx = _DECAY * x.xx + rows * rows
-        x.xd = _DECAY * x.xd + rows * work
-        x.slope_s = _slope(x.xx, x.xd, job.guess_s)
+    else:
+        x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record = _learn(
+            x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record,
+            job.guessed_overhead_s, job.guessed_per_record_s, x.rows, slots, duration,
+        )  # fmt: skip
     x.used_at = end if x.cold >= 2.0 else x.used_at
     x.cold = 1.0 if x.cold == 1.0 or x.cold == 3.0 else 0.0
     if x.longer > 0:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.policy.core.batch_time import GUESS_WEIGHT
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim.job import TwinJobs
 
@@ -16,8 +17,9 @@ LINEAR, FINE_S, BINS = 128, 0.25, 192
 """Latencies are counted in bins of a quarter of a second up to 32 s, then in sixteenths of a doubling."""
 FIELDS = (
     "executors", "leaving", "waiting", "next_ready", "target", "changed_at", "halt_until", "batch_end", "batch_start",
-    "rows", "next_start", "done", "oldest", "cold", "untaught", "slope_s", "xx", "xd", "paid", "over",
-    "changes", "worst", "newest", "join_until", "reread", "longer", "counts", "read", "used_at", "ended_at",
+    "rows", "next_start", "done", "oldest", "cold", "untaught", "overhead_s", "per_record_s", "sure_overhead",
+    "sure_both", "sure_record", "paid", "over", "changes", "worst", "newest", "join_until", "reread", "longer",
+    "counts", "read", "used_at", "ended_at",
     "batches", "processed", "batch_s", "span_s", "work", "slots", "known_rps", "known_busy", "known_in_batch",
 )  # fmt: skip
 RUN = np.dtype([(name, float) for name in FIELDS], align=True)
@@ -35,8 +37,7 @@ class SimState(NamedTuple):
             processes nothing; end (inf without one), start and rows of the batch in flight; earliest start of the next
             one; records committed; the first second with a record that is not; 1 while an executor waits for its first
             batch, 2 while one is in it, 3 for both; batches still to come that teach no capacity because an executor is
-            new; the service time as a policy has learned it and the sums behind it (`xx`, `xd` of `BatchModel`);
-            executor-seconds paid, from the request on; seconds over the latency target; changes of the target; slowest
+            new; the batch time as a policy has learned it (the first five of `BatchTime`); executor-seconds paid, from the request on; seconds over the latency target; changes of the target; slowest
             latency so far, and of the newest batch; until when the batch in flight has tasks left for an executor that
             joins; 1 after a restart until records are read again; share by which the next batch takes longer while the
             query warms up; the first second whose latency counts; seconds over the target that a policy was told; end
@@ -73,7 +74,9 @@ def begin(jobs: TwinJobs, executors: Floats, seeds: Integers, batches: int = 0) 
     x["executors"] = x["target"] = executors
     x["next_ready"] = x["batch_end"] = np.inf
     x["changed_at"] = x["ended_at"] = x["used_at"] = -np.inf
-    x["slope_s"] = facts["guess_s"]
+    for name in ("overhead_s", "per_record_s"):
+        x[name] = facts[f"guessed_{name}"]
+    x["sure_overhead"] = x["sure_record"] = GUESS_WEIGHT
     x["longer"] = facts["warmup"] * facts["warmup_kept"] ** batches
     ready = np.full((runs, max(PENDING, int(facts["most"].max(initial=0)))), np.inf)
     state = SimState(x, ready, np.zeros((runs, BINS), np.int32), _scattered(seeds))

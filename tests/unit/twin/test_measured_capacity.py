@@ -7,7 +7,8 @@ import pytest
 
 from configs.contract import Contract, Planning
 from models.policy.core.batches import BatchSums, add_batch, close_look
-from models.policy.core.capacity import BatchModel, learn_from_batch, parallelism, tells_capacity
+from models.policy.core.batch_time import BatchTime, learn_from_batch
+from models.policy.core.capacity import parallelism
 from models.twin.experiment.setup import Setup
 from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import Belief, TwinJob, stack
@@ -32,7 +33,7 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
     jobs = stack([TRUTH], GUESS)
     load = Load(np.concatenate([[0.0], np.cumsum(np.full(120, rate))])[None], np.zeros(1, np.int64))
     state = begin(jobs, np.full(1, 2.0), np.full(1, 3))
-    model, live, taught = BatchModel.guess(GUESS.overhead_s, GUESS.per_record_s), BatchSums(), 0
+    model, live, taught = BatchTime.guess(GUESS.overhead_s, GUESS.per_record_s), BatchSums(), 0
     for now in range(0, 119, every):
         seen = observe(state, jobs, load, Looks(every), now, None)
         live, batch_s = close_look(live, int(seen.lag_records[0]))
@@ -40,6 +41,7 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
         theirs = [np.nan if v is None else v for v in (live.processed_rps, live.busy, live.in_batch, batch_s)]
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
         np.testing.assert_allclose(seen.capacity.per_record_s[0], model.per_record_s, rtol=1e-9)
+        np.testing.assert_allclose(seen.capacity.overhead_s[0], model.overhead_s, rtol=1e-9)
         set_targets(state, jobs, np.full(1, 2.0), now)
         for second in range(now, min(now + every, 119)):
             before = state.x[0].copy()
@@ -49,9 +51,8 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
                 continue
             assert duration < 1
             slots = parallelism(2, 1, 64)
-            live = add_batch(live, second + duration, rows, duration, max(duration - GUESS.overhead_s, 0.0), slots)
-            if tells_capacity(model.overhead_s, model.per_record_s, rows, slots, duration):
-                model, taught = learn_from_batch(model, rows, slots, duration), taught + 1
+            live = add_batch(live, second + duration, rows, duration, max(duration - model.overhead_s, 0.0), slots)
+            model, taught = learn_from_batch(model, rows, slots, duration), taught + 1
     assert taught > 50 and abs(model.per_record_s / GUESS.per_record_s - 1) > 0.3
 
 
