@@ -65,10 +65,11 @@ class BatchTime:
 
 
 def learn(
+    rows: float, slots: float, duration_s: float,
     overhead_s: float, per_record_s: float, sure_overhead: float, sure_both: float, sure_record: float,
-    guessed_overhead_s: float, guessed_per_record_s: float, rows: float, slots: float, duration_s: float,
+    guessed_overhead_s: float, guessed_per_record_s: float,
 ) -> tuple[float, float, float, float, float]:  # fmt: skip
-    """Return the first five fields of a `BatchTime` (which the first seven arguments are) after one more warm batch.
+    """Return the first five fields of a `BatchTime` (which the last seven arguments are) after one more warm batch.
 
     Recursive least squares (an extended Kalman filter) in the logarithms of overhead, service time and duration, since
     all three scatter by shares, with Huber's weights and directional forgetting (Cao and Schwartz, "A directional
@@ -76,12 +77,7 @@ def learn(
     be forgotten of which it tells anew. So hours of one load do not undo what a range of loads told: how the time of a
     batch is to be parted into overhead and work. Plain numbers, because the twin compiles it.
 
-    Args:
-        overhead_s, per_record_s, sure_overhead, sure_both, sure_record: so far.
-        guessed_overhead_s, guessed_per_record_s: the contract's.
-        rows: of the batch, above 0 (not checked).
-        slots: parallel slots that it ran on, above 0 (not checked).
-        duration_s: of the batch, above 0 (not checked).
+    The batch had `rows` records on `slots` parallel slots and took `duration_s` seconds, all above 0 (not checked).
     """
     work_s = per_record_s * rows / slots
     error = math.log(duration_s / (overhead_s + work_s))
@@ -114,4 +110,4 @@ def learn_from_batch(known: BatchTime, rows: float, slots: float, duration_s: fl
     if rows <= 0 or slots <= 0 or duration_s <= 0:
         return known
     so_far = astuple(known)
-    return BatchTime(*learn(*so_far, rows, slots, duration_s), *so_far[5:])
+    return BatchTime(*learn(rows, slots, duration_s, *so_far), *so_far[5:])

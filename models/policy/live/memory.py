@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
+from models.policy.core.batch_time import COLD_BATCHES, BatchTime, learn_from_batch
 from models.policy.core.batches import BatchSums, add_batch
 from models.policy.core.budget import Account, Promise
-from models.policy.core.batch_time import COLD_BATCHES, BatchTime, learn_from_batch
 from models.policy.core.capacity import parallelism
 from models.policy.live.learned_lead import LearnedLead
 from models.policy.live.standing import Standing

@@ -62,8 +62,8 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
         x.untaught -= 1.0
     else:
         x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record = _learn(
-            x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record,
-            job.guessed_overhead_s, job.guessed_per_record_s, x.rows, slots, duration,
+            x.rows, slots, duration, x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record,
+            job.guessed_overhead_s, job.guessed_per_record_s,
         )  # fmt: skip
     x.used_at = end if x.cold >= 2.0 else x.used_at
     x.cold = 1.0 if x.cold == 1.0 or x.cold == 3.0 else 0.0

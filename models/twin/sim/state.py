@@ -37,13 +37,13 @@ class SimState(NamedTuple):
             processes nothing; end (inf without one), start and rows of the batch in flight; earliest start of the next
             one; records committed; the first second with a record that is not; 1 while an executor waits for its first
             batch, 2 while one is in it, 3 for both; batches still to come that teach no capacity because an executor is
-            new; the batch time as a policy has learned it (the first five of `BatchTime`); executor-seconds paid, from the request on; seconds over the latency target; changes of the target; slowest
-            latency so far, and of the newest batch; until when the batch in flight has tasks left for an executor that
-            joins; 1 after a restart until records are read again; share by which the next batch takes longer while the
-            query warms up; the first second whose latency counts; seconds over the target that a policy was told; end
-            of the newest batch that used a new executor (-inf before one); and what it measures: end of the newest
-            batch (-inf before one), sums since the last look and shares at that look, both as in
-            `batches.measure_shares`.
+            new; the batch time as a policy has learned it (the first five of `BatchTime`); executor-seconds paid, from
+            the request on; seconds over the latency target; changes of the target; slowest latency so far, and of the
+            newest batch; until when the batch in flight has tasks left for an executor that joins; 1 after a restart
+            until records are read again; share by which the next batch takes longer while the query warms up; the first
+            second whose latency counts; seconds over the target that a policy was told; end of the newest batch that
+            used a new executor (-inf before one); and what it measures: end of the newest batch (-inf before one), sums
+            since the last look and shares at that look, both as in `batches.measure_shares`.
         ready_at: (runs, pending) seconds at which executors on their way arrive; inf where there is none.
         latencies: (runs, BINS) histogram: seconds of arrival by the latency of their slowest record.
         chance: (runs,) state of each run's random numbers.

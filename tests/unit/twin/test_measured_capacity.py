@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from configs.contract import Contract, Planning
-from models.policy.core.batches import BatchSums, add_batch, close_look
 from models.policy.core.batch_time import BatchTime, learn_from_batch
+from models.policy.core.batches import BatchSums, add_batch, close_look
 from models.policy.core.capacity import parallelism
 from models.twin.experiment.setup import Setup
 from models.twin.sim.given import Load, Looks
