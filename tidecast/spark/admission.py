@@ -1,0 +1,130 @@
+"""How many records a running query may read in a batch: the read limits of its sources, set without a restart.
+
+Spark keeps them in a private field of the query's execution, which it reads before every batch; tests/integration holds
+it to what is said here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidecast.spark.cluster import ClusterError
+
+FIELD = "uniqueSources"
+"""Field of Spark's `MicroBatchExecution`: a Scala map from source to read limit."""
+
+
+class AdmissionError(ClusterError):
+    """The query's read limits cannot be set; the message says why, and what to do."""
+
+
+class Admission:
+    """Sets how many records each source of a running micro-batch query may read in a batch.
+
+    It takes effect with the next batch; the checkpoint and the query's own options stay as they are, so that a query
+    that is started again has the limit it was written with. A source's limit is divided over its partitions in
+    proportion to what they hold, and rounded down.
+    """
+
+    def __init__(self, query: Any) -> None:
+        """Find the field in a query that runs in this process.
+
+        Args:
+            query: what `.start()` returned.
+
+        Raises:
+            AdmissionError: no micro-batch query of this process, or a Spark that keeps its limits otherwise.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        from pyspark import SparkContext
+
+        context = SparkContext._active_spark_context
+        if not hasattr(query, "_jsq") or context is None:
+            raise AdmissionError(
+                f"{type(query).__name__} is no streaming query of this driver: set its limit in the process that "
+                "started it"
+            )
+        self._execution = query._jsq.streamingQuery()
+        self._limits: Any = context._jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit  # type: ignore[union-attr]
+        self._field = _field(self._execution, context.version)
+        self._own: dict[str, Any] = {}
+
+    def sources(self) -> list[str]:
+        """Return Spark's descriptions of the sources; empty until the query has planned its first batch."""
+        return [source.toString() for source, _ in self._pairs()]
+
+    def limits(self) -> dict[str, int | None]:
+        """Return the records that each source may read in a batch, by its description; None for no bound in records."""
+        return {source.toString(): _rows(limit) for source, limit in self._pairs()}
+
+    def admit(self, rows: int) -> None:
+        """Let every source read at most `rows` records in a batch from now on; 0 pauses the query without stopping it.
+
+        Raises:
+            ValueError: fewer than 0.
+            AdmissionError: the query has not planned its first batch, or a source does not heed limits in records.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        if rows < 0:
+            raise ValueError(f"rows={rows}: at least 0 records are expected")
+        self._replace({source: self._limits.maxRows(rows) for source, _ in self._heeding()})
+
+    def release(self) -> None:
+        """Give every source the limit back that it had before the first `admit`."""
+        pairs = self._pairs()
+        self._replace({source: self._own.get(source.toString(), limit) for source, limit in pairs})
+
+    def _heeding(self) -> list[tuple[Any, Any]]:
+        pairs = self._pairs()
+        if not pairs:
+            raise AdmissionError("the query has not planned its first batch: wait for its first progress")
+        for source, limit in pairs:
+            if not _heeds(source):
+                raise AdmissionError(
+                    f"source {source.toString()} takes no limit (no SupportsAdmissionControl): read a topic or a "
+                    "Delta table instead"
+                )
+            self._own.setdefault(source.toString(), limit)
+        return pairs
+
+    def _pairs(self) -> list[tuple[Any, Any]]:
+        entries = self._field.get(self._execution).toSeq()
+        return [(entries.apply(i)._1(), entries.apply(i)._2()) for i in range(entries.size())]
+
+    def _replace(self, limits: dict[Any, Any]) -> None:
+        known = self._field.get(self._execution)
+        for source, limit in limits.items():
+            known = known.updated(source, limit)
+        self._field.set(self._execution, known)
+
+
+def _field(execution: Any, version: str) -> Any:
+    """The field's reflection, from the class that declares it; only micro-batch execution reads it."""
+    field, kinds = None, _kinds(execution)
+    for kind in kinds:
+        field = next((one for one in kind.getDeclaredFields() if one.getName() == FIELD), field)
+    if field is None or all(kind.getSimpleName() != "MicroBatchExecution" for kind in kinds):
+        raise AdmissionError(
+            f"{kinds[0].getName()} of Spark {version} is no micro-batch execution with a field {FIELD}: its limits "
+            "cannot be set while it runs; set maxOffsetsPerTrigger and start it again"
+        )
+    field.setAccessible(True)
+    return field
+
+
+def _heeds(source: Any) -> bool:
+    named = {one.getSimpleName() for kind in _kinds(source) for one in kind.getInterfaces()}
+    return bool(named & {"SupportsAdmissionControl", "SupportsTriggerAvailableNow"})
+
+
+def _kinds(value: Any) -> list[Any]:
+    """The classes of a Java object, its own first."""
+    kind, found = value.getClass(), []
+    while kind is not None:
+        found.append(kind)
+        kind = kind.getSuperclass()
+    return found
+
+
+def _rows(limit: Any) -> int | None:
+    return int(limit.maxRows()) if limit.getClass().getSimpleName() == "ReadMaxRows" else None
