@@ -84,10 +84,15 @@ def seed_rows(firsts: Iterable[int], sweeps: Sequence[Sweep]) -> Integers:
 def collect_load(sweeps: Sequence[Sweep]) -> Load:
     """Collect the load of some scenarios' runs: of each sweep a row per seed, for every knob value."""
     scenarios = list(dict.fromkeys(sweep.scenario for sweep in sweeps))
-    seeds, longest = scenarios[0].seeds, max(one.seconds for one in scenarios)
+    seeds = scenarios[0].seeds
+    return load_of(scenarios, seed_rows((scenarios.index(sweep.scenario) * seeds for sweep in sweeps), sweeps))
+
+
+def load_of(scenarios: Sequence[Scenario], row: Integers) -> Load:
+    """Return the load of runs: `row` (runs,) is an index into the draws of all scenarios, one behind the other's."""
+    longest = max(one.seconds for one in scenarios)
     arrived = [np.pad(one.arrived, ((0, 0), (0, longest - one.seconds)), mode="edge") for one in scenarios]
-    lasts, counts = np.repeat([(one.seconds, one.warm_s) for one in scenarios], seeds, axis=0).T
-    row = seed_rows((scenarios.index(sweep.scenario) * seeds for sweep in sweeps), sweeps)
+    lasts, counts = np.repeat([(one.seconds, one.warm_s) for one in scenarios], scenarios[0].seeds, axis=0).T
     return Load(np.concatenate(arrived), row, lasts, counts)
 
 

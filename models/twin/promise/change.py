@@ -11,7 +11,7 @@ from models.policy.core.capacity import Floats
 from models.policy.live.learned_lead import LEVEL
 from models.twin.experiment.scenario import Scenario
 from models.twin.experiment.setup import DAY_S, SPREAD
-from models.twin.promise.learning import LeadChange, Pass, Raise, run_learning
+from models.twin.promise.learning import LeadChange, Pass, Promises, Raise, run_learning
 
 STARTS = 8
 """Start-ups after a change by which the new lead time should be known."""
@@ -84,7 +84,7 @@ def judge_change(
     contract = scenario.setup.contract.planned_for(believed_s)
     contracts = [contract.model_copy(update={"error_budget": budget}) for budget in budgets]
     change = LeadChange(scenario.warm_s + at_s, tuple(lead_s * share for share in SPREAD))
-    found = run_learning(scenario, contracts, change)
+    (found,) = run_learning([Promises(scenario, contracts)], change)
     after = [one for one in found.raises if one.decided_s >= change.at_s]
     took = [one.seconds for one in after if one.executors == 1 and not one.censored]
     if not took:

@@ -1,4 +1,4 @@
-"""What runs receive of the load ahead by the lead time that each has learned; trained anew every day, as live."""
+"""What a load's runs receive of what is ahead by the lead time that each has learned; trained anew every day."""
 
 from __future__ import annotations
 
@@ -63,7 +63,12 @@ class DailyForecasts:
         self.groups: list[Received] = []
 
     def follow(self, number: int, leads_s: Sequence[float]) -> None:
-        """Follow (runs,) lead times, seconds, at a look: to be called at each, from the first of the scenario on."""
+        """Follow (runs,) lead times, seconds, at a look: to be called at each, from the first of the scenario on.
+
+        After the scenario's last look nothing changes any more.
+        """
+        if number >= len(self._scenario.looks_s):
+            return
         begins = number % self._every == 0
         if not begins and list(leads_s) == self._leads_s:
             return
@@ -80,8 +85,9 @@ class DailyForecasts:
             self.groups = [self._together(np.flatnonzero(of)) for of in (peaked, ~peaked) if of.any()]
 
     def at(self, group: Received, number: int) -> LoadAhead:
-        """Return what a group receives at a look of this day."""
-        return LoadAhead(group.offsets_s, group.levels, group.rps[:, number - self._first].astype(float))
+        """Return what a group receives at a look of this day; after the scenario's last look, what it had then."""
+        last = len(self._scenario.looks_s) - 1
+        return LoadAhead(group.offsets_s, group.levels, group.rps[:, min(number, last) - self._first].astype(float))
 
     def _together(self, runs: Integers) -> Received:
         levels = PEAK_LEVELS if self._peaked[runs[0]] else self._scenario.issued[FORECASTER].levels

@@ -1,7 +1,8 @@
-"""`mpc`, steered by a promise, in the twin: it learns its lead time from its own raises as a live job's does."""
+"""`mpc`, steered by promises, in the twin: each run learns its lead time from its own raises as a live job does."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,10 +17,11 @@ from models.policy.core.steered import Steered
 from models.policy.core.view import Memory, View
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles, read_start
 from models.policy.planners.mpc import Mpc
+from models.twin.experiment.lanes import load_of
 from models.twin.experiment.scenario import Scenario
 from models.twin.promise.daily import DailyForecasts
-from models.twin.sim.given import Load
-from models.twin.sim.job import TwinJobs, stack
+from models.twin.promise.heard import Heard
+from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
 from models.twin.sim.raises import Agents
 from models.twin.sim.run import SimOutcome, advance, begin_to_count, first_executors, observe, set_targets, summarise
 from models.twin.sim.state import begin
@@ -38,7 +40,7 @@ class Raise(NamedTuple):
     """What one run has learned from one raise.
 
     Attributes:
-        run: index.
+        run: index among the runs of its scenario.
         decided_s, told_s: seconds since the scenario began: of the decision, and when its outcome was known.
         seconds: from the decision until a batch had used what came, more than that if `censored`.
         executors: asked for at once.
@@ -82,6 +84,7 @@ class _Learner:
         self._known = [LearnedLead.guess(contract.planning) for contract in contracts]
         self._quantiles = [lead_quantiles(None, contract, 0.0) for contract in contracts]
         self._budgets = np.array([contract.error_budget for contract in contracts])
+        self._mpc = _mpc(contracts[0])
         self._begins = np.array([_mpc(contract).violation_cost for contract in contracts])
         self._policies: dict[bytes, Steered] = {}
 
@@ -106,70 +109,101 @@ class _Learner:
         if key not in self._policies:
             leads_s, growth = (np.array([self._quantiles[run][of] for run in runs]) for of in ("planned_s", "growth"))
             planning = self._contracts[0].planning
-            made = replace(_mpc(self._contracts[0]), violation_cost=self._begins[runs], lead_s=leads_s,
+            made = replace(self._mpc, violation_cost=self._begins[runs], lead_s=leads_s,
                            ahead_s=leads_s + planning.hold_s, growth=growth)  # fmt: skip
             ladder = np.array(entry(POLICY).values)
             self._policies[key] = Steered.of(made, ladder, self._budgets[runs], leads_s)
         return self._policies[key]
 
 
-def run_learning(scenario: Scenario, contracts: Sequence[Contract], change: LeadChange | None = None) -> Pass:
-    """Run the default policy over a scenario, a run per contract and draw of the arrivals, in this order.
+class Promises(NamedTuple):
+    """Contracts of a job that differ in error budget, lead time and its growth, on one scenario."""
+
+    scenario: Scenario
+    contracts: Sequence[Contract]
+
+    @property
+    def runs(self) -> int:
+        """One per contract and draw of the arrivals, in this order."""
+        return len(self.contracts) * self.scenario.seeds
+
+
+def run_learning(every: Sequence[Promises], change: LeadChange | None = None) -> list[Pass]:
+    """Run the default policy over scenarios, a run per contract and draw of the arrivals.
 
     Every run begins with its contract's lead time and price, and knows of capacity, lead time and promise what its own
     batches, raises and late seconds tell, by the code of a live job. What it receives of the load ahead is in
-    `DailyForecasts`.
+    `DailyForecasts`. A run comes to the same whatever others are beside it.
 
     Args:
-        scenario: with the blend's forecasts.
-        contracts: of the job; they may differ in error budget, lead time and its growth.
+        every: with the blend's forecasts, the same setup and as many draws each.
         change: of the cluster in mid run; None: there is none.
+
+    Returns:
+        A pass per scenario, in their order.
     """
-    setup, looks, draws = scenario.setup, scenario.setup.looks, np.arange(scenario.seeds)
-    each = [contract for contract in contracts for _ in draws]
-    draw, jobs = np.tile(draws, len(contracts)), stack([setup.twin_job] * len(each), setup.belief)
-    load = Load(scenario.arrived, draw, counts=np.full(scenario.seeds, scenario.warm_s))
+    setup, seeds = every[0].scenario.setup, every[0].scenario.seeds
+    looks, runs = setup.looks, [one.runs for one in every]
+    each = [contract for one in every for contract in one.contracts for _ in range(seeds)]
+    draw = np.concatenate([np.tile(np.arange(seeds), len(one.contracts)) for one in every])
+    jobs, first = stack([setup.twin_job] * len(each), setup.belief), np.repeat(np.arange(len(every)) * seeds, runs)
+    load = load_of([one.scenario for one in every], first + draw)
     state, learner, agents = begin(jobs, first_executors(jobs, load, looks), draw), _Learner(each), Agents(len(each))
-    ahead = DailyForecasts(scenario, draw, setup.contract.planning)
+    draws = np.split(draw, np.cumsum(runs)[:-1])
+    heard = Heard(
+        [DailyForecasts(one.scenario, of, setup.contract.planning) for one, of in zip(every, draws, strict=True)], runs
+    )
     memory = learner.policy(np.arange(len(each))).fresh(len(each))
     targets, raises = np.zeros((looks.count(load.seconds), len(each))), list[Raise]()
-    why, late_s = targets.astype(np.int64), targets.copy()
+    why, late_s, begins = targets.astype(np.int64), targets.copy(), set(load.begins.tolist())
     for number, now in enumerate(range(0, load.seconds, looks.every_s)):
-        if now == scenario.warm_s:
+        if now in begins:
             begin_to_count(state, load, now)
         if change is not None and now >= change.at_s:
-            jobs, change = _changed(scenario, change, len(each)), None
-        ahead.follow(number, learner.leads_s)
-        late_s[number] = state.x["over"]
+            jobs, change = _changed(setup.twin_job, change, len(each), setup.belief), None
+        heard.follow(number, learner.leads_s)
+        late_s[number], lasts = state.x["over"], now < load.produced.ends
         view = observe(state, jobs, load, looks, now, None)
-        memory, targets[number], why[number] = _decide(learner, ahead, number, memory, view)
-        set_targets(state, jobs, targets[number], now)
+        memory, targets[number], why[number] = _decide(learner, heard, number, memory, view)
+        set_targets(state, jobs, np.where(lasts, targets[number], state.x["target"]), now)
         busy = np.where(np.isfinite(view.busy), view.busy, 0.0)
         for run, outcome in agents.hear(state, now, now + looks.every_s, busy):
-            learnt = learner.learn(run, outcome, float(busy[run]))
+            learnt = learner.learn(run, outcome, float(busy[run])) if lasts[run] else None
             raises += [] if learnt is None else [learnt]
         advance(state, jobs, load, now, min(now + looks.every_s, load.seconds))
-    return Pass(summarise(state, jobs, load, targets, why), late_s, raises)
+    outcome = summarise(state, jobs, load, targets, why)
+    ends = list(itertools.accumulate(runs, initial=0))
+    return [
+        _pass(one.scenario, slice(*at), outcome, late_s, raises)
+        for one, at in zip(every, itertools.pairwise(ends), strict=True)
+    ]
 
 
-def _changed(scenario: Scenario, change: LeadChange, runs: int) -> TwinJobs:
-    setup = scenario.setup
-    return stack([replace(setup.twin_job, startup_s=change.startup_s)] * runs, setup.belief)
+def _pass(scenario: Scenario, runs: slice, outcome: SimOutcome, late_s: Floats, raises: Sequence[Raise]) -> Pass:
+    """Take the runs of one scenario."""
+    looks = len(scenario.looks_s)
+    mine = SimOutcome(*(part[runs] for part in outcome[:-2]), *(part[:looks, runs] for part in outcome[-2:]))
+    own = [one._replace(run=one.run - runs.start) for one in raises if runs.start <= one.run < runs.stop]
+    return Pass(mine, late_s[:looks, runs], own)
+
+
+def _changed(job: TwinJob, change: LeadChange, runs: int, belief: Belief) -> TwinJobs:
+    return stack([replace(job, startup_s=change.startup_s)] * runs, belief)
 
 
 def _decide(
-    learner: _Learner, ahead: DailyForecasts, number: int, memory: Memory, view: View
+    learner: _Learner, heard: Heard, number: int, memory: Memory, view: View
 ) -> tuple[Memory, Floats, Integers]:
     """Ask the policy for each group of runs: (runs,) targets and reasons."""
-    if len(ahead.groups) == 1:
-        group = ahead.groups[0]
-        after, choice = decide(learner.policy(group.runs), memory, replace(view, ahead=ahead.at(group, number)))
+    if len(heard.groups) == 1:
+        group = heard.groups[0]
+        after, choice = decide(learner.policy(group.runs), memory, replace(view, ahead=heard.at(group, number)))
         return after, choice.target, choice.why
     after, target, why = dict(memory), np.empty(view.runs), np.empty(view.runs, np.int64)
-    for group in ahead.groups:
+    for group in heard.groups:
         runs = group.runs
         mine = {name: value[runs] for name, value in memory.items()}
-        mine, choice = decide(learner.policy(runs), mine, view.select(runs, ahead.at(group, number)))
+        mine, choice = decide(learner.policy(runs), mine, view.select(runs, heard.at(group, number)))
         target[runs], why[runs] = choice.target, choice.why
         for name, value in mine.items():
             after[name] = after[name].copy()

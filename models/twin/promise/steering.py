@@ -10,12 +10,13 @@ import numpy as np
 
 from models.forecast.core.series import Series
 from models.policy.catalogue import entry
+from models.policy.core.capacity import Floats
 from models.twin.experiment.contenders import DEFAULTS, Sweep, Trial, make_contender
 from models.twin.experiment.evaluation import run_trials
 from models.twin.experiment.frontier import least_cost_at
 from models.twin.experiment.scenario import Scenario
 from models.twin.experiment.setup import DAY_S, Setup
-from models.twin.promise.learning import run_learning
+from models.twin.promise.learning import Pass, Promises, run_learning
 from models.twin.sim.job import TwinError
 
 BUDGETS = (0.001, 0.01, 0.05)
@@ -77,55 +78,74 @@ def steps_after_history(name: str, series: Series, setup: Setup, days: float) ->
 
 
 def judge_steering(
-    scenario: Scenario, believed_s: float, budgets: Sequence[float] = BUDGETS, defaults: Sequence[str] = DEFAULTS
-) -> tuple[list[SteeredCell], list[DefaultCell]]:
-    """Simulate `mpc` on a scenario steered by each promise, in one pass, and with every fixed value of its knob.
+    every: Sequence[tuple[Scenario, float]], budgets: Sequence[float] = BUDGETS, defaults: Sequence[str] = DEFAULTS
+) -> list[tuple[list[SteeredCell], list[DefaultCell]]]:
+    """Simulate `mpc` on scenarios steered by each promise, in one pass, and with every fixed value of its knob.
 
     All have the same forecaster and the same hyper-parameters, the catalogue's. The steered one begins where its
-    contract says, knows nothing of the load and learns its lead time from its raises; the others are told it.
+    contract says, knows nothing of the load and learns its lead time from its raises; the others are told it. All
+    scenarios share a simulation, which changes nothing in any of them.
 
     Args:
-        scenario: with the blend's forecasts.
-        believed_s: lead time that the steered one's contract states, seconds.
+        every: scenarios with the blend's forecasts, of one setup, each with the lead time that the steered one's
+            contract states, seconds.
         budgets: shares of the seconds that may be late.
         defaults: policies with a vendor's default; those late in a share of `COMPARABLE` are answered by `mpc` steered
             by that share.
 
     Returns:
-        A cell per budget, and one per policy of `defaults` that is comparable.
+        For each scenario a cell per budget, and one per policy of `defaults` that is comparable.
 
     Raises:
-        KeyError: the scenario lacks the blend's forecasts.
+        KeyError: a scenario lacks the blend's forecasts.
         TypeError: a policy of `defaults` has no vendor's default.
     """
-    ours = make_contender("mpc")
-    trials = [Trial(ours, Sweep(scenario, ours.setting, np.array(entry("mpc").values)))]
-    for name in defaults:
-        other = make_contender(name)
-        trials.append(Trial(other, Sweep(scenario, other.setting, np.array([entry(name).vendor_default], float))))
-    (late, hours), *shipped = (result.means for result in run_trials(trials))
-    beside = [
-        (name, float(share[0]), float(paid[0]))
-        for name, (share, paid) in zip(defaults, shipped, strict=True)
-        if COMPARABLE[0] <= share[0] <= COMPARABLE[1]
+    ours, others = make_contender("mpc"), [make_contender(name) for name in defaults]
+    trials = []
+    for scenario, _ in every:
+        trials.append(Trial(ours, Sweep(scenario, ours.setting, np.array(entry("mpc").values))))
+        for other in others:
+            shipped = np.array([entry(other.policy).vendor_default], float)
+            trials.append(Trial(other, Sweep(scenario, other.setting, shipped)))
+    means = [result.means for result in run_trials(trials)]
+    swept, beside = means[:: 1 + len(others)], []
+    for at in range(len(every)):
+        of_it = means[at * (1 + len(others)) :][1 : 1 + len(others)]
+        shares = [(name, float(late[0]), float(paid[0])) for name, (late, paid) in zip(defaults, of_it, strict=True)]
+        beside.append([one for one in shares if COMPARABLE[0] <= one[1] <= COMPARABLE[1]])
+    promises = [
+        _promises(*one, [*budgets, *(share for _, share, _ in near)]) for one, near in zip(every, beside, strict=True)
     ]
-    found = _steered(scenario, [*budgets, *(share for _, share, _ in beside)], believed_s)
+    passes = run_learning(promises)
+    return [
+        _cells(one.scenario, budgets, swept[at], beside[at], _means(passes[at], one))
+        for at, one in enumerate(promises)
+    ]  # fmt: skip
+
+
+def _promises(scenario: Scenario, believed_s: float, budgets: Sequence[float]) -> Promises:
+    contract = scenario.setup.contract.planned_for(believed_s)
+    return Promises(scenario, [contract.model_copy(update={"error_budget": budget}) for budget in budgets])
+
+
+def _means(found: Pass, promises: Promises) -> list[tuple[float, float]]:
+    """Share of late seconds and executor-hours under each contract, means over the draws."""
+    outcome, shape = found.outcome, (len(promises.contracts), promises.scenario.seeds)
+    late, paid = (of.reshape(shape).mean(axis=1) for of in (outcome.violation, outcome.executor_s))
+    return [(float(share), float(seconds) / 3600) for share, seconds in zip(late, paid, strict=True)]
+
+
+def _cells(
+    scenario: Scenario, budgets: Sequence[float], swept: tuple[Floats, Floats],
+    beside: Sequence[tuple[str, float, float]], steered: Sequence[tuple[float, float]],
+) -> tuple[list[SteeredCell], list[DefaultCell]]:  # fmt: skip
+    """The cells of one scenario: `swept` are late shares and hours by the knob, `steered` those that `_means` gives."""
     counted_s = scenario.seconds - scenario.warm_s
-    best = [least_cost_at(late, hours, budget) for budget in budgets]
+    best = [least_cost_at(*swept, budget) for budget in budgets]
     cells = [
         SteeredCell(
             budget, share, paid, None if math.isnan(least) else least, budget * counted_s / scenario.setup.lead_s
         )
-        for budget, (share, paid), least in zip(budgets, found, best, strict=False)
+        for budget, (share, paid), least in zip(budgets, steered, best, strict=False)
     ]  # fmt: skip
-    others = [DefaultCell(*one, *mine) for one, mine in zip(beside, found[len(budgets) :], strict=True)]
-    return cells, others
-
-
-def _steered(scenario: Scenario, budgets: Sequence[float], believed_s: float) -> list[tuple[float, float]]:
-    """Share of late seconds and executor-hours under each budget, means over the draws."""
-    contract = scenario.setup.contract.planned_for(believed_s)
-    contracts = [contract.model_copy(update={"error_budget": budget}) for budget in budgets]
-    outcome, shape = run_learning(scenario, contracts).outcome, (len(budgets), scenario.seeds)
-    late, paid = (of.reshape(shape).mean(axis=1) for of in (outcome.violation, outcome.executor_s))
-    return [(float(share), float(seconds) / 3600) for share, seconds in zip(late, paid, strict=True)]
+    return cells, [DefaultCell(*one, *mine) for one, mine in zip(beside, steered[len(budgets) :], strict=True)]

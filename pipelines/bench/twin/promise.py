@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import cache
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.core.series import Series
 from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
-from models.twin.experiment.scenario import build_scenario
+from models.twin.experiment.scenario import Scenario, build_scenario
 from models.twin.experiment.setup import Setup
 from models.twin.promise.steering import judge_steering, steps_after_history
 from models.twin.sim.job import TwinError
@@ -33,16 +33,17 @@ def measure_promise(
     loads: Sequence[str], leads_s: Sequence[float], days: float, kept: Path | None = None,
     save: Callable[[dict[str, Any]], None] = lambda figures: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies; two loads at a time.
+    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies.
 
-    Before that, on few loads, while the lead time changes in mid run.
+    Half of the loads share a simulation, in one of two processes. Before that, on few loads, while the lead time
+    changes in mid run.
 
     Args:
         loads: names or paths, as `read_load` takes them.
         leads_s: lead times, seconds.
         days: of each load, from the later of day 8 and its first third on.
         kept: file of a figure of this command; loads that it has at a lead time are taken from there.
-        save: called after every load with what there is by then.
+        save: called after half of the loads at one lead time with what there is by then.
 
     Returns:
         What `judge_together` makes of all cells; `leads`, the same by lead time (rows of a table), and `halves`, of
@@ -63,13 +64,18 @@ def measure_promise(
     changed = known.get("change", {}).get("parts", [])
     change = measure_change(loads, changed, lambda found: save(_figures(parts, asked, days, summarise_change(found))))
     done = {(part["lead_s"], part["load"]) for part in parts}
-    left = {name: [lead_s for lead_s in leads_s if (lead_s, name) not in done] for name in loads}
-    todo = [(name, missing, days) for name, missing in left.items() if missing]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as both:
-        for found in both.map(judge_load, *zip(*todo, strict=True)) if todo else ():
-            for part in found:
+    with ExitStack() as stack:
+        # Each has its process, which keeps the forecasts: they are the same at every lead time.
+        both = [stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn"))) for _ in range(2)]
+        todo = [
+            pool.submit(judge_loads, missing, lead_s, days)
+            for lead_s in leads_s for half, pool in enumerate(both)
+            if (missing := [name for name in loads[half::2] if (lead_s, name) not in done])
+        ]  # fmt: skip
+        for found in as_completed(todo):
+            for part in found.result():
                 print("\n".join(_lines(part)), flush=True)
-            parts += found
+                parts.append(part)
             save(_figures(parts, asked, days, change))
     return _figures(parts, asked, days, change)
 
@@ -98,38 +104,40 @@ def _row(lead_s: float, found: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def judge_load(name: str, leads_s: Sequence[float], days: float) -> list[dict[str, Any]]:
-    """Judge one load at each lead time, see `measure_promise`; where it is too short there are no cells, and `why`."""
-    series = read_load(name).series
-    issue = lru_cache(partial(issue_forecasts, "blend", series))  # a long lead may take longer steps
-    return [_judge(name, series, lead_s, days, issue) for lead_s in leads_s]
-
-
-def _judge(
-    name: str, series: Series, lead_s: float, days: float, issue: Callable[..., IssuedForecasts]
-) -> dict[str, Any]:
-    setup = Setup(lead_s=lead_s)
-    believed_s = believed_lead_s(name, lead_s)
-    part: dict[str, Any] = {
-        "load": name, "lead_s": lead_s, "believed_s": believed_s, "cells": [], "defaults": [], "why": "",
-    }  # fmt: skip
-    try:
-        steps = steps_after_history(name, series, setup, days)
-        many = steps_per_forecast_step(setup.step_s(series), sum(setup.planned_s))
-        said = {"blend": issue(steps.start // 3, many)}
-        scenario = build_scenario(name, series, steps, setup, range(SEEDS), said)
-    except TwinError as error:
-        return {**part, "why": str(error)}
-    cells, defaults = judge_steering(scenario, believed_s)
-    where = {"load": name, "lead_s": lead_s}
-    return {
-        **part,
-        "cells": [
+def judge_loads(names: Sequence[str], lead_s: float, days: float) -> list[dict[str, Any]]:
+    """Judge loads at a lead time, see `measure_promise`; where one is too short there are no cells, and `why`."""
+    setup, parts, scenarios = Setup(lead_s=lead_s), dict[str, dict[str, Any]](), dict[str, Scenario]()
+    for name in names:
+        parts[name] = {
+            "load": name, "lead_s": lead_s, "believed_s": believed_lead_s(name, lead_s), "cells": [], "defaults": [],
+            "why": "",
+        }  # fmt: skip
+        try:
+            scenarios[name] = _scenario(name, setup, days)
+        except TwinError as error:
+            parts[name]["why"] = str(error)
+    every = [(scenario, parts[name]["believed_s"]) for name, scenario in scenarios.items()]
+    for name, (cells, defaults) in zip(scenarios, judge_steering(every) if every else [], strict=True):
+        where = {"load": name, "lead_s": lead_s}
+        parts[name]["cells"] = [
             {**where, **asdict(cell), "judged": cell.hindsight_hours is not None and cell.leads >= FEW_LEADS}
             for cell in cells
-        ],
-        "defaults": [{**where, **asdict(one)} for one in defaults],
-    }  # fmt: skip
+        ]
+        parts[name]["defaults"] = [{**where, **asdict(one)} for one in defaults]
+    return list(parts.values())
+
+
+def _scenario(name: str, setup: Setup, days: float) -> Scenario:
+    series = read_load(name).series
+    steps = steps_after_history(name, series, setup, days)
+    many = steps_per_forecast_step(setup.step_s(series), sum(setup.planned_s))
+    said = {"blend": _issued(name, steps.start // 3, many)}
+    return build_scenario(name, series, steps, setup, range(SEEDS), said)
+
+
+@cache  # a long lead may take longer steps; the others have the same forecasts
+def _issued(name: str, first: int, many: int) -> IssuedForecasts:
+    return issue_forecasts("blend", read_load(name).series, first, many)
 
 
 def judge_together(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A steered policy in the twin that learns its lead time from its own raises."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from models.twin.experiment.foresight import issue_forecasts
 from models.twin.experiment.scenario import build_scenario
 from models.twin.experiment.setup import Setup
 from models.twin.promise.daily import DailyForecasts
-from models.twin.promise.learning import LeadChange, run_learning
+from models.twin.promise.learning import LeadChange, Promises, run_learning
 
 STEP_S = 300.0
 
@@ -28,14 +29,18 @@ def scenario():
     return build_scenario("made", series, range(36 * 12, len(steps)), setup, range(1), said)
 
 
-def contracts(scenario, *leads_s):
+def promises(scenario, *leads_s):
     contract = scenario.setup.contract.model_copy(update={"error_budget": 0.02})
-    return [contract.planned_for(lead_s) for lead_s in leads_s]
+    return Promises(scenario, [contract.planned_for(lead_s) for lead_s in leads_s])
+
+
+def learned(scenario, *leads_s, change=None):
+    return run_learning([promises(scenario, *leads_s)], change)[0]
 
 
 @pytest.mark.study
 def test_whatever_the_contract_states_the_lead_time_is_learned(scenario):
-    found = run_learning(scenario, contracts(scenario, 10.0, 30.0, 90.0))
+    found = learned(scenario, 10.0, 30.0, 90.0)
     for run in range(3):
         mine = [one for one in found.raises if one.run == run]
         took = np.array([one.seconds for one in mine if one.executors == 1 and not one.censored])
@@ -45,21 +50,35 @@ def test_whatever_the_contract_states_the_lead_time_is_learned(scenario):
         assert mine[-1].planned_s == pytest.approx(np.quantile(took, 0.9), rel=0.3)
     assert found.late_s.shape == found.outcome.targets.shape
     assert (np.diff(found.late_s[scenario.warm_s // scenario.setup.looks.every_s + 1 :], axis=0) >= 0).all()
-    again = run_learning(scenario, contracts(scenario, 10.0, 30.0, 90.0))
+    again = learned(scenario, 10.0, 30.0, 90.0)
     assert again.raises == found.raises and np.array_equal(again.outcome.targets, found.outcome.targets)
 
 
 @pytest.mark.study
 def test_runs_side_by_side_are_as_each_alone(scenario):
-    both = run_learning(scenario, contracts(scenario, 10.0, 90.0))
-    alone = run_learning(scenario, contracts(scenario, 90.0))
+    both = learned(scenario, 10.0, 90.0)
+    alone = learned(scenario, 90.0)
     assert np.array_equal(both.outcome.targets[:, 1], alone.outcome.targets[:, 0])
+
+
+@pytest.mark.study
+def test_loads_side_by_side_are_as_each_alone_though_one_ends_sooner(scenario):
+    shorter = replace(
+        scenario, name="shorter", rate=scenario.rate[:-4000] / 2, arrived=np.floor(scenario.arrived[:, :-4000] / 2)
+    )
+    together = run_learning([promises(shorter, 20.0), promises(scenario, 10.0, 90.0), promises(shorter, 90.0)])
+    alone = [learned(shorter, 20.0), learned(scenario, 10.0, 90.0), learned(shorter, 90.0)]
+    for one, other in zip(together, alone, strict=True):
+        assert one.raises == other.raises
+        assert np.array_equal(one.late_s, other.late_s)
+        for mine, its in zip(one.outcome, other.outcome, strict=True):
+            assert np.array_equal(mine, its)
 
 
 @pytest.mark.study
 def test_a_change_of_the_cluster_is_learned_after_a_few_raises(scenario):
     at_s = scenario.warm_s + 3600
-    found = run_learning(scenario, contracts(scenario, 30.0), LeadChange(at_s, (80.0, 100.0)))
+    found = learned(scenario, 30.0, change=LeadChange(at_s, (80.0, 100.0)))
     before = [one for one in found.raises if one.decided_s < at_s]
     after = [one for one in found.raises if one.decided_s >= at_s]
     assert max(one.seconds for one in before if not one.censored) < 60 and before[-1].planned_s < 60

@@ -1,6 +1,7 @@
 """Steered by its promise, in the twin: a small load, and what must hold of every one."""
 
 import json
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def scenario():
 
 def test_a_promise_is_kept_without_tuning_at_about_the_cost_of_hindsight(scenario):
     # The contract believes in a lead time two and a half times as long as it is.
-    found, defaults = judge_steering(scenario, 150.0, (0.01, 0.05))
+    ((found, defaults),) = judge_steering([(scenario, 150.0)], (0.01, 0.05))
     cells = {cell.budget: cell for cell in found}
     for budget, cell in cells.items():
         assert cell.late <= 1.25 * budget
@@ -90,14 +91,16 @@ def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
 
         def __exit__(self, *_): ...
 
-        def map(self, _judge, names, leads, _days):
-            asked.extend(zip(names, leads, strict=True))
-            return [[part(name, lead_s, "too short" if name == "b" else "") for lead_s in each] for name, each in asked]
+        def submit(self, _judge, names, lead_s, _days):
+            asked.append((names, lead_s))
+            done = Future()
+            done.set_result([part(name, lead_s, "too short" if name == "b" else "") for name in names])
+            return done
 
     monkeypatch.setattr(promise, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(promise, "measure_change", lambda loads, known, _save: {"asked": loads, "known": known})
     found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
-    assert asked == [("b", [60.0, 600.0]), ("c", [60.0, 600.0])]
+    assert asked == [(["b", "c"], 60.0), (["b", "c"], 600.0)]  # the other half has all that it needs
     assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [("b", 60.0), ("a", 60.0), ("c", 60.0)]
     assert found["n"] == 4 and [row["cells judged"] for row in found["leads"]] == [2, 2]
     assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
