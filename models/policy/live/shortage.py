@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,9 @@ class Shortage:
 def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> Shortage | None:
     """Find a load, now or ahead, above what the most executors sustain; None if they sustain all that is known.
 
+    A record waits for the batch in flight to end and for its own: batches of half of the latency target still keep the
+    promise, and carry more than the shorter ones that are planned with.
+
     Args:
         seen: the job as observed; of a forecast the level nearest to the median is read. In logs of before nothing is
             looked for, so that they replay.
@@ -42,6 +45,7 @@ def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> 
     """
     if seen.lead_s is None:
         return None
+    capacity = replace(capacity, batch_s=max(contract.batch_s, contract.latency_target_s / 2))
     bounds, most_rps = contract.executors, float(capacity.sustained_rps(np.array([contract.executors.max]))[0])
     rps, begins_s = seen.arrival_rps, 0.0
     if not rps > most_rps and seen.ahead is not None:

@@ -13,8 +13,10 @@ from models.policy.live.shortage import describe_shortage, find_shortage
 from models.policy.planners.planner import Planner
 from models.policy.received.outlook import Outlook
 
-# One executor of one core does 0.8 / 0.01 = 80 records/s: four do 320.
-CONTRACT = Contract(job="orders", executors=Executors(min=1, max=4), planning=Planning(batch_s=2.0))
+# In batches of half the latency target, 2 s, one executor of one core does 0.8 / 0.01 = 80 records/s: four do 320.
+CONTRACT = Contract(
+    job="orders", latency_target_s=4.0, executors=Executors(min=1, max=4), planning=Planning(batch_s=1.5)
+)
 SEEN = Observation(
     now_s=1e9, since_s=1.0, job_s=18 * 3600.0, scale=60.0, arrival_rps=100.0, lag_records=0, processed_rps=None,
     busy=None, in_batch=None, batch_s=None, executors=2, target=2, tasks=8, overhead_s=0.4, per_record_s=0.01,
@@ -23,10 +25,10 @@ SEEN = Observation(
 AHEAD = Outlook((5.0, 10.0, 15.0), (0.1, 0.5, 0.9), ((1.0, 310.0, 500.0), (1.0, 330.0, 500.0), (1.0, 380.0, 900.0)))
 
 
-def found(**changes):
+def found(contract=CONTRACT, **changes):
     seen = replace(SEEN, **changes)
-    capacity = Capacity(speed_table(4, 1, seen.tasks)[None], np.array([0.4]), np.array([0.01]), 2.0)
-    shortage = find_shortage(seen, CONTRACT, capacity)
+    capacity = Capacity(speed_table(4, 1, seen.tasks)[None], np.array([0.4]), np.array([0.01]), contract.batch_s)
+    shortage = find_shortage(seen, contract, capacity)
     return shortage and describe_shortage(shortage, seen)
 
 
@@ -46,6 +48,12 @@ def test_what_the_most_executors_sustain_is_no_shortage():
 )  # fmt: skip
 def test_a_shortage_is_told_with_its_moment_and_its_remedy(changes, said):
     assert found(**changes) == f"at most 4 executors carry {said}"
+
+
+def test_only_batches_too_long_for_the_target_make_a_shortage_however_short_they_are_planned():
+    assert found(arrival_rps=319.0) is None  # above the 293 of batches of 1.5 s
+    longer = CONTRACT.model_copy(update={"planning": Planning(batch_s=3.0)})
+    assert found(longer, arrival_rps=346.0) is None and found(longer, arrival_rps=347.0).startswith("at most 4")
 
 
 def test_a_decision_says_it_at_once_and_for_programs_too():
