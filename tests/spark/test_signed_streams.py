@@ -1,0 +1,112 @@
+"""Signed plans on the real engine: a table, a stream and the reference come to the same relations."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from models.relation.changelog import LogShape, draw_changelog, reorder
+from models.relation.plan import run_batch
+from models.relation.stream import run_stream
+from tests.fakes.signed_plans import (
+    PLANS,
+    collect_net,
+    expected,
+    parsed,
+    read_log,
+    reference,
+    together,
+    told,
+    write_log,
+)
+from tidecast.signed import late_dropped, negative_keys
+
+pytestmark = pytest.mark.spark
+SMALL = LogShape(records=2, keys=2, values=3, batches=2, disorder_ms=30.0, retract_ms=40.0, orphaned=0.1)
+MANY = ("two_stages", "distinct", "final_sums", "near", "window_pairs", "difference")
+FEW = ("all_time", "all_distinct", "wide", "final_order", "pairs", "near_counts", "joined_totals", "sliding")
+LATE = ("totals", "two_stages", "distinct", "final_order", "wide")
+STORES_OF_LATE = ("totals", "totals", "distinct", "final_order", "sliding_counts")
+"""Nodes of the reference that take records from the source, as often as a plan of `LATE` has them."""
+
+
+@pytest.fixture(scope="module")
+def one_partition(spark):
+    """A state store less per operator and micro-batch."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield spark
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def built(names, left, right):
+    return {name: PLANS[name][0](left, right) for name in names}
+
+
+def run_query(df, folder):
+    """All that a stream tells, as nets, and its progress."""
+    nets = Counter()
+    query = (
+        df.writeStream.foreachBatch(lambda batch, _: nets.update(collect_net(batch)))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .outputMode("append")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(600), "the query goes on"
+    return parsed(nets), query.recentProgress
+
+
+def differences(found, wanted):
+    """Per plan how many facts differ, and one of them."""
+    apart = sorted(set(found.items()) ^ set(wanted.items()), key=str)
+    return {
+        plan: (sum(of == plan for (of, _), _ in apart), next(x for x in apart if x[0][0] == plan))
+        for (plan, _), _ in apart
+    }
+
+
+def test_two_thousand_logs_end_in_the_reference_however_they_come(one_partition, tmp_path):
+    """Half of the logs are the others once more in another order and other micro-batches, empty ones among them."""
+    logs = {}
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        logs[seed] = draw_changelog(SMALL, rng)
+        logs[1000 + seed] = reorder(logs[seed], rng)
+    log = together(logs)
+    write_log(tmp_path, log)
+    left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
+    found, progress = run_query(told(built(MANY, left, right)), tmp_path)
+    wanted = expected(run_batch(reference(), log.relations), MANY)
+    assert len({dict(fact)["log"] for _, fact in wanted}) > 1990
+    assert differences(found, wanted) == {}
+    assert sum(map(late_dropped, progress)) == 0
+    assert sum(map(negative_keys, progress)) > 100, "retractions of what never came are counted"
+
+
+def test_the_other_operators_end_in_the_reference(one_partition, tmp_path):
+    logs = {
+        seed: draw_changelog(LogShape(records=8, batches=1, keys=3), np.random.default_rng(seed)) for seed in range(20)
+    }
+    log = together(logs)
+    write_log(tmp_path, log)
+    left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
+    found, _ = run_query(told(built(FEW, left, right)), tmp_path)
+    assert differences(found, expected(run_batch(reference(), log.relations), FEW)) == {}
+
+
+def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_reference(one_partition, tmp_path):
+    """Finality, corrections within the lateness, and the end of the state; the watermark is the reference's."""
+    shape = LogShape(sources=("left",), records=150, keys=3, batches=6, disorder_ms=60.0, orphaned=0.2)
+    log = together({0: draw_changelog(shape, np.random.default_rng(5))}, sources=("left",))
+    write_log(tmp_path, log)
+    left = read_log(one_partition, tmp_path, "left", True, delay_ms=20, lateness_ms=30)
+    found, progress = run_query(told(built(LATE, left, right_of(left))), tmp_path)
+    stream = run_stream(reference(20, 30, one_source=True), log.batches)
+    assert differences(found, expected(stream.relations, LATE)) == {}
+    assert sum(map(late_dropped, progress)) == sum(stream.late_dropped[name] for name in STORES_OF_LATE) > 50
+    stores = (*STORES_OF_LATE, "two_stages", "wide")
+    assert sum(map(negative_keys, progress)) == sum(stream.negative_keys[name] for name in stores) > 0
+    assert [operator.numRowsTotal for operator in progress[-1].stateOperators] == [1] * 7, "state of the sentinel alone"
