@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -132,7 +133,7 @@ PLANS = {
     ),
     "joined_totals": (
         lambda left, right: left.window(40).aggregate(n=count()).join(
-            right.window(40).aggregate("final", c=count())
+            right.window(40).aggregate(c=count())
         ),
         ("log", "k"),
         ("n", "c"),
@@ -178,7 +179,7 @@ def reference(delay_ms=0, lateness_ms=0, one_source=False):
         "near_windows": (tumbling(40), "near"),
         "near_counts": (Aggregate(Count()), "near_windows"),
         "left_counts": (Aggregate(Count(), **first), "tumbling"),
-        "right_counts": (Aggregate(Count(), emission="final", **first), "tumbling_right"),
+        "right_counts": (Aggregate(Count(), **first), "tumbling_right"),
         "joined_totals": (Join(), "left_counts", "right_counts"),
     }
     if one_source:
@@ -187,8 +188,10 @@ def reference(delay_ms=0, lateness_ms=0, one_source=False):
     return LogicalPlan(sources, tuple(Node(name, operator, tuple(of)) for name, (operator, *of) in nodes.items()))
 
 
-def together(logs: dict[int, ChangeLog], sources: tuple[str, ...] = ("left", "right")) -> ChangeLog:
-    """Logs as one, the n-th micro-batches in one, under keys (log, k); and a sentinel behind them."""
+def together(
+    logs: dict[int, ChangeLog], sources: tuple[str, ...] = ("left", "right"), sentinel: bool = False
+) -> ChangeLog:
+    """Logs as one, the n-th micro-batches in one, under keys (log, k); and, if asked for, a sentinel behind them."""
     batches = []
     for parts in zip_longest(*(log.batches for log in logs.values()), fillvalue=MicroBatch(0)):
         arrivals = tuple(
@@ -198,7 +201,8 @@ def together(logs: dict[int, ChangeLog], sources: tuple[str, ...] = ("left", "ri
         )
         batches.append(MicroBatch(END + len(batches), arrivals))
     last = SignedRecord((SENTINEL, 0), 0, END, END)
-    batches.append(MicroBatch(END + len(batches), tuple(Arrival(name, last) for name in sources)))
+    if sentinel:
+        batches.append(MicroBatch(END + len(batches), tuple(Arrival(name, last) for name in sources)))
     return ChangeLog(sources, tuple(batches))
 
 
@@ -219,7 +223,9 @@ def write_log(folder: Path, log: ChangeLog) -> None:
                 for name, record, _ in batch.arrivals
                 if name == source
             ]  # fmt: skip
-            (folder / source / f"{n:03}.json").write_text("\n".join(map(json.dumps, rows)))
+            file = folder / source / f"{n:03}.json"
+            file.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(file, (END + n, END + n))  # the order that Spark takes them in
 
 
 def read_log(spark, folder: Path, source: str, stream: bool, delay_ms: int, lateness_ms: int = 0):

@@ -51,11 +51,11 @@ def sales(spark):
     return spark.createDataFrame(rows, "shop string, item string, price decimal(6,2), day date, at bigint, sign int")
 
 
-def test_every_operator_is_the_references(spark, tmp_path):
+def test_every_operator_is_the_references(one_partition, tmp_path):
     shape = LogShape(records=6, keys=2, values=3, batches=1, orphaned=0.1)
     log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(100)})
     write_log(tmp_path, log)
-    left, right = (read_log(spark, tmp_path, source, False, 0) for source in log.sources)
+    left, right = (read_log(one_partition, tmp_path, source, False, 0) for source in log.sources)
     frames = {name: plan(left, right) for name, (plan, *_) in PLANS.items()}
     wanted = expected(run_batch(reference(), log.relations), PLANS)
     assert {plan for plan, _ in wanted} == {*PLANS}
@@ -146,7 +146,7 @@ def test_what_has_no_meaning_is_refused_with_a_remedy(sales, words):
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize(("column", "words"), [("at", "a record without at"), ("sign", "a sign other than")])
+@pytest.mark.parametrize(("column", "words"), [("at", "a record without broken"), ("sign", "a sign other than")])
 def test_a_record_without_time_or_sign_stops_the_query(sales, column, words):
     broken = sales.selectExpr("*", f"nullif({column}, 1) AS broken")
     given = {"time": "broken"} if column == "at" else {"time": "at", "mult": "broken"}

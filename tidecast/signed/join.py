@@ -47,10 +47,10 @@ def join(left: FrameT, right: FrameT, bound_ms: int | None) -> FrameT:
     if left.streaming and not timeless:
         # The clocks of one window may be a ms apart; of records that are near, they are as near.
         condition = condition & _clocks_near(names[CLOCK], 1 if left.windowed else (bound_ms or 0) + 1)
-    return _paired(left, df.join(other.withColumnsRenamed(names), condition), names, clock, timeless)
+    return _paired(left, df.join(other.withColumnsRenamed(names), condition), names, clock, bound_ms)
 
 
-def _paired(left: FrameT, df: DataFrame, names: dict[str, str], clock: Clock, timeless: bool) -> FrameT:
+def _paired(left: FrameT, df: DataFrame, names: dict[str, str], clock: Clock, bound_ms: int | None) -> FrameT:
     from pyspark.sql import functions as F
 
     merged = {
@@ -61,12 +61,12 @@ def _paired(left: FrameT, df: DataFrame, names: dict[str, str], clock: Clock, ti
     }
     if left.streaming:
         merged[DERIVED] = F.lit(True)
-        if timeless:
+        if CLOCK not in df.columns:
             merged[CLOCK] = F.lit(None).cast("timestamp")
     df = df.withColumns(merged).drop(*names.values())
     if left.windowed:
         return replace(left, df=df, clock=clock, lateness_ms=0)
-    return replace(left, df=df, clock="loose", lateness_ms=0, unwindowable=UNBOUNDED if timeless else "")
+    return replace(left, df=df, clock="loose", lateness_ms=0, unwindowable=UNBOUNDED if bound_ms is None else "")
 
 
 def _check(left: Frame, right: Frame, bound_ms: int | None) -> None:
