@@ -25,9 +25,9 @@ from tests.fakes.signed_plans import (
 from tidecast.signed import late_dropped, negative_keys
 
 pytestmark = pytest.mark.spark
-SMALL = LogShape(records=2, keys=2, values=3, batches=2, disorder_ms=30.0, retract_ms=40.0, orphaned=0.1)
-MANY = ("two_stages", "distinct", "near", "window_pairs", "difference")
-ONCE = ("all_time", "wide", "near_counts", "joined_totals", "pairs", "sliding")
+SMALL = LogShape(records=2, keys=2, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
+MANY = ("two_stages", "near", "window_pairs", "difference")
+ONCE = ("all_time", "distinct", "wide", "near_counts", "joined_totals", "pairs", "sliding")
 LATE = ("two_stages", "final_order")
 STORES_OF_LATE = ("totals", "final_order")
 """Nodes of the reference that take records from the source for the plans of `LATE`."""
@@ -97,7 +97,7 @@ def test_the_other_operators_end_in_the_reference(one_partition, tmp_path):
 
 def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_reference(one_partition, tmp_path):
     """Finality, corrections within the lateness, and the end of the state; the watermark is the reference's."""
-    shape = LogShape(sources=("left",), records=120, keys=3, batches=5, disorder_ms=60.0, orphaned=0.2)
+    shape = LogShape(sources=("left",), records=100, keys=3, batches=4, disorder_ms=60.0, orphaned=0.2)
     log = together({0: draw_changelog(shape, np.random.default_rng(5))}, ("left",), sentinel=True)
     write_log(tmp_path, log)
     one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
