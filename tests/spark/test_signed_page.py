@@ -33,7 +33,7 @@ def test_the_example_runs_and_the_page_says_what_it_says(one_partition, tmp_path
             super().__setitem__(key, value)
 
     names = {
-        "spark": spark,
+        "spark": one_partition,
         "folder": str(tmp_path / "orders"),
         "results": Results(),
         "checkpoint": str(tmp_path / "c"),

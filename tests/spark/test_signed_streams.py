@@ -10,18 +10,8 @@ import pytest
 from models.relation.changelog import ChangeLog, LogShape, draw_changelog, reorder
 from models.relation.plan import run_batch
 from models.relation.stream import MicroBatch, run_stream
-from tests.fakes.signed_plans import (
-    PLANS,
-    collect_net,
-    expected,
-    parsed,
-    read_log,
-    reference,
-    right_of,
-    together,
-    told,
-    write_log,
-)
+from tests.fakes.signed_logs import SENTINEL, collect_net, expected, parsed, read_log, together, told, write_log
+from tests.fakes.signed_plans import PLANS, reference, right_of, sums
 from tidecast.signed import late_dropped, negative_keys
 
 pytestmark = pytest.mark.spark
@@ -105,8 +95,35 @@ def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_referenc
     found, progress = run_query(told(built(LATE, left, right_of(left))), tmp_path)
     stream = run_stream(reference(20, 30, one_source=True), log.batches)
     assert differences(found, expected(stream.relations, LATE)) == {}
-    assert sum(map(late_dropped, progress)) == sum(stream.late_dropped[name] for name in STORES_OF_LATE) > 20
+    assert sum(map(late_dropped, progress)) == sum(stream.late_dropped[name] for name in STORES_OF_LATE) > 10
     stores = (*STORES_OF_LATE, "two_stages")
     assert sum(map(negative_keys, progress)) == sum(stream.negative_keys[name] for name in stores) > 0
     left_over = [operator.numRowsTotal for operator in progress[-1].stateOperators]
     assert left_over == [1] * 3, "state of the sentinel alone"
+
+
+def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path):
+    """Totals to be merged by key and version, and final sums, whose windows Spark closes itself."""
+    log = together({seed: draw_changelog(SMALL, np.random.default_rng(seed)) for seed in range(50)}, sentinel=True)
+    write_log(tmp_path, log)
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    left = read_log(one_partition, tmp_path, "left", True, delay_ms=10**6)
+    wanted = expected(run_batch(reference(), log.relations), ["final_sums"])
+    found, _ = run_query(told(built(["final_sums"], left, left)), tmp_path)
+    assert differences(found, wanted) == {}
+    merged = {}
+
+    def merge(batch, _):
+        for row in batch.collect():
+            key = row.log, row.k, row._window_start
+            if key not in merged or merged[key]._version < row._version:
+                merged[key] = row
+
+    query = left.window(50, 20).totals(**sums()).writeStream.foreachBatch(merge).outputMode("update")
+    query = query.option("checkpointLocation", str(tmp_path / "totals")).trigger(availableNow=True).start()
+    assert query.awaitTermination(600)
+    rows = [row for row in merged.values() if row._net > 0 and row.log != SENTINEL]
+    facts = [dict(fact) for _, fact in wanted]
+    assert sorted((row.log, row.k, row._window_start, row.n, row.s, row.m) for row in rows) == sorted(
+        (fact["log"], fact["k"], fact["_window_start"], fact["n"], fact["s"], fact["m"]) for fact in facts
+    )

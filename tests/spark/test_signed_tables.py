@@ -10,17 +10,8 @@ import pytest
 
 from models.relation.changelog import LogShape, draw_changelog
 from models.relation.plan import run_batch
-from tests.fakes.signed_plans import (
-    PLANS,
-    collect_net,
-    expected,
-    parsed,
-    read_log,
-    reference,
-    together,
-    told,
-    write_log,
-)
+from tests.fakes.signed_logs import collect_net, expected, parsed, read_log, together, told, write_log
+from tests.fakes.signed_plans import PLANS, reference
 from tidecast.signed import (
     SignedError,
     count,

@@ -64,7 +64,7 @@ class SignedFrame(Frame):
         return windows.window(self, size_ms, slide_ms)
 
     def aggregate(
-        self, emission: Emission = "changelog", name: str = "", **reductions: Reduction
+        self, emission: Emission = "changelog", name: str = "", /, **reductions: Reduction
     ) -> Self:  # fmt: skip
         """Reduce each key, within its window if it has one, to one record; `name` is that of its counts."""
         return aggregate(self, reductions, emission, name)
