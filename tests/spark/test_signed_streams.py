@@ -1,0 +1,129 @@
+"""Signed plans on the real engine: a table, a stream and the reference come to the same relations."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from models.relation.changelog import ChangeLog, LogShape, draw_changelog, reorder
+from models.relation.plan import run_batch
+from models.relation.stream import MicroBatch, run_stream
+from tests.fakes.signed_logs import SENTINEL, collect_net, expected, parsed, read_log, together, told, write_log
+from tests.fakes.signed_plans import PLANS, reference, right_of, sums
+from tidecast.signed import late_dropped, negative_keys
+
+pytestmark = pytest.mark.spark
+SMALL = LogShape(records=2, keys=2, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
+MANY = ("two_stages", "near", "window_pairs", "difference")
+ONCE = ("all_time", "distinct", "wide", "near_counts", "joined_totals", "pairs", "sliding")
+LATE = ("two_stages", "final_order")
+STORES_OF_LATE = ("totals", "final_order")
+"""Nodes of the reference that take records from the source for the plans of `LATE`."""
+
+
+def built(names, left, right):
+    return {name: PLANS[name][0](left, right) for name in names}
+
+
+def run_query(df, folder):
+    """All that a stream tells, as nets, and its progress."""
+    nets = Counter()
+    query = (
+        df.writeStream.foreachBatch(lambda batch, _: nets.update(collect_net(batch)))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .outputMode("append")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(600), "the query goes on"
+    return parsed(nets), query.recentProgress
+
+
+def recut(log, rng):
+    """The same arrivals, cut again into at most as many micro-batches as `SMALL` has."""
+    cut = int(rng.integers(len(log.arrivals) + 1))
+    parts = log.arrivals[:cut], log.arrivals[cut:]
+    return ChangeLog(
+        log.sources, tuple(MicroBatch(max((a.record.t_i for a in log.arrivals), default=0), part) for part in parts)
+    )
+
+
+def differences(found, wanted):
+    """Per plan how many facts differ, and one of them."""
+    apart = sorted(set(found.items()) ^ set(wanted.items()), key=str)
+    return {
+        plan: (sum(of == plan for (of, _), _ in apart), next(x for x in apart if x[0][0] == plan))
+        for (plan, _), _ in apart
+    }
+
+
+def test_two_thousand_logs_end_in_the_reference_however_they_come(one_partition, tmp_path):
+    """Half of the logs are the others once more in another order and other micro-batches, empty ones among them."""
+    logs = {}
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        logs[seed] = draw_changelog(SMALL, rng)
+        logs[1000 + seed] = recut(reorder(logs[seed], rng), rng)
+    log = together(logs)
+    write_log(tmp_path, log)
+    left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
+    found, progress = run_query(told(built(MANY, left, right)), tmp_path)
+    wanted = expected(run_batch(reference(), log.relations), MANY)
+    assert len({dict(fact)["log"] for _, fact in wanted}) > 1900
+    assert differences(found, wanted) == {}
+    assert sum(map(late_dropped, progress)) == 0
+
+
+def test_the_other_operators_end_in_the_reference(one_partition, tmp_path):
+    shape = LogShape(records=8, batches=1, keys=3, orphaned=0.1)
+    log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(10)})
+    write_log(tmp_path, log)
+    left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
+    found, _ = run_query(told(built(ONCE, left, right)), tmp_path)
+    assert differences(found, expected(run_batch(reference(), log.relations), ONCE)) == {}
+
+
+def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_reference(one_partition, tmp_path):
+    """Finality, corrections within the lateness, the end of state; two records come just as their window closes."""
+    shape = LogShape(sources=("left",), records=100, keys=3, batches=4, disorder_ms=60.0, orphaned=0.2)
+    log = together({0: draw_changelog(shape, np.random.default_rng(519))}, ("left",), sentinel=True)
+    write_log(tmp_path, log)
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    left = read_log(one_partition, tmp_path, "left", True, delay_ms=20, lateness_ms=30)
+    found, progress = run_query(told(built(LATE, left, right_of(left))), tmp_path)
+    stream = run_stream(reference(20, 30, one_source=True), log.batches)
+    assert differences(found, expected(stream.relations, LATE)) == {}
+    assert sum(map(late_dropped, progress)) == sum(stream.late_dropped[name] for name in STORES_OF_LATE) > 10
+    stores = (*STORES_OF_LATE, "two_stages")
+    assert sum(map(negative_keys, progress)) == sum(stream.negative_keys[name] for name in stores) > 0
+    left_over = sorted(operator.numRowsTotal for operator in progress[-1].stateOperators)
+    assert left_over == [0, 0, 1], "state of the sentinel alone, which the difference takes off again"
+
+
+def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path):
+    """Totals to be merged by key and version, and final sums, whose windows Spark closes itself."""
+    log = together({seed: draw_changelog(SMALL, np.random.default_rng(seed)) for seed in range(50)}, sentinel=True)
+    write_log(tmp_path, log)
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    left = read_log(one_partition, tmp_path, "left", True, delay_ms=10**6)
+    wanted = expected(run_batch(reference(), log.relations), ["final_sums"])
+    found, _ = run_query(told(built(["final_sums"], left, left)), tmp_path)
+    assert differences(found, wanted) == {}
+    merged = {}
+
+    def merge(batch, _):
+        for row in batch.collect():
+            key = row.log, row.k, row._window_start
+            if key not in merged or merged[key]._version < row._version:
+                merged[key] = row
+
+    query = left.window(50, 20).totals(**sums()).writeStream.foreachBatch(merge).outputMode("update")
+    query = query.option("checkpointLocation", str(tmp_path / "totals")).trigger(availableNow=True).start()
+    assert query.awaitTermination(600)
+    rows = [row for row in merged.values() if row._net > 0 and row.log != SENTINEL]
+    facts = [dict(fact) for _, fact in wanted]
+    assert sorted((row.log, row.k, row._window_start, row.n, row.s, row.m) for row in rows) == sorted(
+        (fact["log"], fact["k"], fact["_window_start"], fact["n"], fact["s"], fact["m"]) for fact in facts
+    )

@@ -1,0 +1,145 @@
+"""Signed plans on tables: every operator against the reference, types, sinks, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from models.relation.changelog import LogShape, draw_changelog
+from models.relation.plan import run_batch
+from tests.fakes.signed_logs import collect_net, expected, parsed, read_log, together, told, write_log
+from tests.fakes.signed_plans import PLANS, reference
+from tidecast.signed import (
+    SignedError,
+    count,
+    max_of,
+    mean_of,
+    min_of,
+    net,
+    signed,
+    sum_of,
+    top,
+    upserts,
+)  # fmt: skip
+
+pytestmark = pytest.mark.spark
+HOUR = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def sales(spark):
+    """A user's table: names, decimals, dates, nulls, and one record that was taken back."""
+    rows = [
+        ("a", "tea", Decimal("1.10"), date(2026, 3, 1), 1, 1),
+        ("a", "tea", Decimal("2.20"), date(2026, 3, 2), 2, 1),
+        ("a", "rum", None, None, HOUR, 1),
+        ("a", "tea", Decimal("1.10"), date(2026, 3, 1), 1, -1),
+        (None, "tea", Decimal("5.00"), date(2026, 3, 3), 3, 1),
+    ]
+    return spark.createDataFrame(rows, "shop string, item string, price decimal(6,2), day date, at bigint, sign int")
+
+
+def test_every_operator_is_the_references(one_partition, tmp_path):
+    shape = LogShape(records=6, keys=2, values=3, batches=1, orphaned=0.1)
+    log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(40)})
+    write_log(tmp_path, log)
+    left, right = (read_log(one_partition, tmp_path, source, False, 0) for source in log.sources)
+    frames = {name: plan(left, right) for name, (plan, *_) in PLANS.items()}
+    wanted = expected(run_batch(reference(), log.relations), PLANS)
+    assert {plan for plan, _ in wanted} == {*PLANS}
+    assert parsed(collect_net(told(frames))) == wanted
+
+
+def test_a_users_columns_and_types_survive(spark, sales):
+    stamped = sales.selectExpr("*", "timestamp_millis(at) AS stamp")
+    frame = signed(stamped, "stamp", ["shop"], mult="sign")
+    assert frame.changes.columns == [*stamped.columns, "_t_e", "_t_i", "_mult", "_origin"]
+    assert frame.values == ("item", "price", "day", "at", "sign", "stamp")
+    got = frame.aggregate(
+        n=count(), s=sum_of("price"), m=mean_of("price"), first=min_of("day"), last=max_of("item"),
+        best=top(1, "price", "item"),
+    ).changes.orderBy("shop").collect()  # fmt: skip
+    assert [tuple(row)[1:7] for row in got] == [
+        (1, Decimal("5.00"), 5.0, date(2026, 3, 3), "tea", [(Decimal("5.00"), "tea")]),
+        (2, Decimal("2.20"), 2.2, date(2026, 3, 2), "tea", [(Decimal("2.20"), "tea")]),
+    ]
+    assert got[0].shop is None
+    relation = frame.select("item").relation().collect()
+    assert sorted((row.item, row._t_e, row._net) for row in relation) == [
+        ("rum", HOUR, 1),
+        ("tea", 2, 1),
+        ("tea", 3, 1),
+    ]
+    assert stamped.first().stamp.replace(tzinfo=UTC) < datetime(1970, 1, 2, tzinfo=UTC)
+
+
+def test_totals_merge_by_key_and_version(sales):
+    frame = signed(sales, "at", ["shop"], mult="sign").window(HOUR)
+    rows = frame.totals(n=count(), s=sum_of("price")).collect()
+    assert sorted((row.shop or "", row._window_start, row.n, row.s, row._net, row._version) for row in rows) == [
+        ("", 0, 1, Decimal("5.00"), 1, 1),
+        ("a", 0, 1, Decimal("2.20"), 1, 3),
+        ("a", HOUR, 1, None, 1, 1),
+    ]
+
+
+def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
+    changes = spark.createDataFrame(
+        [("a", 1, -1), ("a", 2, 1), ("b", 5, -1), ("c", 7, 1), ("d", 3, 1), ("d", 3, -1)], "k string, n int, _mult int"
+    )
+    rows = upserts(changes, ["k"]).collect()
+    assert sorted(map(tuple, rows)) == [("a", 2, False), ("b", None, True), ("c", 7, False)]
+    with pytest.raises(SignedError, match=r"key columns \['x'\]: the changes have"):
+        upserts(changes, ["x"])
+    assert net(changes).count() == 4
+
+
+REFUSED = {
+    "columns ['_mult'] are reserved": lambda df: signed(df.withColumnRenamed("sign", "_mult"), "at"),
+    "time column 'when' is unknown": lambda df: signed(df, "when"),
+    "time column 'item' is string: cast it": lambda df: signed(df, "item"),
+    "origin 'past'": lambda df: signed(df, "at", origin="past"),
+    "delay_ms -1": lambda df: signed(df, "at", delay_ms=-1),
+    "key columns ['x']: the records have": lambda df: signed(df, "at", ["x"]),
+    "name each once": lambda df: signed(df, "at", ["shop", "shop"]),
+    "under no key and in no window": lambda df: signed(df, "at").aggregate(n=count()),
+    "columns ['y'] of sum are unknown": lambda df: signed(df, "at", ["shop"]).aggregate(s=sum_of("y")),
+    "sum of 'item', string: cast it": lambda df: signed(df, "at", ["shop"]).aggregate(s=sum_of("item")),
+    "results ['shop'] are named as": lambda df: signed(df, "at", ["shop"]).aggregate(shop=count()),
+    "emission 'all'": lambda df: signed(df, "at", ["shop"]).aggregate("all", n=count()),
+    "totals ['lo']: signed sums make": lambda df: signed(df, "at", ["shop"]).totals(lo=min_of("price")),
+    "slide of a window of 10 ms, 20 ms": lambda df: signed(df, "at").window(10, 20),
+    "size of a window, 0 ms": lambda df: signed(df, "at").window(0),
+    "results over all time": lambda df: signed(df, "at", ["shop"]).distinct().window(10),
+    "cannot leave their window before": lambda df: signed(df, "at").window(10).window(20),
+    "pairs of a join without bound": lambda df: joined(df, None).window(10),
+    "a join by time behind a join": lambda df: joined(df, 1).join(signed(df, "at", ["shop"]).select(), bound_ms=1),
+    "bound of a join, -1 ms": lambda df: joined(df, -1),
+    "are on both sides of a join": lambda df: signed(df, "at", ["shop"]).join(signed(df, "at", ["shop"])),
+    "rekey and window both alike": lambda df: signed(df, "at", ["shop"]).union(signed(df, "at", ["item"])),
+    "differ: select the same": lambda df: signed(df, "at", ["shop"]).union(signed(df, "at", ["shop"]).select("item")),
+    "columns ['_mult'] are gone": lambda df: signed(df, "at").transform(lambda of: of.drop("_mult")),
+    "top(0, 'price')": lambda df: top(0, "price"),
+}
+
+
+def joined(df, bound_ms):
+    return signed(df, "at", ["shop"]).join(signed(df, "at", ["shop"]).select(), bound_ms)
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_has_no_meaning_is_refused_with_a_remedy(sales, words):
+    with pytest.raises(SignedError) as refused:
+        REFUSED[words](sales)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(("column", "words"), [("at", "a record without broken"), ("sign", "a sign other than")])
+def test_a_record_without_time_or_sign_stops_the_query(sales, column, words):
+    broken = sales.selectExpr("*", f"nullif({column}, 1) AS broken")
+    given = {"time": "broken"} if column == "at" else {"time": "at", "mult": "broken"}
+    with pytest.raises(Exception, match=words):
+        signed(broken, **given).changes.collect()

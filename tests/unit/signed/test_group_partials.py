@@ -1,0 +1,78 @@
+"""What a stateful operator keeps of a group gives what the reference gives, in any order, and survives being stored."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.relation.aggregates import Aggregate
+from models.relation.ordered import Max, Min, TopN
+from models.relation.records import relation
+from models.relation.reducers import Count, Mean, RowOf, Sum
+from tidecast.signed.groups import empty_partial, results
+from tidecast.signed.processor import GroupPlan, GroupProcessor
+from tidecast.signed.reductions import count, max_of, mean_of, min_of, sum_of, top
+
+ALL = {
+    "n": count(), "s": sum_of("x"), "m": mean_of("x"), "lo": min_of("x"), "hi": max_of("x"), "best": top(2, "x", "y"),
+}  # fmt: skip
+REFERENCE = Aggregate(RowOf((Count(), Sum(), Mean(), Min(), Max())))
+numbers = st.integers(-5, 5) | st.sampled_from([0.1, 0.2, 1e300, -1e300, 2**60])
+changes = st.lists(st.tuples(numbers, st.integers(0, 2), st.sampled_from([1, -1])), max_size=12)
+
+
+def reduced(found):
+    partial = empty_partial(tuple(ALL.values()))
+    for x, y, mult in found:
+        partial.add({"x": x, "y": y}, mult)
+    return partial
+
+
+@given(changes, st.randoms(use_true_random=False))
+def test_results_are_the_references_in_any_order(found, random):
+    wanted = REFERENCE.apply(relation((("k", x, 0), mult) for x, _, mult in found))
+    partial = reduced(found)
+    again = found.copy()
+    random.shuffle(again)
+    mine = results(ALL, partial)
+    assert results(ALL, reduced(again)) == mine
+    assert (mine is None) == (not wanted)
+    if mine:
+        ((_, (n, s, m, lo, hi), _),) = wanted
+        assert [mine["n"], float(mine["s"]), float(mine["m"])] == [n, float(s), float(m)]
+        assert (mine["lo"], mine["hi"]) == (lo, hi)
+    ranked = Aggregate(TopN(2)).apply(relation((("k", (x, y), 0), mult) for x, y, mult in found))
+    assert [tuple(row.values()) for row in mine["best"]] == list(next(iter(ranked))[1]) if mine else not ranked
+
+
+@given(changes)
+def test_what_is_taken_out_again_leaves_nothing(found):
+    undone = reduced([*found, *((x, y, -mult) for x, y, mult in found)])
+    assert undone.empty and results(ALL, undone) is None
+
+
+@given(changes, st.booleans())
+def test_a_stored_group_is_the_same(found, final):
+    processor = GroupProcessor(GroupPlan(("k",), ALL, schema_of(ALL), {}, final, 0))
+    partial = reduced(found)
+    partial.t_i, partial.live, partial.told = 7, True, True
+    assert processor._partial(processor._stored(partial)) == partial
+    assert processor._partial(None).told is not final
+
+
+def schema_of(reductions):
+    from pyspark.sql import types as T
+
+    return T.StructType([T.StructField(name, T.LongType()) for name in reductions])
+
+
+def test_nulls_take_no_part_but_are_counted():
+    partial = reduced([(None, 1, 1), (None, 1, 1)])
+    assert results(ALL, partial) == {"n": 2, "s": None, "m": None, "lo": None, "hi": None, "best": []}
+    partial.add({"x": 3, "y": None}, 1)
+    assert results(ALL, partial) == {"n": 3, "s": 3, "m": 3.0, "lo": 3, "hi": 3, "best": []}
+
+
+@pytest.mark.parametrize("x", [float("nan"), float("inf")])
+def test_what_no_number_could_take_out_again_is_refused(x):
+    with pytest.raises(ValueError, match="column 'x' under a sum or a mean: filter out what is no finite number"):
+        reduced([(x, 0, 1)])

@@ -1,0 +1,105 @@
+"""Operators that take each record by itself. What is given must be deterministic and never look at a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidecast.signed.columns import END, MULT, START, SignedError, check_user_columns
+from tidecast.signed.frame import Frame, FrameT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def select(frame: FrameT, columns: tuple[str | Column, ...]) -> FrameT:
+    """Return the records with these columns as their value; key and reserved columns stay.
+
+    Raises:
+        SignedError: a column is named as a reserved one, or as one of the key.
+    """
+    given = frame.df.select(*columns).columns
+    check_user_columns(given)
+    if twice := sorted({*given} & {*frame.keys}):
+        raise SignedError(f"columns {twice} are of the key, which stays by itself: leave them out, or rekey before")
+    return replace(frame, df=frame.df.select(*frame.keys, *columns, *frame.reserved))
+
+
+def explode(frame: FrameT, name: str, array: Column) -> FrameT:
+    """Return each record once per element of an array, which becomes a column; none for an empty one or null."""
+    from pyspark.sql import functions as fn
+
+    check_user_columns([name])
+    if name in frame.df.columns:
+        raise SignedError(f"column {name!r} of explode is there already: give it another name")
+    return replace(frame, df=frame.df.select("*", fn.explode(array).alias(name)))
+
+
+def rekey(frame: FrameT, keys: tuple[str, ...], keep_window: bool) -> FrameT:
+    """Return the records under other key columns; what was of the key is of the value then.
+
+    Raises:
+        SignedError: a column is unknown, reserved, or named twice.
+    """
+    own = {*frame.values, *frame.keys}
+    if unknown := sorted({*keys} - own):
+        raise SignedError(f"key columns {unknown}: the records have {sorted(own)}")
+    if len({*keys}) < len(keys):
+        raise SignedError(f"key columns {list(keys)}: name each once")
+    kept = replace(frame, keys=keys)
+    return kept if keep_window else leave_window(kept)
+
+
+def leave_window(frame: FrameT) -> FrameT:
+    """Return the records in no window: under their own event times, which for a result is its window's last ms."""
+    if not frame.windowed:
+        return frame
+    if frame.clock == "window":
+        raise SignedError("records cannot leave their window before an aggregate or a distinct: window them later")
+    return replace(frame, df=frame.df.drop(START, END), windowed=False)
+
+
+def union(frames: tuple[FrameT, ...]) -> FrameT:
+    """Return all records: multiplicities add up, as in SQL's UNION ALL.
+
+    Raises:
+        SignedError: keys, windows or columns differ, or one is a table and the other a stream.
+    """
+    first, *others = frames
+    df = first.df
+    for other in others:
+        _check_alike(first, other)
+        df = df.unionByName(other.df)
+    clocks = {frame.clock for frame in frames}
+    return replace(
+        first, df=df,
+        clock=clocks.pop() if len(clocks) == 1 else "loose",
+        lateness_ms=min(frame.lateness_ms for frame in frames),
+        unwindowable=next((frame.unwindowable for frame in frames if frame.unwindowable), ""),
+    )  # fmt: skip
+
+
+def difference(frame: FrameT, other: FrameT) -> FrameT:
+    """Return the records and those of the other with their signs flipped; what it has in excess is a net below 0."""
+    from pyspark.sql import functions as fn
+
+    return union((frame, replace(other, df=other.df.withColumn(MULT, -fn.col(MULT)))))
+
+
+def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> FrameT:
+    """Return what a function of DataFrames makes of the records, one by one: it must not group, join or sort them.
+
+    Raises:
+        SignedError: it took away a column of the key or a reserved one.
+    """
+    return frame.having(function(frame.df))
+
+
+def _check_alike(one: Frame, other: Frame) -> None:
+    if one.streaming != other.streaming:
+        raise SignedError("a table and a stream cannot be put together: read both in the same way")
+    if (one.keys, one.windowed) != (other.keys, other.windowed):
+        raise SignedError(f"keys {one.group} and {other.group} differ: rekey and window both alike")
+    if {*one.values} != {*other.values}:
+        raise SignedError(f"columns {sorted(one.values)} and {sorted(other.values)} differ: select the same")

@@ -1,0 +1,84 @@
+"""From a user's DataFrame to signed records: where time, sign and origin come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidecast.signed.columns import (
+    CLOCK,
+    DERIVED,
+    EVENT_TIME,
+    INGESTION_TIME,
+    MULT,
+    ORIGIN,
+    SignedError,
+    check_user_columns,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def sign(
+    df: DataFrame, time: str, mult: str | Column | None, ingested: str | None, origin: str, delay_ms: int,
+    lateness_ms: int,
+) -> DataFrame:  # fmt: skip
+    """Return a user's DataFrame with the reserved columns, and in a stream with a watermark.
+
+    Args:
+        df: table or stream.
+        time: column of the event time: a timestamp, or ms since the epoch.
+        mult: column or expression of the sign; None: all insert.
+        ingested: column of the ingestion time, likewise; None: the event time stands for it.
+        origin: `live` or `replay`.
+        delay_ms: how far behind the newest event time a record may come and still be expected.
+        lateness_ms: how much longer it is taken.
+
+    Raises:
+        SignedError: a column is reserved, missing or of the wrong type, or a number is below 0.
+    """
+    from pyspark.sql import functions as F
+
+    check_user_columns(df.columns)
+    if origin not in ("live", "replay"):
+        raise SignedError(f"origin {origin!r}: give 'live' or 'replay'")
+    if delay_ms < 0 or lateness_ms < 0:
+        raise SignedError(f"delay_ms {delay_ms}, lateness_ms {lateness_ms}: give 0 or more")
+    times = {EVENT_TIME: _ms(df, time), INGESTION_TIME: _ms(df, ingested or time)}
+    df = df.withColumns(times | {MULT: _sign(mult), ORIGIN: F.lit(origin)})
+    if not df.isStreaming:
+        return df
+    # A ms more: Spark drops a record at its watermark, which is still expected; and it keeps what may be corrected.
+    behind = f"{delay_ms + lateness_ms + 1} milliseconds"
+    df = df.withColumns({CLOCK: F.timestamp_millis(EVENT_TIME), DERIVED: F.lit(False)})
+    return df.withWatermark(CLOCK, behind)
+
+
+def _ms(df: DataFrame, name: str) -> Column:
+    """A time in ms; a record that has none stops the query, because it could be counted nowhere."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    if name not in df.columns:
+        raise SignedError(f"time column {name!r} is unknown: the DataFrame has {df.columns}")
+    its = df.schema[name].dataType
+    if isinstance(its, T.TimestampType):
+        ms = F.unix_millis(name)
+    elif isinstance(its, T.LongType | T.IntegerType):
+        ms = F.col(name).cast("bigint")
+    else:
+        raise SignedError(f"time column {name!r} is {its.simpleString()}: cast it to timestamp, or to bigint as ms")
+    none = F.raise_error(
+        F.lit(f"a record without {name}: filter out or repair those that have no time before signed()")
+    )
+    return F.when(ms.isNotNull(), ms).otherwise(none)
+
+
+def _sign(mult: str | Column | None) -> Column:
+    from pyspark.sql import functions as F
+
+    if mult is None:
+        return F.lit(1)
+    column = F.col(mult) if isinstance(mult, str) else mult
+    wrong = F.raise_error(F.lit("a sign other than +1 and -1: give one record per copy"))
+    return F.when(column.isin(1, -1), column.cast("int")).otherwise(wrong)

@@ -1,0 +1,113 @@
+"""A stateful operator in a stream: Spark's transformWithState in its row form, which emits a change log."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidecast.signed.columns import (
+    CLOCK,
+    DERIVED,
+    END,
+    END_OF_TIME,
+    EVENT_TIME,
+    INGESTION_TIME,
+    MULT,
+    NOTE,
+    ORIGIN,
+    SignedError,
+)
+from tidecast.signed.frame import FrameT
+from tidecast.signed.reductions import Reduction, result_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OVER_ALL_TIME = "results over all time, which lie in none: put the window before the aggregate"
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+_numbers = itertools.count(1)
+
+
+def reduce_stream(
+    frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction], final: bool, name: str
+) -> FrameT:
+    """Return the change log of the groups' results.
+
+    Args:
+        frame: a stream.
+        group: names of the columns that a result is one of; the first ones are those of the key.
+        reductions: result columns by name.
+        final: tell a result once its window is final, not before.
+        name: of the operator, for its counts of late records and of keys below 0.
+
+    Raises:
+        SignedError: the session's state store cannot do it, or a final result would never come.
+    """
+    from pyspark import cloudpickle
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    from tidecast.signed.processor import GroupPlan, GroupProcessor
+
+    provider = frame.df.sparkSession.conf.get(_STORE) or ""
+    if not provider.endswith("RocksDBStateStoreProvider"):
+        raise SignedError(f"{_STORE} is {provider}: Spark's transformWithState needs the RocksDBStateStoreProvider")
+    if final and not frame.windowed:
+        raise SignedError("final results of a stream without windows never come: window it, or take the change log")
+    schema = frame.df.schema
+    fields = [schema[column] for column in group]
+    fields += [T.StructField(column, result_type(one, schema)) for column, one in reductions.items()]
+    for column, its in ((INGESTION_TIME, T.LongType()), (MULT, T.IntegerType()), (ORIGIN, T.StringType())):
+        fields.append(T.StructField(column, its))
+    fields.append(T.StructField(NOTE, T.StringType()))
+    if frame.windowed:
+        fields.append(T.StructField(CLOCK, T.TimestampType()))
+    out = T.StructType(fields)
+    ordered = dict.fromkeys(one.columns for one in reductions.values() if not one.linear)
+    values = {columns: T.StructType([schema[column] for column in columns]) for columns in ordered}
+    plan = GroupPlan(group, dict(reductions), out, values, final, frame.lateness_ms)
+    needed = dict.fromkeys(column for one in reductions.values() for column in one.columns)
+    # Without the clock among its inputs Spark drops no late record uncounted.
+    read = [*group, *(set(needed) - {*group}), INGESTION_TIME, MULT, ORIGIN, DERIVED]
+    # Executors need not have it installed.
+    cloudpickle.register_pickle_by_value(sys.modules[__package__])  # type: ignore[no-untyped-call]
+    told = (
+        frame.df.select(*read)
+        .groupBy(*group)
+        .transformWithState(
+            GroupProcessor(plan),
+            out,
+            "Append",
+            "EventTime" if frame.windowed else "None",
+            eventTimeColumnName=CLOCK if frame.windowed else "",
+        )
+    )
+    df = counted(told, name)
+    if not frame.windowed:
+        df = df.withColumn(CLOCK, F.lit(None).cast("timestamp"))
+    df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME)).withColumn(
+        DERIVED, F.lit(True)
+    )
+    return replace(
+        frame, df=df, clock="event", lateness_ms=0, unwindowable="" if frame.windowed else OVER_ALL_TIME
+    )  # fmt: skip
+
+
+def counted(told: DataFrame, name: str) -> DataFrame:
+    """Return the changes; what the other rows count goes into the query's observed metrics.
+
+    Args:
+        told: changes and notes.
+        name: of the operator; empty for one of its own.
+    """
+    from pyspark.sql import functions as F
+
+    notes = [
+        F.coalesce(F.sum(F.when(F.col(NOTE) == note, F.col(MULT).cast("bigint"))), F.lit(0)).alias(metric)
+        for note, metric in (("late", "late_dropped"), ("negative", "negative_keys"))
+    ]
+    seen = told.observe(f"signed {name or next(_numbers)}", *notes)
+    return seen.where(F.col(NOTE).isNull()).drop(NOTE)

@@ -1,0 +1,101 @@
+"""Aggregates of a table: the same results as a stream's change log comes to, by Spark's own aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidecast.signed.columns import END, END_OF_TIME, EVENT_TIME, INGESTION_TIME, MULT, NET, ORIGIN, same_as
+from tidecast.signed.frame import FrameT
+from tidecast.signed.reductions import Reduction, result_type
+from tidecast.signed.stateful import OVER_ALL_TIME
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+
+def reduce_table(frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction]) -> FrameT:
+    """Return each group's result as an insertion, with the newest ingestion time of its records.
+
+    Args:
+        frame: a table.
+        group: names of the columns that a result is one of.
+        reductions: result columns by name.
+    """
+    from pyspark.sql import functions as F
+
+    schema = frame.df.schema
+    linear = {name: one for name, one in reductions.items() if one.linear}
+    df = (
+        frame.df.groupBy(*group)
+        .agg(
+            F.sum(MULT).alias(NET),
+            F.max(INGESTION_TIME).alias(INGESTION_TIME),
+            F.min(ORIGIN).alias(ORIGIN),  # live, if any was
+            *(signed_sum(one, schema).alias(name) for name, one in linear.items()),
+        )
+        .where(F.col(NET) > 0)
+        .drop(NET)
+    )
+    for columns in dict.fromkeys(one.columns for one in reductions.values() if not one.linear):
+        mine = {name: one for name, one in reductions.items() if one.columns == columns and not one.linear}
+        df = _beside(df, _ordered(frame.df, group, columns, mine, schema), group)
+    df = df.select(*group, *reductions, INGESTION_TIME, F.lit(1).alias(MULT), ORIGIN)
+    df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME))
+    return replace(
+        frame, df=df, clock="event", lateness_ms=0, unwindowable="" if frame.windowed else OVER_ALL_TIME
+    )  # fmt: skip
+
+
+def signed_sum(reduction: Reduction, schema: StructType) -> Column:
+    """Return Spark's aggregate for a linear reduction of signed records.
+
+    Args:
+        reduction: count, sum or mean.
+        schema: of the records.
+    """
+    from pyspark.sql import functions as F
+
+    if reduction.kind == "count":
+        return F.sum(F.col(MULT).cast("bigint"))
+    x = F.col(reduction.columns[0])
+    many, total = F.sum(F.when(x.isNotNull(), F.col(MULT).cast("bigint"))), F.sum(x * F.col(MULT))
+    its = result_type(reduction, schema)
+    if reduction.kind == "mean":
+        return F.when(many != 0, total.cast("double") / many)
+    return F.when(many != 0, total).cast(its)
+
+
+def _ordered(
+    df: DataFrame, group: tuple[str, ...], columns: tuple[str, ...], mine: Mapping[str, Reduction], schema: StructType
+) -> DataFrame:
+    """Reductions of the same columns by order: of the rows whose net is above 0."""
+    from pyspark.sql import functions as F
+
+    there = F.lit(True)
+    for column in columns:
+        there = there & F.col(column).isNotNull()
+    row = F.struct(*(F.col(column).alias(f"c{i}") for i, column in enumerate(columns)))
+    nets = df.where(there).groupBy(*group, row.alias("_row")).agg(F.sum(MULT).alias(NET)).where(F.col(NET) > 0)
+    made = {"min": F.min(F.col("_row")["c0"]), "max": F.max(F.col("_row")["c0"])}
+    columns_of = {name: _top(one, schema) if one.kind == "top" else made[one.kind] for name, one in mine.items()}
+    return nets.groupBy(*group).agg(*(column.alias(name) for name, column in columns_of.items()))
+
+
+def _top(one: Reduction, schema: StructType) -> Column:
+    """The greatest rows of a group, each as often as its net says."""
+    from pyspark.sql import functions as F
+
+    def copies(of: Column) -> Column:
+        return F.array_repeat(of["_row"], F.least(of[NET], F.lit(one.n)).cast("int"))
+
+    ranked = F.sort_array(F.collect_list(F.struct("_row", NET)), asc=False)
+    return F.slice(F.flatten(F.transform(ranked, copies)), 1, one.n).cast(result_type(one, schema))
+
+
+def _beside(df: DataFrame, other: DataFrame, group: tuple[str, ...]) -> DataFrame:
+    """The columns of the other table, by group; renamed, because both come from one table."""
+    on = {name: f"_of{i}" for i, name in enumerate(group)}
+    return df.join(other.withColumnsRenamed(on), same_as(on), "left").drop(*on.values())
