@@ -167,8 +167,8 @@ def run_learning(every: Sequence[Promises], change: LeadChange | None = None) ->
         memory, targets[number], why[number] = _decide(learner, heard, number, memory, view)
         set_targets(state, jobs, np.where(lasts, targets[number], state.x["target"]), now)
         busy = np.where(np.isfinite(view.busy), view.busy, 0.0)
-        for run, outcome in agents.hear(state, now, now + looks.every_s, busy):
-            learnt = learner.learn(run, outcome, float(busy[run])) if lasts[run] else None
+        for run, told in agents.hear(state, now, now + looks.every_s, busy):
+            learnt = learner.learn(run, told, float(busy[run])) if lasts[run] else None
             raises += [] if learnt is None else [learnt]
         advance(state, jobs, load, now, min(now + looks.every_s, load.seconds))
     outcome = summarise(state, jobs, load, targets, why)
@@ -182,7 +182,11 @@ def run_learning(every: Sequence[Promises], change: LeadChange | None = None) ->
 def _pass(scenario: Scenario, runs: slice, outcome: SimOutcome, late_s: Floats, raises: Sequence[Raise]) -> Pass:
     """Take the runs of one scenario."""
     looks = len(scenario.looks_s)
-    mine = SimOutcome(*(part[runs] for part in outcome[:-2]), *(part[:looks, runs] for part in outcome[-2:]))
+    mine = outcome._replace(
+        executor_s=outcome.executor_s[runs], violation=outcome.violation[runs], p99_s=outcome.p99_s[runs],
+        worst_s=outcome.worst_s[runs], changes=outcome.changes[runs], targets=outcome.targets[:looks, runs],
+        why=outcome.why[:looks, runs],
+    )  # fmt: skip
     own = [one._replace(run=one.run - runs.start) for one in raises if runs.start <= one.run < runs.stop]
     return Pass(mine, late_s[:looks, runs], own)
 
