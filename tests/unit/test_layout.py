@@ -1,7 +1,9 @@
 """The tree is cut as it should be, or no worse than is known; and whoever reads the tree finds what he looks for."""
 
+from collections import Counter
 from pathlib import Path
 
+from configs.settings import ROOT
 from tests.layout import Tree, contracts, faults
 
 KNOWN = Path(__file__).parent / "data" / "known_layout.txt"
@@ -81,3 +83,9 @@ def test_the_order_is_the_one_that_import_linter_is_told():
     order = contracts()
     assert order[""][0] == {"dags"} and order[""][-1] == {"tidecast"}
     assert order["pipelines"].index({"cli"}) < order["pipelines"].index({"stack"})
+
+
+def test_no_two_test_files_have_one_name():
+    """Without packages pytest knows a file by its name alone, and refuses the second one."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, many in names.items() if many > 1] == []
