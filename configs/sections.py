@@ -36,6 +36,7 @@ class Retention(Section):
     heartbeats: Positive = 1
     rejects: Positive = 720
     windows: Positive = 168
+    replays: Positive = 720
 
 
 class Kafka(Section):

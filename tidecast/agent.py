@@ -21,6 +21,8 @@ from tidecast.job import Job
 from tidecast.messages import Control
 from tidecast.modes import release_executors
 from tidecast.observer import POLL_S, Observer
+from tidecast.replay.driver import POLL_S as REPLAY_POLL_S
+from tidecast.replay.driver import Replayable, Replays
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subscribed_topics
@@ -44,10 +46,11 @@ def attach(
     source_security: Mapping[str, Any] | None = None,
     lost_contact_s: float = 60.0,
     prefix: str | None = None,
+    replay: Replayable | None = None,
 ) -> Agent:
     """Start Tidecast's agent beside a running streaming query: it reports metrics and, in mode `act`, scales executors.
 
-    Returns at once; four daemon threads work until the query ends: Spark is polled every 0.25 s, end offsets every 0.5
+    Returns at once; five daemon threads work until the query ends: Spark is polled every 0.25 s, end offsets every 0.5
     s. Their errors are logged (logger `tidecast`), retried after 1 s (5 s where a broker cannot be reached), and never
     reach the query. Executors are not touched before Tidecast's broker and its topic `control` have answered.
 
@@ -69,6 +72,7 @@ def attach(
         lost_contact_s: after this many wall seconds without a decision or heartbeat, an acting agent sets the executors
             to the most of those at takeover, those running and those decided last.
         prefix: of the names of Tidecast's own topics; default: the environment's TIDECAST_KAFKA__PREFIX, else "".
+        replay: how ranges of the query's topics are read again beside it; None: orders of replays are refused.
 
     Returns:
         The running agent; `agent.stop()` ends it before the query ends, `agent.mode` is its present mode.
@@ -102,7 +106,8 @@ def attach(
         actuator=ExecutorActuator(cluster), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix),
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip
-    agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), Commands(state, *ours, clock is None))
+    commands = Commands(state, *ours, clock is None)
+    agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), commands, Replays(state, replay))
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
     log.info("%s: attached, observing, topics %s; Tidecast's broker is %s%s", job, known, address, later)
@@ -110,14 +115,17 @@ def attach(
 
 
 class Agent:
-    """The running agent in a driver: four daemon threads that end with the query or with `stop`."""
+    """The running agent in a driver: five daemon threads that end with the query or with `stop`."""
 
-    def __init__(self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands) -> None:
+    def __init__(
+        self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands, replays: Replays
+    ) -> None:  # fmt: skip
         self._job = job
         sensors = [
             self._started("observe", _repeat, job, "watching Spark", observer.poll, POLL_S),
             self._started("arrivals", _repeat, job, "sampling offsets", arrivals.sample, SAMPLE_S, arrivals.close),
             self._started("commands", _repeat, job, "following decisions", commands.poll, 0.0, commands.close),
+            self._started("replays", _repeat, job, "replaying", replays.poll, REPLAY_POLL_S, replays.close),
         ]
         self._threads = [*sensors, self._started("outbox", _send, job, sensors)]
 

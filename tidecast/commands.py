@@ -1,4 +1,4 @@
-"""The thread that follows decisions, control messages and heartbeats, applies them and reports the outcome."""
+"""The thread that follows decisions, control messages, orders of replays and heartbeats, and reports outcomes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidecast.guard import check_decision
 from tidecast.job import Job
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, decode_keyed
 from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact
+from tidecast.orders import ReplayOrder, order_key
 from tidecast.outcomes import outcome
 from tidecast.spark.sensors import lag_records
 
@@ -125,6 +126,9 @@ class Commands:
             if topic == CONTROL and key in (mode_key(job.name), clock_key(job.name)):
                 if record.value is not None:
                     self._follow_control(key, decode(Control, record.value, now))
+            elif topic == CONTROL and key.startswith(order_key(job.name, "")):
+                if record.value is not None:
+                    self._follow_order(key, decode(ReplayOrder, record.value, now))
             elif topic == HEARTBEATS and key == job.name:
                 beat = decode_keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
@@ -148,6 +152,13 @@ class Commands:
             if self._control_read:
                 apply_control_mode(job, control.mode)
 
+    def _follow_order(self, key: str, order: ReplayOrder) -> None:
+        if order_key(order.job, order.id) != key:
+            raise MessageError(f"job={order.job!r}, id={order.id!r} under the key {key!r}")
+        known = self._job.orders.get(order.id)
+        if known is None or order.wall_time > known.wall_time:
+            self._job.orders[order.id] = order
+
     def _follow_decision(self, decision: Decision, now: float) -> None:
         job = self._job
         with job.lock:
@@ -158,6 +169,8 @@ class Commands:
                 raise MessageError(verdict.reason)
             note_contact(job, decision.wall_time, now)
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
+            if verdict.action in ("apply", "hold"):
+                job.replay_rps = decision.replay_rps
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":
             log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)

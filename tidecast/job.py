@@ -10,6 +10,7 @@ from tidecast.connection.outbox import Outbox
 from tidecast.control import WALL, Clock
 from tidecast.guard import Limits, SeenDecisions
 from tidecast.messages import MetricSample
+from tidecast.orders import ReplayOrder
 from tidecast.outcomes import Tracker
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.sensors import BottleneckStage, OffsetCurve, Offsets, Partition
@@ -36,6 +37,8 @@ class Job:
         executors_at_takeover: executors that were there when the agent took over.
         last_contact_at: wall time of the autoscaler's last sign of life.
         handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).
+        orders: newest order of each replay, by its id.
+        replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
     """
 
     name: str
@@ -61,6 +64,8 @@ class Job:
     executors_at_takeover: int = 0
     last_contact_at: float = 0.0
     handed_back: bool = False
+    orders: dict[str, ReplayOrder] = field(default_factory=dict)
+    replay_rps: float | None = None
 
     @property
     def time(self) -> Clock:

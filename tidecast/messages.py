@@ -15,6 +15,7 @@ from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, S
 from tidecast.fields import MessageError as MessageError
 from tidecast.fields import short_repr as short_repr
 from tidecast.metrics import MetricSample as MetricSample
+from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.wire import FUTURE_S as FUTURE_S
 from tidecast.wire import SCHEMA as SCHEMA
 from tidecast.wire import decode as decode
@@ -206,4 +207,7 @@ class Reject:
         return cls(topic, int(partition), int(offset), by, str(reason)[:REPEATED], kept, now)
 
 
-Message = MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | ContractText | Reject
+Message = (
+    MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | ContractText | Reject | ReplayOrder
+    | ReplayProgress
+)  # fmt: skip

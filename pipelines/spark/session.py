@@ -57,6 +57,11 @@ _DECOMMISSION = {
     "spark.storage.decommission.rddBlocks.enabled": "true",
     "spark.storage.decommission.replicationReattemptInterval": "1s",
 }
+# What replays read beside live records takes a core only where live records have no task for it.
+_POOLS = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": (ROOT / "pipelines" / "spark" / "pools.xml").as_uri(),
+}
 # A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less:
 # on another host, for Spark runs no copy where the task runs already.
 _SPECULATION = {
@@ -136,6 +141,7 @@ def cluster_session(
         **_COMMON,
         **_DECOMMISSION,
         **_SPECULATION,
+        **_POOLS,
         "spark.executor.cores": str(executors.cores),
         "spark.cores.max": str(executors.max * executors.cores),
         "spark.executor.memory": settings.spark.executor_memory,

@@ -1,0 +1,182 @@
+"""Replays on a real broker and a real engine: paced, paused, gone on with, published once, or left without a trace."""
+
+import json
+import time
+
+import pytest
+
+from pipelines.kafka.publisher import Publisher
+from tests.fakes import driver
+from tests.fakes.waiting import wait_until
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.replay.driver import Replayable, Replays
+from tidecast.replay.source import replay_stream
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS, EACH = 4, 1_500
+
+
+@pytest.fixture
+def topic(empty_topics):
+    publisher = Publisher(empty_topics)
+    for n in range(PARTITIONS * EACH):
+        publisher.send_bytes("events", None, str(n).encode(), partition=n % PARTITIONS)
+    publisher.close()
+    return empty_topics
+
+
+class Rerun:
+    """A job's side of replays: sequence numbers go to files of the replay's own."""
+
+    def __init__(self, spark, kafka, folder):
+        self.spark, self.kafka, self.folder = spark, kafka, folder
+        self.published, self.cancelled, self.started = [], [], 0
+
+    def start(self, order):
+        self.started += 1
+        stream = replay_stream(self.spark, order, {"kafka.bootstrap.servers": self.kafka.bootstrap})
+        return (
+            stream.selectExpr("partition", "offset", "CAST(value AS STRING) AS seq").writeStream.format("parquet")
+            .option("path", str(self.folder / order.id))
+            .option("checkpointLocation", str(self.folder / "at" / order.id))
+            .trigger(processingTime="200 milliseconds").start()
+        )  # fmt: skip
+
+    def replayable(self):
+        return Replayable(self.start, self.published.append, self.cancelled.append)
+
+    def read(self, order):
+        found = self.spark.read.parquet(str(self.folder / order.id)).collect()
+        return sorted((row["partition"], row["offset"]) for row in found)
+
+
+def _order(kafka, name, first=100, past=1_100, **changes):
+    topic = kafka.topic("events")
+    starts, ends = ({topic: {str(p): at for p in range(PARTITIONS)}} for at in (first, past))
+    fields = {"id": name, "job": "orders", "wall_time": time.time(), "wanted": "run", "starts": starts, "ends": ends}
+    return ReplayOrder(**{**fields, **changes})
+
+
+def _wanted(order, wanted):
+    return ReplayOrder(**{**vars(order), "wanted": wanted, "wall_time": time.time()})
+
+
+def _last(job):
+    said = job.outbox.of(ReplayProgress)
+    return said[-1] if said else None
+
+
+def _poll_until(replays, condition, what):
+    def met():
+        replays.poll()
+        return condition()
+
+    wait_until(met, what)
+
+
+def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_range(spark, topic, tmp_path):
+    rerun = Rerun(spark, topic, tmp_path)
+    job = driver.job()
+    job.mode = "act"
+    replays, order = Replays(job, rerun.replayable()), _order(topic, "again", most_rps=400.0)
+    job.orders["again"] = order
+    try:
+        _poll_until(replays, lambda: (p := _last(job)) and p.done >= 400, "a tenth of the range")
+        said = [p for p in job.outbox.of(ReplayProgress) if p.state == "running" and p.rps]
+        assert said and {p.admitted_rps for p in said} == {400.0}
+
+        job.orders["again"] = _wanted(order, "pause")
+        _poll_until(replays, lambda: _last(job).state == "paused", "a pause")
+        time.sleep(1.0)  # the batch that was planned before comes to its end
+        replays.poll()
+        at = _last(job).done
+        time.sleep(1.0)
+        replays.poll()
+        assert _last(job).done == at < order.records
+
+        job.orders["again"] = _wanted(order, "run")
+        _poll_until(replays, lambda: _last(job).state == "done", "the end of the range")
+    finally:
+        replays.close()
+    assert [one.id for one in rerun.published] == ["again"] and not rerun.cancelled and rerun.started == 1
+    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 1_100)]
+    (said,) = job.outbox.of(ReplayOrder)
+    assert (said.wanted, said.id) == ("done", "again") and _last(job).done == order.records == 4_000
+    rates = [p.rps for p in job.outbox.of(ReplayProgress) if p.state == "running" and p.rps and p.done > 1_000]
+    assert rates and max(rates) < 3 * 400
+
+
+def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_path):
+    rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "twice", most_rps=600.0)
+    for ending in (lambda p: p.done >= 500, lambda p: p.state == "done"):
+        job = driver.job()
+        job.mode, job.orders["twice"] = "act", order
+        replays = Replays(job, rerun.replayable())
+        try:
+            _poll_until(replays, lambda ending=ending, job=job: (p := _last(job)) and ending(p), "its part")
+        finally:
+            replays.close()
+    assert rerun.started == 2 and len(rerun.published) == 1
+    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 1_100)]
+
+
+def test_a_cancelled_replay_stops_at_once_and_its_own_cleaning_is_called(spark, topic, tmp_path):
+    rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "never", most_rps=50.0)
+    job = driver.job()
+    job.mode, job.orders["never"] = "act", order
+    replays = Replays(job, rerun.replayable())
+    try:
+        _poll_until(replays, lambda: (p := _last(job)) and p.done > 0, "its first batch")
+        job.orders["never"] = _wanted(order, "cancel")
+        _poll_until(replays, lambda: _last(job).state == "cancelled", "its end")
+        assert not [query for query in spark.streams.active if "never" in json.dumps(query.lastProgress)]
+    finally:
+        replays.close()
+    assert [one.id for one in rerun.cancelled] == ["never"] and not rerun.published
+
+
+def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without_one(spark, topic, tmp_path):
+    rerun, job = Rerun(spark, topic, tmp_path), driver.job()
+    job.mode = "act"
+    for name, weight in (("heavy", 3.0), ("light", 1.0)):
+        job.orders[name] = _order(topic, name, weight=weight)
+    replays = Replays(job, rerun.replayable())
+    try:
+        _poll_until(replays, lambda: (p := _last(job)) and p.done > 0 and rerun.started == 2, "both")
+        said = {p.id: p for p in job.outbox.of(ReplayProgress)}
+        assert {p.admitted_rps for p in said.values()} == {0.0}  # nobody has decided a rate
+
+        job.replay_rps, job.last_contact_at = 800.0, time.time()
+        _poll_until(replays, lambda: {p.state for p in _newest(job).values()} == {"done"}, "both ends")
+    finally:
+        replays.close()
+    running = [p for p in job.outbox.of(ReplayProgress) if p.state == "running"]
+    assert {p.admitted_rps for p in running if p.id == "heavy"} <= {600.0, 800.0}
+    assert {p.admitted_rps for p in running if p.id == "light"} <= {200.0, 800.0}
+    for name in ("heavy", "light"):
+        assert len(rerun.read(job.orders[name])) == 4_000
+
+
+def _newest(job):
+    return {p.id: p for p in job.outbox.of(ReplayProgress)}
+
+
+def test_a_range_that_the_topic_no_longer_holds_fails_and_nothing_is_published(spark, topic, tmp_path):
+    rerun, job = Rerun(spark, topic, tmp_path), driver.job()
+    job.mode, job.orders["gone"] = "act", _order(topic, "gone", past=1_000, most_rps=100.0)
+    _drop_before(topic, 500)
+    replays = Replays(job, rerun.replayable())
+    try:
+        _poll_until(replays, lambda: (p := _last(job)) and p.state == "failed", "its failure")
+    finally:
+        replays.close()
+    assert not rerun.published and _last(job).reason
+
+
+def _drop_before(kafka, offset):
+    from kafka import KafkaAdminClient, TopicPartition
+
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    admin.delete_records({TopicPartition(kafka.topic("events"), part): offset for part in range(PARTITIONS)})
+    admin.close()

@@ -1,0 +1,150 @@
+"""Replays in a driver whose queries take notes: when they run, at which rate, what ends them, and what is said."""
+
+import time
+
+import pytest
+
+from tests.fakes.driver import job as new_job
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.replay import driver
+from tidecast.replay.driver import Replayable, Replays
+
+OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
+
+
+class NotedQuery:
+    """A replay's query that is over when it is told so."""
+
+    def __init__(self, order, query):
+        self.over, self.fails, self.stopped, self.rates, self.newest = False, None, False, [], "batch"
+        query.append(self)
+
+    def poll(self):
+        if self.fails:
+            raise RuntimeError(self.fails)
+        return self.over
+
+    def admit(self, rps):
+        self.rates.append(rps)
+
+    def measured(self):
+        return {"done": 100 if self.over else 10}
+
+    def stop(self):
+        self.stopped = True
+
+
+@pytest.fixture
+def queries(monkeypatch):
+    monkeypatch.setattr(driver, "ReplayQuery", NotedQuery)
+    return []
+
+
+@pytest.fixture
+def job():
+    made = new_job()
+    made.mode = "act"
+    return made
+
+
+def _order(name="fix", **fields):
+    return ReplayOrder(**{"id": name, "job": "orders", "wall_time": time.time(), "wanted": "run", **OFFSETS, **fields})
+
+
+def _states(job, name="fix"):
+    states = [p.state for p in job.outbox.of(ReplayProgress) if p.id == name]
+    return [state for state, before in zip(states, [None, *states], strict=False) if state != before]
+
+
+def test_nothing_is_started_where_the_agent_observes_or_the_job_gave_nothing_to_start(queries, job):
+    job.orders["fix"] = _order()
+    without = Replays(job, None)
+    without.poll()
+    without.poll()
+    (said,) = job.outbox.of(ReplayProgress)
+    assert said.state == "failed" and "replay=" in said.reason
+
+    job.outbox.clear()
+    job.mode = "observe"
+    Replays(job, Replayable(lambda order: queries)).poll()
+    (said,) = job.outbox.of(ReplayProgress)
+    assert (said.state, queries) == ("waiting", []) and "observes" in said.reason
+
+
+def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job):
+    def start(order):
+        if order.id == "broken":
+            raise ValueError("no such column")
+        return queries
+
+    job.orders |= {"broken": _order("broken"), "fix": _order(most_rps=5.0)}
+    replays = Replays(job, Replayable(start))
+    for _ in range(3):
+        replays.poll()
+    assert _states(job, "broken") == ["failed"] and len(queries) == 1 and queries[0].rates == [5.0, 5.0]
+    queries[0].fails = "its source is gone"
+    replays.poll()
+    replays.poll()
+    assert _states(job)[-1] == "failed" and queries[0].stopped and len(queries) == 1
+    assert not job.outbox.of(ReplayOrder)  # it stays ordered: the next agent, or a newer order, tries again
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays.poll()
+    assert len(queries) == 2
+
+
+def test_what_was_read_is_published_before_it_is_done_and_a_failing_publication_is_no_end(queries, job):
+    published = []
+
+    def publish(order):
+        assert queries[-1].stopped and _states(job)[-1] == "read"
+        published.append(order.id)
+        if len(published) == 1:
+            raise OSError("no space left on device")
+
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries, publish))
+    replays.poll()
+    queries[0].over = True
+    replays.poll()
+    assert _states(job)[-1] == "failed" and not job.outbox.of(ReplayOrder)
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays.poll()
+    queries[1].over = True
+    replays.poll()
+    replays.poll()
+    assert _states(job)[-2:] == ["read", "done"] and len(published) == 2
+    assert [one.wanted for one in job.outbox.of(ReplayOrder)] == ["done"]
+
+
+def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
+    job.orders["fix"] = _order(most_rps=50.0)
+    replays = Replays(job, Replayable(lambda order: queries))
+    replays.poll()
+    for decided, heard_s, admitted in ((None, 0, 50.0), (20.0, 0, 20.0), (80.0, 0, 50.0), (20.0, 100, 0.0)):
+        job.replay_rps, job.last_contact_at = decided, time.time() - heard_s
+        replays.poll()
+        assert queries[0].rates[-1] == admitted
+    job.orders["fix"] = _order()
+    job.replay_rps = None
+    replays.poll()
+    assert queries[0].rates[-1] == 0.0  # no rate was ordered and nobody decides one
+
+
+def test_progress_is_said_when_it_changes_not_at_every_poll(queries, job):
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(20):
+        replays.poll()
+    assert len(job.outbox.of(ReplayProgress)) == 1
+    queries[0].newest = None
+    replays.poll()
+    assert _states(job) == ["running", "waiting"]
+
+
+def test_an_order_that_is_done_is_never_met_and_one_that_is_cancelled_before_its_start_cleans_up(queries, job):
+    cancelled = []
+    job.orders |= {"old": _order("old", wanted="done"), "fix": _order(wanted="cancel")}
+    replays = Replays(job, Replayable(lambda order: queries, cancel=lambda order: cancelled.append(order.id)))
+    replays.poll()
+    replays.poll()
+    assert (queries, cancelled) == ([], ["fix"]) and _states(job) == ["cancelled"] and _states(job, "old") == []

@@ -1,0 +1,65 @@
+"""Orders of replays as they stand on the topic `control`, and how an agent takes them."""
+
+import pytest
+
+from tests.fakes.driver import job
+from tidecast.commands import Commands
+from tidecast.messages import MessageError, Reject, decode, encode
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+
+GOOD = {
+    "id": "fix", "job": "orders", "wall_time": 100.0, "wanted": "run",
+    "starts": {"events": {"0": 5, "1": 7}}, "ends": {"events": {"0": 9, "1": 7}},
+}  # fmt: skip
+
+
+def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
+    order = decode(ReplayOrder, encode(ReplayOrder(**GOOD, most_rps=40.0, plan="v2")))
+    assert order == ReplayOrder(**GOOD, most_rps=40.0, plan="v2")
+    assert order.first == {("events", 0): 5, ("events", 1): 7}
+    assert order.past == {("events", 0): 9, ("events", 1): 7} and order.records == 4
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"starts": {}, "ends": {}}, "starts name 0 partitions"),
+    ({"ends": {"events": {"0": 9}}}, "starts name 2 partitions and ends 1"),
+    ({"ends": {"events": {"0": 9, "2": 7}}}, "give both of each partition"),
+    ({"ends": {"events": {"0": 4, "1": 7}}}, r"ends\['events', 0\]=4: it is before the start, 5"),
+    ({"starts": {"events": {"0": 5, "one": 7}}}, "starts="),
+    ({"starts": {"events": {"0": -1, "1": 7}}}, "starts="),
+    ({"starts": {"events": {"0": True, "1": 7}}}, "starts="),
+    ({"starts": {"events": 3}}, "starts="),
+    ({"wanted": "faster"}, "one of run, pause, cancel, done"),
+    ({"most_rps": -1.0}, "most_rps"),
+    ({"id": "../x"}, "id"),
+])  # fmt: skip
+def test_a_bad_order_is_refused_by_the_field(changes, words):
+    with pytest.raises(MessageError, match=words):
+        decode(ReplayOrder, encode(ReplayOrder(**{**GOOD, **changes})))
+
+
+class _Record:
+    topic, partition, offset, timestamp = "control", 0, 3, 0
+
+    def __init__(self, key, message):
+        self.key, self.value = key.encode(), encode(message)
+
+
+def test_an_agent_keeps_the_newest_order_of_its_job_and_rejects_one_under_anothers_key():
+    state = job("orders")
+    commands = Commands(state, "nowhere:1", {}, waits_for_clock=False)
+    key = order_key("orders", "fix")
+    for at, wanted in ((100.0, "run"), (120.0, "pause"), (110.0, "cancel")):  # the last one came late
+        commands._handle(_Record(key, ReplayOrder(**{**GOOD, "wall_time": at, "wanted": wanted})))
+    commands._handle(_Record(order_key("others", "fix"), ReplayOrder(**{**GOOD, "job": "others"})))
+    assert [(one.id, one.wanted) for one in state.orders.values()] == [("fix", "pause")]
+    commands._handle(_Record(order_key("orders", "other"), ReplayOrder(**GOOD)))
+    (reject,) = state.outbox.of(Reject)
+    assert "under the key" in reject.reason and {*state.orders} == {"fix"}
+
+
+def test_progress_says_a_known_state_only():
+    said = ReplayProgress("fix", "orders", 1.0, 1.0, 1.0, "running", 4, 2, 40.0)
+    assert decode(ReplayProgress, encode(said)) == said
+    with pytest.raises(MessageError, match="state"):
+        decode(ReplayProgress, encode(ReplayProgress("fix", "orders", 1.0, 1.0, 1.0, "fast", 4, 2)))

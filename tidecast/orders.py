@@ -1,0 +1,114 @@
+"""What is ordered of a replay, and what its driver says of it: messages on the topics `control` and `replays`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from tidecast.fields import COUNT_MOST, Count, JobName, MessageError, OneOf, Rate, Scale, Seconds, Time, short_repr
+from tidecast.wire import SCHEMA
+
+WANTED = ("run", "pause", "cancel", "done")
+STATES = ("waiting", "running", "paused", "read", "done", "cancelled", "failed")
+
+
+def order_key(job: str, replay: str) -> str:
+    """Return the key on topic `control` of a replay's newest order, `<job>:replay:<id>`."""
+    return f"{job}:replay:{replay}"
+
+
+@dataclass(frozen=True)
+class ReplayOrder:
+    """A range of topics that a job is to read again.
+
+    `starts` and `ends` are {topic: {partition: offset}}, of which the end is not read. `wanted`: run, pause (go on
+    later), cancel (leave nothing behind), or done, which the job's agent says once it is. `most_rps` bounds its rate,
+    records per wall second; where nobody decides one, it is the rate. `weight` is its part among replays that run at
+    once, `task_s` how long its tasks should be: a core that live records need is theirs after that long at most. `plan`
+    names the version of the transformation that it was ordered for.
+    """
+
+    id: JobName
+    job: JobName
+    wall_time: Time
+    wanted: Annotated[str, OneOf(WANTED)]
+    starts: dict[str, Any]
+    ends: dict[str, Any]
+    most_rps: Rate | None = None
+    weight: Rate = 1.0
+    task_s: Seconds = 0.5
+    plan: str = ""
+    schema: int = SCHEMA
+
+    WANTED: ClassVar = WANTED
+
+    def check(self) -> None:
+        """Check the range.
+
+        Raises:
+            MessageError: no partitions, others in `ends` than in `starts`, no offsets, or an end before its start.
+        """
+        starts, ends = flat(self.starts, "starts"), flat(self.ends, "ends")
+        if not starts or {*starts} != {*ends}:
+            raise MessageError(
+                f"starts name {len(starts)} partitions and ends {len(ends)}: give both of each partition of the range"
+            )
+        for place, first in starts.items():
+            if ends[place] < first:
+                raise MessageError(f"ends{list(place)}={ends[place]}: it is before the start, {first}")
+
+    @property
+    def first(self) -> dict[tuple[str, int], int]:
+        """First offset by (topic, partition)."""
+        return flat(self.starts, "starts")
+
+    @property
+    def past(self) -> dict[tuple[str, int], int]:
+        """Offset after the last one, by (topic, partition)."""
+        return flat(self.ends, "ends")
+
+    @property
+    def records(self) -> int:
+        """How many offsets the range spans."""
+        return sum(self.past[place] - first for place, first in self.first.items())
+
+
+@dataclass(frozen=True)
+class ReplayProgress:
+    """How far a replay is, at least every 10 s while it is not over.
+
+    `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
+    published), done, cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
+    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`.
+    """
+
+    id: JobName
+    job: JobName
+    time: Time
+    wall_time: Time
+    time_scale: Scale
+    state: Annotated[str, OneOf(STATES)]
+    records: Count
+    done: Count
+    admitted_rps: Rate | None = None
+    rps: Rate | None = None
+    rows: Count | None = None
+    batch_s: Seconds | None = None
+    task_s: Seconds | None = None
+    reason: str = ""
+    schema: int = SCHEMA
+
+
+def flat(offsets: Any, name: str) -> dict[tuple[str, int], int]:
+    """Return {(topic, partition): offset} of {topic: {partition: offset}}.
+
+    Raises:
+        MessageError: it has another form, or holds no offset of at least 0.
+    """
+    try:
+        found = {(topic, int(part)): offset for topic, parts in offsets.items() for part, offset in parts.items()}
+    except (AttributeError, ValueError, TypeError):
+        found = None
+    if found is None or not all(type(at) is int and 0 <= at <= COUNT_MOST for at in found.values()):
+        raise MessageError(f"{name}={short_repr(offsets)}: {{topic: {{partition: offset}}}} is expected")
+    return found

@@ -1,0 +1,150 @@
+"""The replays of one job in its driver: each order is met by a query of its own beside the live one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidecast.job import Job
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+from tidecast.replay.query import ReplayQuery
+
+log = logging.getLogger("tidecast")
+
+POLL_S = 0.25  # seconds between two polls
+SAY_S = 5.0  # seconds after which an unchanged progress is said again
+POOL = "replay"
+"""Pool of Spark's fair scheduler in which replays run; in an allocation file live records' pool should have the cores
+first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
+
+
+@dataclass(frozen=True)
+class Replayable:
+    """What a job gives so that ranges of it can be read again.
+
+    Attributes:
+        start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
+            it; with a checkpoint by the order's id it goes on where it was.
+        publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
+            called again after a restart, and has to change nothing then.
+        cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
+    """
+
+    start: Callable[[ReplayOrder], Any]
+    publish: Callable[[ReplayOrder], None] = lambda order: None
+    cancel: Callable[[ReplayOrder], None] = lambda order: None
+
+
+class Replays:
+    """Meets the orders of one job; call `poll` every POLL_S, always in the same thread."""
+
+    def __init__(self, job: Job, replayable: Replayable | None) -> None:
+        self._job, self._replayable = job, replayable
+        self._queries: dict[str, ReplayQuery] = {}
+        self._over: dict[str, float] = {}
+        self._said: dict[str, tuple[ReplayProgress, float]] = {}
+        self._in_pool = False
+
+    def poll(self) -> None:
+        """Start, pace, pause, publish and cancel as ordered; what fails ends that replay alone, and is said.
+
+        Raises:
+            py4j.protocol.Py4JError: Spark's JVM does not answer.
+        """
+        live = [order for order in list(self._job.orders.values()) if not self._is_over(order)]
+        weights = sum(order.weight for order in live if order.wanted == "run")
+        for order in live:
+            try:
+                self._meet(order, weights)
+            except Exception as error:
+                log.exception("%s: replay %s failed", self._job.name, order.id)
+                self._end(order, "failed", f"{error}"[:500])
+
+    def close(self) -> None:
+        """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
+        for query in self._queries.values():
+            query.stop()
+
+    def _is_over(self, order: ReplayOrder) -> bool:
+        return order.wanted == "done" or self._over.get(order.id, 0.0) >= order.wall_time
+
+    def _meet(self, order: ReplayOrder, weights: float) -> None:
+        query = self._queries.get(order.id)
+        if self._replayable is None:
+            self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
+        elif self._job.mode == "observe":
+            self._say(order, query, "waiting", None, "the agent observes: a replay changes what the application does")
+        elif order.wanted == "cancel":
+            self._stop(order)
+            self._replayable.cancel(order)
+            self._end(order, "cancelled", "as ordered")
+        elif query is None and order.wanted == "run":
+            self._queries[order.id] = self._started(order, self._replayable)
+        elif query is None:
+            self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
+        elif query.poll():
+            self._stop(order)
+            self._say(order, query, "read", None, "")
+            self._replayable.publish(order)
+            self._end(order, "done", "")
+        elif order.wanted == "pause":
+            query.admit(0.0)
+            self._say(order, query, "paused", 0.0, "as ordered")
+        else:
+            rps = self._rate(order, weights)
+            query.admit(rps)
+            self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
+
+    def _rate(self, order: ReplayOrder, weights: float) -> float:
+        """The order's part of the decided rate, as far as it may be; without a decider, what it may be."""
+        decided = self._job.replay_rps
+        most = float("inf") if order.most_rps is None else order.most_rps
+        if decided is None:
+            return 0.0 if order.most_rps is None else most
+        if time.time() - self._job.last_contact_at > self._job.lost_contact_s:
+            return 0.0  # whoever decided is silent, and does not see what live records need
+        return min(decided * order.weight / weights if weights > 0 else 0.0, most)
+
+    def _started(self, order: ReplayOrder, replayable: Replayable) -> ReplayQuery:
+        if not self._in_pool:
+            from pyspark import SparkContext
+
+            context = SparkContext._active_spark_context
+            if context is not None:
+                context.setLocalProperty("spark.scheduler.pool", POOL)  # of this thread, and of queries it starts
+            self._in_pool = True
+        log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
+        return ReplayQuery(order, replayable.start(order))
+
+    def _stop(self, order: ReplayOrder) -> None:
+        if order.id in self._queries:
+            self._queries[order.id].stop()
+
+    def _end(self, order: ReplayOrder, state: str, reason: str) -> None:
+        """Say how it ended; an order of a later time is met again, from the query's checkpoint."""
+        self._stop(order)
+        self._say(order, self._queries.pop(order.id, None), state, None, reason)
+        self._over[order.id] = order.wall_time
+        if state in ("done", "cancelled"):
+            over = ReplayOrder(**{**vars(order), "wanted": "done", "wall_time": time.time()})
+            self._job.outbox.enqueue("control", order_key(order.job, order.id), over)
+        log.info("%s: replay %s is %s%s", self._job.name, order.id, state, f": {reason}" if reason else "")
+
+    def _say(self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str) -> None:
+        job, now = self._job, time.time()
+        measured = {} if query is None else query.measured()
+        if state == "done":
+            measured["done"] = order.records
+        progress = ReplayProgress(
+            id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
+            time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
+            **{"done": 0, **measured},
+        )  # fmt: skip
+        before, said_at = self._said.get(order.id, (None, 0.0))
+        told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
+        if before is None or now - said_at > SAY_S or any(getattr(before, n) != value for n, value in told.items()):
+            self._said[order.id] = progress, now
+            job.outbox.enqueue("replays", job.name, progress)

@@ -1,0 +1,98 @@
+"""One replay's query: its read limit follows the rate, its progress is counted in offsets of the range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidecast.orders import ReplayOrder
+from tidecast.replay.pace import Pace, rows_per_batch
+from tidecast.spark.admission import Admission
+from tidecast.spark.cluster import Cluster
+from tidecast.spark.progress import Batch, ProgressReader
+from tidecast.spark.sensors import Partition
+
+
+class ReplayQuery:
+    """A query that reads an order's range.
+
+    Attributes:
+        newest: its newest batch that read records; None before one.
+    """
+
+    def __init__(self, order: ReplayOrder, query: Any) -> None:
+        """Follow a query that this process has started.
+
+        Raises:
+            tidecast.spark.cluster.ClusterError: it is none of this process, or its read limit cannot be set
+                (AdmissionError).
+        """
+        self.newest: Batch | None = None
+        self._order, self._query = order, query
+        self._first, self._past = order.first, order.past
+        self._cluster = Cluster(query)
+        self._reader = ProgressReader(self._cluster.jquery)
+        self._admission = Admission(query)
+        self._committed: dict[Partition, int] = {}
+        self._pace: Pace | None = None
+        self._admitted: int | None = None
+        self._began: float | None = None
+
+    def poll(self) -> bool:
+        """Read what its batches tell; return whether all of the range is committed.
+
+        Raises:
+            RuntimeError: the query has failed, or was stopped by somebody else.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        for batch in self._reader.new_batches():
+            self._committed.update(batch.ends)
+            began = batch.finished - batch.batch_s
+            if batch.rows:
+                self._pace = self._paced(batch, batch.batch_s if self._began is None else began - self._began)
+                self.newest = batch
+            self._began = began
+        if all(self._committed.get(place, first) >= self._past[place] for place, first in self._first.items()):
+            return True
+        if not self._query.isActive:
+            failure = self._query.exception()
+            raise RuntimeError(f"its query has ended before the range was read: {failure or 'it was stopped'}")
+        return False
+
+    def admit(self, rps: float) -> None:
+        """Let it read so many records per wall second from its next batch on; 0 pauses it.
+
+        Raises:
+            tidecast.spark.admission.AdmissionError: its source takes no limit.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        if not self._admission.sources():
+            return  # its first batch is being planned; it reads as little as `replay_stream` says
+        rows = rows_per_batch(rps, self._pace, self._order.task_s, len(self._first))
+        if rows == 0:
+            self._began = None  # the time until it goes on is no batch's
+        if rows != self._admitted:
+            self._admission.admit(rows)
+            self._admitted = rows
+
+    def measured(self) -> dict[str, Any]:
+        """Return the fields of `ReplayProgress` that its batches tell."""
+        done = sum(
+            min(max(self._committed.get(place, 0), first), self._past[place]) - first
+            for place, first in self._first.items()
+        )
+        if self._pace is None or self.newest is None:
+            return {"done": done}
+        rows, period_s, task_s = self._pace
+        return {
+            "done": done, "rps": round(rows / period_s, 3) if period_s > 0 else None, "rows": rows,
+            "batch_s": round(self.newest.batch_s, 3), "task_s": round(task_s, 3),
+        }  # fmt: skip
+
+    def stop(self) -> None:
+        """Stop the query, if it runs; what it has committed stays."""
+        self._query.stop()
+
+    def _paced(self, batch: Batch, period_s: float) -> Pace:
+        stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
+        task_s = max((stage.run_s / stage.tasks for stage in stages if stage.tasks), default=0.0)
+        return Pace(batch.rows, max(period_s, batch.batch_s), task_s)
