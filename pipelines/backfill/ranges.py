@@ -1,0 +1,124 @@
+"""Which offsets of a topic hold the records of a time range; a range that the topic cannot give is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from kafka import TopicPartition
+
+from configs.errors import CorrectableError
+from configs.sections import Kafka
+from pipelines.kafka.broker import connect_client
+from tidecast.connection.transport import consumer
+
+FIRST_MS = 10_000
+"""How long a partition's first record is waited for, ms."""
+
+
+class RangeError(CorrectableError, ValueError):
+    """The range cannot be read again; the message says what can."""
+
+
+class OffsetRange(NamedTuple):
+    """First offset and offset after the last, {topic with its prefix: {partition: offset}}, as orders carry them."""
+
+    starts: dict[str, dict[str, int]]
+    ends: dict[str, dict[str, int]]
+
+    @property
+    def records(self) -> int:
+        """How many offsets it spans."""
+        return sum(self.ends[t][p] - at for t, parts in self.starts.items() for p, at in parts.items())
+
+
+def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: float, now: float) -> OffsetRange:
+    """Find the offsets of all records whose event time may lie in a range.
+
+    A record is stamped when it is produced, after it happened: what happened in the range is stamped between its begin
+    and `slack_s` after its end.
+
+    Args:
+        kafka: the broker.
+        topic: without the prefix.
+        begin: wall time, epoch seconds.
+        end: likewise; it is not of the range.
+        slack_s: how much later than it happened a record may have been produced, wall seconds.
+        now: wall time.
+
+    Raises:
+        RangeError: the range is empty or holds no record, ends in the future, or begins before what the topic holds.
+        BrokerError, ValueError: no broker answers within 10 s, or no such topic; an unknown security option.
+        kafka.errors.KafkaError: the offsets are not known within 30 s.
+    """
+    if not begin < end:
+        raise RangeError(f"the range from {_stamp(begin)} to {_stamp(end)} is empty: --to has to be after --from")
+    if end > now:
+        raise RangeError(
+            f"--to {_stamp(end)} is in the future, it is {_stamp(now)}: records of that time are live ones yet; end "
+            "the range now at the latest"
+        )
+    name = kafka.topic(topic)
+    with closing(connect_client(consumer, kafka)) as reader:
+        numbers = sorted(reader.partitions_for_topic(name) or ())
+        if not numbers:
+            raise RangeError(f"topic {name!r} is not on the broker: there is nothing to read again")
+        places = [TopicPartition(name, number) for number in numbers]
+        kept, ended = reader.beginning_offsets(places), reader.end_offsets(places)
+        starts = _offsets_at(reader, begin, ended)
+        ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, end + slack_s, ended).items()}
+        if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
+            _refuse_if_dropped(reader, cut, name, begin)
+    found = OffsetRange(_by_topic(starts), _by_topic(ends))
+    if not found.records:
+        raise RangeError(f"topic {name!r} holds no record produced from {_stamp(begin)} to {_stamp(end + slack_s)}")
+    return found
+
+
+def _offsets_at(reader: Any, wall: float, ended: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Each partition's first record stamped then or later, or its end."""
+    found = reader.offsets_for_times({place: max(int(wall * 1000), 0) for place in ended})
+    return {place: ended[place] if found.get(place) is None else found[place].offset for place in ended}
+
+
+def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, begin: float) -> None:
+    """Where the range begins at the first record that is kept, older ones may have been of it."""
+    reader.assign(cut)
+    reader.seek_to_beginning(*cut)
+    firsts: dict[TopicPartition, float] = {}
+    until = time.monotonic() + FIRST_MS / 1000
+    while len(firsts) < len(cut) and time.monotonic() < until:
+        for place, records in reader.poll(timeout_ms=500).items():
+            firsts.setdefault(place, records[0].timestamp / 1000)
+    oldest = max(firsts.values(), default=begin)
+    raise RangeError(
+        f"topic {name!r} no longer holds all from {_stamp(begin)}: in {len(cut)} of its partitions it begins at "
+        f"{_stamp(oldest)}. Give --from {_stamp(oldest)}, or read the rest from a table of the same columns"
+    )
+
+
+def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for place, at in offsets.items():
+        found.setdefault(place.topic, {})[str(place.partition)] = at
+    return found
+
+
+def _stamp(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def wall_time(job_time: float, clock: Mapping[str, float] | None) -> float:
+    """Return the wall time, epoch seconds, of a job time.
+
+    Args:
+        job_time: epoch seconds; in the replay of a trace, of the trace.
+        clock: `wall_start`, `trace_start` and `time_scale` of the newest clock on topic `control`; None: job time is
+            wall time.
+    """
+    if clock is None:
+        return job_time
+    return clock["wall_start"] + (job_time - clock["trace_start"]) / clock["time_scale"]

@@ -1,0 +1,61 @@
+"""Time ranges of a topic as offsets, on a real broker whose records are stamped by hand."""
+
+import pytest
+
+from pipelines.backfill.ranges import RangeError, find_offsets, wall_time
+from pipelines.kafka.publisher import Publisher
+
+pytestmark = pytest.mark.integration
+
+DAY, NOW = 1_700_000_000.0, 1_700_100_000.0
+
+
+@pytest.fixture
+def topic(empty_topics):
+    """Partition 0 has a record every 10 s for 1000 s, partition 1 only the last fifty; all others none."""
+    publisher = Publisher(empty_topics)
+    for n in range(100):
+        for partition in (0, 1) if n >= 50 else (0,):
+            publisher.send_bytes("events", None, b"{}", partition=partition, timestamp_s=DAY + 10 * n)
+    publisher.close()
+    return empty_topics
+
+
+def test_a_range_is_what_was_produced_in_it_and_a_little_later(topic):
+    name, found = topic.topic("events"), find_offsets(topic, "events", DAY + 200, DAY + 600, 30.0, NOW)
+    assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 63)
+    assert (found.starts[name]["1"], found.ends[name]["1"]) == (0, 13)
+    assert found.records == 43 + 13
+    assert {at for p, at in found.starts[name].items() if p > "1"} == {0}
+    whole = find_offsets(topic, "events", DAY - 500, DAY + 5_000, 0.0, NOW)
+    assert whole.records == 150
+
+
+def test_what_cannot_be_read_again_is_refused_with_what_can(topic):
+    for begin, end, words in (
+        (DAY + 10, DAY + 10, "is empty: --to has to be after --from"),
+        (DAY, NOW + 60, r"--to 2023-11-16T02:01:00Z is in the future, it is 2023-11-16T02:00:00Z"),
+        (DAY - 900, DAY - 600, "holds no record produced"),
+        (DAY + 3_000, DAY + 4_000, "holds no record produced"),
+    ):
+        with pytest.raises(RangeError, match=words):
+            find_offsets(topic, "events", begin, end, 0.0, NOW)
+    with pytest.raises(RangeError, match=r"'.*nowhere' is not on the broker"):
+        find_offsets(topic, "nowhere", DAY, DAY + 60, 0.0, NOW)
+
+
+def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_what_it_holds(topic):
+    from kafka import KafkaAdminClient, TopicPartition
+
+    admin = KafkaAdminClient(bootstrap_servers=topic.bootstrap)
+    admin.delete_records({TopicPartition(topic.topic("events"), 0): 40})
+    admin.close()
+    with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:20:00Z. Give --from"):
+        find_offsets(topic, "events", DAY + 200, DAY + 600, 0.0, NOW)
+    assert find_offsets(topic, "events", DAY + 410, DAY + 600, 0.0, NOW).starts[topic.topic("events")]["0"] == 41
+
+
+def test_a_trace_time_is_a_wall_time_by_the_clock_of_its_replay():
+    clock = {"wall_start": 1_000.0, "trace_start": 50_000.0, "time_scale": 200.0}
+    assert wall_time(50_000.0 + 200 * 60, clock) == 1_060.0
+    assert wall_time(77.0, None) == 77.0
