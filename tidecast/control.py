@@ -75,6 +75,10 @@ class Clock:
         """Convert wall time to job time, both in epoch seconds."""
         return self.trace_start + (wall - self.wall_start) * self.scale
 
+    def wall_at(self, job_time: float) -> float:
+        """Convert job time to wall time, both in epoch seconds."""
+        return self.wall_start + (job_time - self.trace_start) / self.scale
+
 
 WALL = Clock()
 """Job time is wall time."""

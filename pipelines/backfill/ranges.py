@@ -109,16 +109,3 @@ def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]
 
 def _stamp(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def wall_time(job_time: float, clock: Mapping[str, float] | None) -> float:
-    """Return the wall time, epoch seconds, of a job time.
-
-    Args:
-        job_time: epoch seconds; in the replay of a trace, of the trace.
-        clock: `wall_start`, `trace_start` and `time_scale` of the newest clock on topic `control`; None: job time is
-            wall time.
-    """
-    if clock is None:
-        return job_time
-    return clock["wall_start"] + (job_time - clock["trace_start"]) / clock["time_scale"]

@@ -10,6 +10,7 @@ import typer
 from configs.errors import CorrectableError
 from pipelines.cli import adapt, drift, forecast, job, models, serve, traces, twin
 from pipelines.cli.advise import advise
+from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
 from pipelines.cli.demo import compare, report, run
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
-for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale):
+for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill):
     app.command()(command)
 for noun, group in {
     "job": job, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt, "drift": drift, "serve": serve,

@@ -1,4 +1,7 @@
-"""A streaming job that is nobody's but the agent tests': counts by key after 3 ms per record, and one `attach` line."""
+"""A streaming job that is nobody's but the agent tests': counts by key after 3 ms per record, and one `attach` line.
+
+What it is to read again goes to files, `<run folder>/again/<id>`, which are read once `<id>.published` stands there.
+"""
 
 import argparse
 import logging
@@ -10,6 +13,7 @@ from configs.contract import Contract, Executors
 from configs.settings import load
 from pipelines.spark.session import cluster_session
 from tidecast import WALL, attach
+from tidecast.replay import Replayable, replay_stream
 
 JOB = "attached"
 
@@ -49,8 +53,19 @@ def main() -> None:
         .trigger(processingTime="500 milliseconds")
         .start()
     )
+    again = given.run_dir / "again"
+
+    def start_again(order):
+        stream = replay_stream(spark, order, {"kafka.bootstrap.servers": settings.kafka.bootstrap})
+        return (
+            stream.select("partition", "offset").writeStream.format("parquet").option("path", str(again / order.id))
+            .option("checkpointLocation", str(again / f"{order.id}.checkpoint"))
+            .trigger(processingTime="500 milliseconds").start()
+        )  # fmt: skip
+
+    replay = Replayable(start_again, publish=lambda order: (again / f"{order.id}.published").touch())
     clock = None if given.wait_for_clock else WALL
-    agent = attach(query, job=JOB, mode=given.mode, clock=clock, lost_contact_s=given.lost_contact_s)
+    agent = attach(query, job=JOB, mode=given.mode, clock=clock, lost_contact_s=given.lost_contact_s, replay=replay)
     print("attached", flush=True)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())

@@ -12,9 +12,19 @@ import threading
 import time
 
 import psutil
+import pyarrow.parquet
 import pytest
 
 from configs.settings import load
+from pipelines.backfill.orders import (
+    OrderError,
+    change_order,
+    follow_progress,
+    newest_progress,
+    read_orders,
+    send_order,
+)
+from pipelines.backfill.ranges import find_offsets
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
@@ -23,6 +33,7 @@ from tests.fakes.waiting import PATIENCE_S, wait_until
 from tests.integration.attached_job import JOB
 from tidecast import control
 from tidecast.messages import Decision, Heartbeat, MetricSample, Outcome, Reject, decode
+from tidecast.orders import ReplayOrder
 
 pytestmark = pytest.mark.integration
 
@@ -37,7 +48,7 @@ class Life:
     """The job, its load, and everything its agent has said so far."""
 
     def __init__(self, stack, run_dir):
-        self.stack, self.kafka = stack, stack.settings.kafka
+        self.stack, self.kafka, self.run_dir = stack, stack.settings.kafka, run_dir
         create_topics(self.kafka)
         self.publisher, self.said = Publisher(self.kafka), []
         self.follower, self._unread = Follower(self.kafka, list(KINDS)), collections.deque()
@@ -144,6 +155,30 @@ def test_a_scale_up_is_confirmed_by_use(life):
     assert up.decided_at <= up.applied_at <= up.confirmed_at
     assert up.useful_at > up.applied_at
     assert life.interval(lambda m: m.executors == 3, "metric of 3 executors").pending_executors == 0
+
+
+def test_a_range_is_read_again_beside_live_records_at_the_rate_that_was_ordered(life):
+    now = time.time()
+    found = find_offsets(life.kafka, "events", now - 3600, now - 2, 1.0, now)
+    assert sorted(found.starts["events"].values()) == [0] * 12 and found.records > 100
+    order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=300.0)
+    send_order(life.kafka, order)
+    said = list(itertools.takewhile(lambda one: one is not None, follow_progress(life.kafka, order)))
+    assert (said[-1].state, said[-1].done) == ("done", order.records), said[-3:]
+    assert {one.admitted_rps for one in said if one.state == "running"} == {300.0}
+    again = life.run_dir / "again"
+    assert (again / "first.published").is_file()
+    rows = pyarrow.parquet.read_table(again / "first").to_pylist()
+    expected = {
+        (place, at) for (_, place), first in order.first.items() for at in range(first, order.past["events", place])
+    }
+    assert len(rows) == order.records and {(row["partition"], row["offset"]) for row in rows} == expected
+    assert newest_progress(life.kafka, JOB)["first"].state == "done"
+    assert read_orders(life.kafka, JOB)["first"].wanted == "done"
+    with pytest.raises(OrderError, match="'first' of job 'attached' is over"):
+        change_order(life.kafka, JOB, "first", "pause")
+    with pytest.raises(OrderError, match="no replay 'second'; known are first"):
+        change_order(life.kafka, JOB, "second", "cancel")
 
 
 def test_what_must_not_be_applied_is_refused(life):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.backfill.ranges import RangeError, find_offsets, wall_time
+from pipelines.backfill.ranges import RangeError, find_offsets
 from pipelines.kafka.publisher import Publisher
 
 pytestmark = pytest.mark.integration
@@ -53,9 +53,3 @@ def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_wh
     with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:20:00Z. Give --from"):
         find_offsets(topic, "events", DAY + 200, DAY + 600, 0.0, NOW)
     assert find_offsets(topic, "events", DAY + 410, DAY + 600, 0.0, NOW).starts[topic.topic("events")]["0"] == 41
-
-
-def test_a_trace_time_is_a_wall_time_by_the_clock_of_its_replay():
-    clock = {"wall_start": 1_000.0, "trace_start": 50_000.0, "time_scale": 200.0}
-    assert wall_time(50_000.0 + 200 * 60, clock) == 1_060.0
-    assert wall_time(77.0, None) == 77.0

@@ -19,6 +19,7 @@ def test_a_replay_runs_faster():
     assert clock.at(1000.0) == 50_000.0
     assert clock.at(1002.5) == 50_000.0 + 1800.0  # half an hour of the trace in two and a half seconds
     assert clock.at(999.0) == 50_000.0 - 720.0
+    assert clock.wall_at(50_000.0 + 1800.0) == 1002.5
 
 
 @given(walls, walls, st.floats(0.01, 1e4))

@@ -1,0 +1,131 @@
+"""Orders of replays on the topic `control`, and what the jobs' agents say of them on `replays`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+from configs.errors import CorrectableError
+from configs.sections import Kafka
+from pipelines.kafka.broker import Follower, read_records
+from pipelines.kafka.publisher import Publisher
+from tidecast.control import Clock, clock_key, clock_of
+from tidecast.messages import Control, MessageError, decode, decode_keyed
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+
+OVER = ("done", "cancelled", "failed")
+SILENT_S = 30.0
+"""Seconds without a word of a job's agent after which it is said that there may be none."""
+
+
+class OrderError(CorrectableError, ValueError):
+    """The order cannot be given; the message says why, and what can."""
+
+
+def send_order(kafka: Kafka, order: ReplayOrder) -> None:
+    """Publish an order; it stands until it is over, also for agents that attach later.
+
+    Raises:
+        BrokerError: no broker is set or answers, or the order was not acknowledged within 10 s.
+    """
+    with closing(Publisher(kafka)) as publisher:
+        publisher.send("control", order_key(order.job, order.id), order)
+        publisher.flush(10)
+
+
+def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:
+    """Return the newest order of each of a job's replays, by id; one that is no valid message is left out.
+
+    Raises:
+        BrokerError, ValueError: the topic cannot be read; an unknown security option.
+    """
+    found: dict[str, ReplayOrder] = {}
+    for record in read_records(kafka, "control"):
+        if record.key is None or not record.key.startswith(order_key(job, "")):
+            continue
+        try:
+            order = decode(ReplayOrder, record.value)
+        except MessageError:
+            continue
+        if order_key(order.job, order.id) == record.key:
+            found[order.id] = order
+    return found
+
+
+def change_order(kafka: Kafka, job: str, name: str, wanted: str) -> ReplayOrder:
+    """Order that a replay is to run, pause or be cancelled, and return the order.
+
+    Raises:
+        OrderError: the job has no such replay, or it is over.
+        BrokerError, ValueError: as `send_order` and `read_orders`.
+    """
+    known = read_orders(kafka, job)
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        raise OrderError(f"job {job!r} has no replay {name!r}; known are {listed}. Order one with --from and --to.")
+    if known[name].wanted == "done":
+        raise OrderError(f"replay {name!r} of job {job!r} is over: order its range again, under another name.")
+    order = replace(known[name], wanted=wanted, wall_time=time.time())
+    send_order(kafka, order)
+    return order
+
+
+def read_clock(kafka: Kafka, job: str) -> Clock | None:
+    """Return how a job's time follows from wall time, as announced last; None where nothing was: it is wall time.
+
+    Raises:
+        BrokerError, ValueError: the topic cannot be read; an unknown security option.
+    """
+    clock = None
+    for record in read_records(kafka, "control"):
+        if record.key == clock_key(job):
+            try:
+                clock = clock_of(decode(Control, record.value)) or clock
+            except MessageError:
+                continue
+    return clock
+
+
+def newest_progress(kafka: Kafka, job: str) -> dict[str, ReplayProgress]:
+    """Return what was last said of each of a job's replays, by id.
+
+    Raises:
+        BrokerError, ValueError: the topic cannot be read; an unknown security option.
+    """
+    found: dict[str, ReplayProgress] = {}
+    for record in read_records(kafka, "replays"):
+        if (said := _progress(job, record.key, record.value)) is not None:
+            found[said.id] = said
+    return found
+
+
+def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress | None]:
+    """Yield what a job's agent says of an order from now on, until it is over; None after SILENT_S (30 s) without.
+
+    Raises:
+        BrokerError, ValueError: the topic cannot be followed; an unknown security option.
+    """
+    with closing(Follower(kafka, ["replays"])) as follower:
+        follower.seek_to_time(order.wall_time - 1.0)
+        heard = time.monotonic()
+        while True:
+            for record in follower.poll(0.5):
+                said = _progress(order.job, record.key, record.value)
+                if said is None or said.id != order.id or said.wall_time < order.wall_time:
+                    continue
+                heard = time.monotonic()
+                yield said
+                if said.state in OVER:
+                    return
+            if time.monotonic() - heard > SILENT_S:
+                heard = time.monotonic()
+                yield None
+
+
+def _progress(job: str, key: str | None, value: bytes) -> ReplayProgress | None:
+    try:
+        return decode_keyed(ReplayProgress, key, value) if key == job else None
+    except MessageError:
+        return None

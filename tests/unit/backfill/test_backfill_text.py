@@ -1,0 +1,39 @@
+"""What a terminal says of replays, and what the command refuses before it asks anybody."""
+
+import pytest
+from typer.testing import CliRunner
+
+from configs.errors import SettingsError
+from pipelines.backfill.text import describe_order, describe_progress
+from pipelines.cli.app import app
+from tidecast.orders import ReplayOrder, ReplayProgress
+
+ORDER = ReplayOrder("fix", "orders", 1.0, "run", {"events": {"0": 5}}, {"events": {"0": 41_205}})
+
+
+def _said(state, done, **fields):
+    return ReplayProgress("fix", "orders", 1.0, 1.0, 1.0, state, 41_200, done, **fields)
+
+
+def test_an_order_and_its_progress_are_a_line_each():
+    assert describe_order(ORDER) == "orders: replay fix, 41,200 records, at what live records leave"
+    bounded = ReplayOrder(**{**vars(ORDER), "most_rps": 250.0})
+    assert describe_order(bounded).endswith("at 250 records/s at most")
+    running = _said("running", 10_300, rps=95.4, admitted_rps=100.0)
+    assert describe_progress(running) == (
+        "[######..................]  25% running, 10,300 of 41,200, 95 of 100 records/s, 5 min left"
+    )
+    failed = _said("failed", 0, reason="its source is gone")
+    assert describe_progress(failed) == "[........................]   0% failed, 0 of 41,200, its source is gone"
+    assert describe_progress(_said("running", 41_100, rps=2.0, admitted_rps=2.0)).endswith("50 s left")
+    assert describe_progress(_said("running", 0, rps=2.0)).endswith("5.7 h left")
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--from", "2026-03-01"], "a range has two ends"),
+    (["--pause", "a", "--cancel", "b"], "give a range, or one of"),
+    (["--from", "2026-03-01", "--to", "2026-03-02", "--cancel", "b"], "give a range, or one of"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused_by_its_option(options, words):
+    result = CliRunner().invoke(app, ["backfill", "orders", *options])
+    assert isinstance(result.exception, SettingsError) and words in str(result.exception)
