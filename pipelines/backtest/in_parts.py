@@ -5,10 +5,9 @@ A run comes to the same, bit for bit, whichever part it is in.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
 from multiprocessing.queues import SimpleQueue
 from typing import Any
@@ -27,6 +26,7 @@ from models.twin.experiment.evaluation import SweepResults
 from models.twin.experiment.results import OPTIMUM, TraceResult
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
+from pipelines.workers import SPAWN, worker_pool
 
 FORECAST, ORACLE, POLICIES = 1.0, 1.5, 20.0
 """What forecasts, oracle and all policies of a trace take, in proportion: for the progress that is told."""
@@ -97,11 +97,10 @@ def run_in_parts(
         SeriesError: an infinite rate.
         BrokenProcessPool: a worker died.
     """
-    context = multiprocessing.get_context("spawn")
-    reports: SimpleQueue[tuple[int, float]] = context.SimpleQueue()
+    reports: SimpleQueue[tuple[int, float]] = SPAWN.SimpleQueue()
     whole = len(traces) * (FORECAST + ORACLE * effort.oracle + POLICIES)
     how = reports, whole, report_share
-    with _Here() if processes == 1 else ProcessPoolExecutor(processes, context, _alone, (reports,)) as pool:
+    with _Here() if processes == 1 else worker_pool(processes, _alone, (reports,)) as pool:
         parts = Parts(pool)
         try:
             forecast = [parts.begin(FORECAST, _forecast, one, setup, effort.seeds) for one in traces]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
@@ -33,6 +32,7 @@ from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.value_map.parts import read_parts
 from pipelines.backtest.value_map.tables import by_default, by_lead_time
 from pipelines.figures.written import write_figure
+from pipelines.workers import worker_pool
 
 
 def compute_value_map(
@@ -92,7 +92,7 @@ def compute_value_map(
     })  # fmt: skip
     parts = read_parts(file, inputs) if resume and file is not None else {}
     setups = [replace(setup, lead_s=lead) for lead in leads if lead not in parts]
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
+    with worker_pool(processes, _alone) as pool:
         issued = _listened(pool, traces, setups)
         report_progress(f"forecasts of {len(traces)} traces are made")
         # All traces of a lead time at once: the more runs share a simulation, the less each of them costs.

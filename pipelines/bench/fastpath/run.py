@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Collection
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from pipelines.bench.fastpath import local, socket, store, swap
 from pipelines.bench.fastpath.figures import divide_latencies, subtract_floor, summarise_runs
 from pipelines.bench.fastpath.load import bench_settings, fit_champion
 from pipelines.bench.fastpath.peers.redis import why_unavailable
+from pipelines.workers import worker_pool
 
 Found = dict[str, Any]
 
@@ -142,7 +141,7 @@ def _store(folder: Path, sizes: Sizes) -> Found:
 
 
 def _memory(folder: Path, sizes: Sizes) -> Found:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:  # here the networks would be most of it
+    with worker_pool(1) as alone:  # here the networks would be most of it
         points = alone.submit(store.measure_memory, folder, sizes.filled).result()
     half = points[len(points) // 2 - 1]
     growth = {name: points[-1][name] / half[name] for name in ("uss", "file")}

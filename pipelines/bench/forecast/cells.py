@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import ExitStack
 from functools import partial
 from importlib.resources import files
@@ -22,6 +21,7 @@ from models.forecast.selection.catalogue import NAIVE
 from pipelines.bench.forecast.evaluate import Evaluation, evaluate, score_evaluation
 from pipelines.traces.series_file import format_step
 from pipelines.traces.shipped import find_shipped
+from pipelines.workers import worker_pool
 
 LARGE = 300
 """Test steps from which a series is judged by its ratio; a shorter one, by whether it is worse at 95 %."""
@@ -97,7 +97,7 @@ def map_in_processes(
     with ExitStack() as stack:
         done: Iterable[tuple[str, dict[str, Any]]] = ((name, work(name)) for name in names)
         if processes > 1:
-            pool = stack.enter_context(ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")))
+            pool = stack.enter_context(worker_pool(processes))
             running = {pool.submit(work, name): name for name in names}
             done = ((running[one], one.result()) for one in as_completed(running))
         for name, result in done:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 from models.twin.advice.advise import choose_advice
@@ -11,6 +9,7 @@ from models.twin.calibration.fit import UnfinishedFitError
 from pipelines.advise.measured import measure_job
 from pipelines.bench.twin.agent_rows import record_job
 from pipelines.bench.twin.faulty_jobs import FAULTS, SOUND, draw_job
+from pipelines.workers import worker_pool
 
 SEED, DRAWS, SOUND_DRAWS = 20_261_122, 5, 10
 """Fixed once the code was done; faults of each kind, and sound jobs."""
@@ -31,7 +30,7 @@ def measure_advice(seed: int = SEED) -> dict[str, Any]:
     cases = [(fault, seed + draw) for fault in FAULTS for draw in range(DRAWS)]
     cases += [(SOUND, seed + draw) for draw in range(SOUND_DRAWS)]
     jobs = []
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as both:
+    with worker_pool(2) as both:
         for found in both.map(_advised, *zip(*cases, strict=True)):
             print(_line(found), flush=True)
             jobs.append(found)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cache
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
 from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_of
 from pipelines.bench.twin.lead_change import measure_change, summarise_change
+from pipelines.workers import worker_pool
 
 LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
 WITHIN, BEYOND = 1.25, 2.0
@@ -66,7 +66,7 @@ def measure_promise(
     done = {(part["lead_s"], part["load"]) for part in parts}
     with ExitStack() as stack:
         # Each has its process, which keeps the forecasts: they are the same at every lead time.
-        both = [stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn"))) for _ in range(2)]
+        both = [stack.enter_context(worker_pool(1)) for _ in range(2)]
         todo = [
             pool.submit(judge_loads, missing, lead_s, days)
             for lead_s in leads_s for half, pool in enumerate(both)

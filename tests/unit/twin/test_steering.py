@@ -97,7 +97,7 @@ def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
             done.set_result([part(name, lead_s, "too short" if name == "b" else "") for name in names])
             return done
 
-    monkeypatch.setattr(promise, "ProcessPoolExecutor", Here)
+    monkeypatch.setattr(promise, "worker_pool", Here)
     monkeypatch.setattr(promise, "measure_change", lambda loads, known, _save: {"asked": loads, "known": known})
     found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
     assert asked == [(["b", "c"], 60.0), (["b", "c"], 600.0)]  # the other half has all that it needs
