@@ -19,14 +19,6 @@ from pipelines.bench.table2.networks import (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def seeded(seed=1):
     return torch.Generator().manual_seed(seed)
 

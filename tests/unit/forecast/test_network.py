@@ -23,15 +23,6 @@ TASK = Task(3600.0, 4, (0.1, 0.5, 0.9))
 SHORT = TrainingPlan(epochs=2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """So small a network is faster alone, and much faster beside other work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def load(days, seed=1):
     """A daily cycle and what looks like noise to a line, and is none: the logistic map, spoilt a little."""
     rng, hours = np.random.default_rng(seed), np.arange(24 * days)

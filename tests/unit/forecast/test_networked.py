@@ -5,7 +5,6 @@ import json
 import msgspec
 import numpy as np
 import pytest
-import torch
 from online_cases import HOUR, TASK, drawn, load, networked, series, spoilt
 
 from configs.sections import Training
@@ -18,14 +17,6 @@ from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import fit_networked
 from models.kinds import KindError, describe, revive
 from pipelines.train.forecaster.candidates import Candidates
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_until_its_training_ends_it_is_the_blend_bit_by_bit():

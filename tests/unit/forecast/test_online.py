@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_cases import KINDS, PLAIN, forecaster, load, plain, series, spoilt
@@ -14,14 +13,6 @@ from models.forecast.online import Online, OnlineError
 
 RATES = st.one_of(st.floats(1e-3, 500.0), st.just(0.0), st.just(math.nan), st.floats(1e3, 1e6))
 RUNS = st.lists(st.tuples(RATES, st.integers(1, 4)), min_size=1, max_size=8)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def task(name):

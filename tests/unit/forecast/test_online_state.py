@@ -4,21 +4,12 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from online_cases import KINDS, forecaster, load, series, spoilt
 
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.online import Online, OnlineError
 
 AT, STEPS = 230, 40
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def values(name, seed=2):
