@@ -39,7 +39,7 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
     """Find the offsets of all records whose event time may lie in a range.
 
     A record is stamped when it is produced, after it happened: what happened in the range is stamped between its begin
-    and `slack_s` after its end.
+    and `slack_s` after its end. That has to be over, so that no record of the range is yet to come.
 
     Args:
         kafka: the broker.
@@ -50,7 +50,8 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
         now: wall time.
 
     Raises:
-        RangeError: the range is empty or holds no record, ends in the future, or begins before what the topic holds.
+        RangeError: the range is empty or holds no record, ends in the future or so lately that records may still come,
+            or begins before what the topic holds.
         BrokerError, ValueError: no broker answers within 10 s, or no such topic; an unknown security option.
         kafka.errors.KafkaError: the offsets are not known within 30 s.
     """
@@ -60,6 +61,11 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
         raise RangeError(
             f"--to {_stamp(end)} is in the future, it is {_stamp(now)}: records of that time are live ones yet; end "
             "the range now at the latest"
+        )
+    if end + slack_s > now:
+        raise RangeError(
+            f"records of before --to {_stamp(end)} may come until {_stamp(end + slack_s)}, it is {_stamp(now)}: end "
+            f"the range by {_stamp(now - slack_s)}, or give a smaller --late-s"
         )
     name = kafka.topic(topic)
     with closing(connect_client(consumer, kafka)) as reader:

@@ -35,11 +35,12 @@ def test_what_cannot_be_read_again_is_refused_with_what_can(topic):
     for begin, end, words in (
         (DAY + 10, DAY + 10, "is empty: --to has to be after --from"),
         (DAY, NOW + 60, r"--to 2023-11-16T02:01:00Z is in the future, it is 2023-11-16T02:00:00Z"),
+        (DAY, NOW - 10, r"may come until 2023-11-16T02:00:20Z, .*: end the range by 2023-11-16T01:59:30Z, or"),
         (DAY - 900, DAY - 600, "holds no record produced"),
         (DAY + 3_000, DAY + 4_000, "holds no record produced"),
     ):
         with pytest.raises(RangeError, match=words):
-            find_offsets(topic, "events", begin, end, 0.0, NOW)
+            find_offsets(topic, "events", begin, end, 30.0, NOW)
     with pytest.raises(RangeError, match=r"'.*nowhere' is not on the broker"):
         find_offsets(topic, "nowhere", DAY, DAY + 60, 0.0, NOW)
 
