@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from configs.bounds import Count, NotNegative, Positive
-from models.contract.declared import Declared, Name
+from configs.bounds import Count, Declared, Name, NotNegative, Positive
 
 MOST = 1e18
 """No rate, count or size that was measured is larger; a latency beyond it counts as so long."""

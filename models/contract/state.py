@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from configs.bounds import Count, NotNegative
-from models.contract.declared import Declared, Fraction, TermsError, Whole
+from configs.bounds import Count, Declared, Fraction, NotNegative, Whole
+from models.contract.declared import TermsError
 from models.contract.fairness import Credits
 from models.contract.relief import Relief
 from models.contract.service_rate import ServiceRate
