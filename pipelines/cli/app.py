@@ -8,7 +8,7 @@ import sys
 import typer
 
 from configs.errors import CorrectableError
-from pipelines.cli import adapt, drift, forecast, job, models, serve, traces, twin
+from pipelines.cli import adapt, contract, drift, forecast, job, models, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
@@ -25,8 +25,8 @@ app = typer.Typer(
 for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale):
     app.command()(command)
 for noun, group in {
-    "job": job, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt, "drift": drift, "serve": serve,
-    "traces": traces, "twin": twin,
+    "job": job, "contract": contract, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt,
+    "drift": drift, "serve": serve, "traces": traces, "twin": twin,
 }.items():  # fmt: skip
     app.add_typer(group.app, name=noun)
 

@@ -87,6 +87,24 @@ def measure_borders(
     write_figure(as_json, figures)
 
 
+@app.command("controller")
+def measure_controller(
+    decisions: Annotated[int, typer.Option(min=100, help="Decisions per plan.")] = 2000, as_json: JsonFile = None
+) -> None:
+    """Time one decision of a contract's controller, for plans of 1, 3 and 10 operators.
+
+    Raises:
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.controller import measure_decisions
+
+    figures = measure_decisions(decisions)
+    for row in figures["plans"]:
+        times = f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, most {row['most_ms']:.2f} ms"
+        print(f"{row['operators']} operators: {times} of {row['decisions']} decisions")
+    write_figure(as_json, figures)
+
+
 @app.command("dqn")
 def measure_dqn(
     steps: Annotated[int, typer.Option(min=2000, help="Decisions to learn from.")] = 20_000,
