@@ -12,9 +12,18 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
+from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
-from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
+from pipelines.cli.options import (
+    JsonFile,
+    Page,
+    Processes,
+    command_group,
+    progress_bar,
+    read_seconds,
+    split_names,
+)
 from pipelines.figures.written import write_figure
 
 app = command_group("Measure; every command prints figures and fails on none.")
@@ -37,6 +46,8 @@ Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measu
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
 app.command("agent")(measure_agent)
+app.command("capacity")(measure_capacity_estimates)
+app.command("controller")(measure_controller)
 app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
 app.command("volume")(measure_volume_per_day)
@@ -84,24 +95,6 @@ def measure_borders(
         print(f"{name}: {len(figures[name])}")
         for record, reader, what in figures[name]:
             print(f"  {record}: {reader}: {what}")
-    write_figure(as_json, figures)
-
-
-@app.command("controller")
-def measure_controller(
-    decisions: Annotated[int, typer.Option(min=100, help="Decisions per plan.")] = 2000, as_json: JsonFile = None
-) -> None:
-    """Time one decision of a contract's controller, for plans of 1, 3 and 10 operators.
-
-    Raises:
-        OSError: the JSON file cannot be written.
-    """
-    from pipelines.bench.controller import measure_decisions
-
-    figures = measure_decisions(decisions)
-    for row in figures["plans"]:
-        times = f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, most {row['most_ms']:.2f} ms"
-        print(f"{row['operators']} operators: {times} of {row['decisions']} decisions")
     write_figure(as_json, figures)
 
 
