@@ -8,10 +8,11 @@ import sys
 import typer
 
 from configs.errors import CorrectableError
-from pipelines.cli import adapt, contract, drift, forecast, job, models, serve, traces, twin
+from pipelines.cli import adapt, drift, forecast, job, models, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
+from pipelines.cli.contract import commands as contract
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import doctor, down, up
