@@ -1,8 +1,9 @@
-"""Building blocks of settings and contracts: a frozen model that refuses unknown keys, and bounded numbers."""
+"""Building blocks of settings and contracts: frozen forms that refuse unknown keys, and bounded numbers."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,6 +15,14 @@ Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
+"""A number between 0 and 1, both excluded, such as the level of a quantile."""
+Fraction = Annotated[float, Field(ge=0, le=1)]
+"""A share that may be all."""
+Whole = Annotated[int, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1)]
+Key = Sequence[int | str]
+"""Where a value stands in a file: names of sections, places in lists, the name of the key."""
 
 REMOVED = {
     "serving.publish_s": "a forecast is written once and a heartbeat vouches for it",
@@ -29,20 +38,39 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def describe_errors(error: ValidationError, listed: str) -> list[str]:
+class Declared:
+    """Base of frozen dataclasses: an unknown key is an error, and so is what is not finite."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def describe_errors(
+    error: ValidationError, listed: str | None = None, root: str = "it", line_of: Callable[[Key], int] | None = None
+) -> list[str]:
     """Describe pydantic's errors, one line per wrong value: its key, the value seen, and what would be right.
 
     A key of REMOVED is told as one that may be deleted.
 
     Args:
-        error: of a section or contract (a job's YAML of latency target and executor bounds).
+        error: of a section, contract (a job's YAML of latency target and executor bounds) or declared dataclass.
         listed: the file to name as the list of all keys.
+        root: what to call the whole, where no key of it is wrong but what it says together.
+        line_of: says in which line of its file a key stands; the errors are then told in that order, lines first.
     """
     unknown = f"no such key. Look for a misspelling; {listed} lists every one."
     told = []
-    for wrong in error.errors():
-        key, what = ".".join(map(str, wrong["loc"])), f"{wrong['msg']}."
-        if wrong["type"] == "extra_forbidden":
-            what = f"no longer a setting: {REMOVED[key]}. Delete the line." if key in REMOVED else unknown
-        told.append(f"{key}={wrong['input']!r}: {what}")
+    found = error.errors()
+    for wrong in found if line_of is None else sorted(found, key=lambda one: line_of(one["loc"])):
+        key, kind, seen = ".".join(map(str, wrong["loc"])) or root, wrong["type"], f"={wrong['input']!r}"
+        if kind == "extra_forbidden" and key in REMOVED:
+            what = f"{seen}: no longer a setting: {REMOVED[key]}. Delete the line."
+        elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
+            what = f"{seen}: {unknown if listed else 'no such field. Look for a misspelling.'}"
+        elif kind == "missing":
+            what = ": missing, and it has no default. State it."
+        elif kind == "value_error":  # of values that do not go together
+            what = f": {wrong['ctx']['error']}"
+        else:
+            what = f"{seen}: {wrong['msg']}."
+        told.append((f"line {line_of(wrong['loc'])}: " if line_of else "") + key + what)
     return told

@@ -5,106 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
 
-from configs.bounds import Count, JobName, NotNegative, Positive, Section, Share, describe_errors
+from configs.backpressure import Backpressure
+from configs.bounds import JobName, Key, Positive, Section, Share, describe_errors
 from configs.errors import SettingsError
+from configs.lines import LinesError, read_lined
+from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning
+
+__all__ = [
+    "BATCH_SHARE", "LEAST_BUDGET", "UTILISATION", "Contract", "Executors", "Planning",
+    "jobs_with_contract", "load_contract", "read_contracts",
+]  # fmt: skip
 
 LEAST_BUDGET = 1e-4
 """Least share of late seconds that is promised or planned for; logs of before may hold less."""
-
-
-class Executors(Section):
-    """Bounds of the executor target, which the agent refuses to leave.
-
-    Attributes:
-        min, max: executors, both included.
-        cores: per executor.
-    """
-
-    min: Count = 1
-    max: Count = 4
-    cores: Count = 1
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Executors:
-        if self.min > self.max:
-            raise ValueError(f"min={self.min} is above max={self.max}; swap them")
-        return self
-
-
-BATCH_SHARE = 0.4
-"""Share of the latency target that a batch should take where a contract does not say: two of them fit into it."""
-UTILISATION = 0.8
-"""Busy share of the capacity that is aimed for where a contract states none, until the promise asks for another."""
-
-
-class Planning(Section):
-    """What the scaling policies plan with; all times are wall seconds, because executors start in wall time.
-
-    What a contract leaves out of `quantile`, `hold_s`, `catch_up_s`, `scale_down_delay_s` and `cooldown_s` follows from
-    its promise and its lead time (`Contract`); the defaults here are those of a contract that states nothing.
-
-    Attributes:
-        target_utilisation: busy share of the capacity to aim for, in (0, 1]; None: by the promise, from 0.8 on.
-        quantile: level of the forecast that is provisioned for, in (0, 1).
-        lead_s: from the request of an executor to its first useful work; what is believed until it has been learned.
-        start_growth: exponent by which `lead_s` grows with the executors that start at once: 0 where each comes to a
-            computer of its own, 1 where they share one; what is believed until raises have told.
-        hold_s: how long beyond the lead a scale-up should stay right.
-        catch_up_s: in which a backlog is to be worked off.
-        batch_s: that batches should take; None: 0.4 of the latency target, which two of them then fit into.
-        scale_down_delay_s: the target never falls below the highest need of this time.
-        cooldown_s: least time between two changes.
-        max_step_up: most executors that start at once; None: as many as are needed and are soonest of use.
-        max_step_down: most executors that one change takes.
-        forecast_age_s: an older forecast is not used.
-        metrics_age_s: with older metrics no decision is made.
-        overhead_s: first guess of a batch's fixed time; learned from the batches.
-        per_record_s: first guess of the service time of a record on one slot; learned likewise.
-        scaling: exponent by which capacity grows with slots (executor cores): 1 where twice the executors do twice the
-            work, less where they wait for each other (0.83 for a measured Kafka mapper); best taken from a fitted twin.
-        static_executors: the number that the policy `static` keeps.
-        timetable_rps: load that the policy `schedule` goes by, records/s, for equal parts of the day from midnight UTC.
-    """
-
-    target_utilisation: float | None = Field(None, gt=0, le=1)
-    quantile: float = Field(0.9, gt=0, lt=1)
-    lead_s: NotNegative = 10.0
-    start_growth: float = Field(0.0, ge=0, le=2)
-    hold_s: NotNegative = 6.0
-    catch_up_s: Positive = 15.0
-    batch_s: Positive | None = None
-    scale_down_delay_s: NotNegative = 8.0
-    cooldown_s: NotNegative = 3.0
-    max_step_up: Count | None = None
-    max_step_down: Count = 1
-    forecast_age_s: Positive = 12.0
-    metrics_age_s: Positive = 5.0
-    overhead_s: NotNegative = 0.6
-    per_record_s: Positive = 0.0055
-    scaling: float = Field(1.0, gt=0, le=1)
-    static_executors: Count = 3
-    timetable_rps: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = ()
-
-    @property
-    def utilisation(self) -> float:
-        """Busy share of the capacity to aim for, `UTILISATION` where none is stated."""
-        return UTILISATION if self.target_utilisation is None else self.target_utilisation
-
-    @property
-    def step_up(self) -> float:
-        """Most executors that start at once, infinite where none is stated."""
-        return math.inf if self.max_step_up is None else self.max_step_up
-
-    @property
-    def in_turns(self) -> bool:
-        """Whether executors may start in turns, because they slow each other down or few may start at once."""
-        return self.start_growth > 0 or self.max_step_up is not None
 
 
 class Contract(Section):
@@ -121,6 +40,7 @@ class Contract(Section):
             second is late if the load is above the quantile and the spare capacity is used up, too), `hold_s` 0.6 and
             `scale_down_delay_s` 0.8 of `lead_s` (who gives up an executor sooner pays for its start again),
             `catch_up_s` three latency targets, and `cooldown_s` 0.6 of one, at most 3 s.
+        backpressure: what holds where a replay shares the job; None: all of it follows from the promise.
     """
 
     job: JobName
@@ -130,6 +50,14 @@ class Contract(Section):
     window_days: float = Field(7.0, ge=0.01, le=366)
     price_per_executor_hour: float | None = Field(None, gt=0, allow_inf_nan=False)
     planning: Planning = Planning()
+    backpressure: Backpressure | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        said: dict[str, Any] = write(self)
+        if self.backpressure is None:  # releases that know no such section read the contracts without one
+            del said["backpressure"]
+        return said
 
     @model_validator(mode="after")
     def _derive_planning(self) -> Contract:
@@ -192,29 +120,46 @@ def load_contract(job: str, folder: Path) -> Contract:
         known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
         raise SettingsError(f"job {job!r} has no contract at {path}. Known contracts: {known}. Copy one and edit it.")
     try:
-        data = yaml.safe_load(path.read_text())
-        if not isinstance(data, dict):
-            raise SettingsError(f"{path}: {data!r} is not a mapping of keys to values.")
-        contract = Contract.model_validate(data)
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: not YAML: {error}") from None
-    except ValidationError as error:
-        raise SettingsError(
-            "\n".join(f"{path.name}: {line}" for line in describe_errors(error, "configs/contract.py"))
-        ) from None
+        read = read_lined(path.read_text())
+    except LinesError as error:
+        raise SettingsError(f"{path.name}, {error}") from None
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
+
+    if not isinstance(read.data, dict):
+        raise SettingsError(
+            f"{path.name}, line 1: {read.data!r} is not a mapping of keys to values. Begin with job: {job}."
+        )
+    try:
+        contract = Contract.model_validate(read.data)
+    except ValidationError as error:
+        told = describe_errors(error, "docs/contract.md", "contract", read.line_of)
+        raise SettingsError("\n".join(f"{path.name}, {line}" for line in told)) from None
     if contract.job != job:
-        raise SettingsError(f"{path.name}: job={contract.job!r}; the file's name and the job's must be one.")
+        what = f"job={contract.job!r}; the file's name and the job's must be one. Rename one of them."
+        raise SettingsError(f"{path.name}, line {read.line_of(('job',))}: {what}")
+    unkept = [(read.line_of(key), ".".join(map(str, key)), what) for key, what in _list_unkept(contract)]
+    if unkept:
+        raise SettingsError("\n".join(f"{path.name}, line {line}: {key}={what}" for line, key, what in unkept))
+    return contract
+
+
+def _list_unkept(contract: Contract) -> Iterator[tuple[Key, str]]:
+    """What no job can keep: keys, and their values with the reason and the remedy."""
+    target_s, overhead_s = contract.latency_target_s, contract.planning.overhead_s
     if contract.error_budget < LEAST_BUDGET:
-        what = f"no job keeps that, the least is {LEAST_BUDGET:g}"
-        raise SettingsError(f"{path.name}: error_budget={contract.error_budget:g}: {what}.")
-    for key, least_s in (("batch_s", contract.batch_s), ("overhead_s", contract.planning.overhead_s)):
-        if contract.latency_target_s < least_s:
+        yield ("error_budget",), f"{contract.error_budget:g}: no job keeps that, the least is {LEAST_BUDGET:g}. Say so."
+    for key, least_s in (("batch_s", contract.batch_s), ("overhead_s", overhead_s)):
+        if target_s < least_s:
             what = f"a batch takes {least_s:g} s (planning.{key}), and none of its records is committed before it ends"
             remedy = f"Promise {least_s:g} s or more, or state how short its batches really are."
-            raise SettingsError(f"{path.name}: latency_target_s={contract.latency_target_s:g}: {what}. {remedy}")
-    return contract
+            yield ("latency_target_s",), f"{target_s:g}: {what}. {remedy}"
+            return
+    for number, path in enumerate(contract.backpressure.paths if contract.backpressure else ()):
+        if path.max_ms is not None and path.max_ms < 1000 * overhead_s:
+            what = f"a batch takes {overhead_s:g} s (planning.overhead_s) even without work"
+            remedy = f"State {1000 * overhead_s:g} ms or more, or how short its batches really are."
+            yield ("backpressure", "paths", number, "max_ms"), f"{path.max_ms:g}: {what}. {remedy}"
 
 
 def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:

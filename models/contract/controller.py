@@ -33,7 +33,7 @@ from models.contract.relief_effects import (
     highest_step,
     live_cap,
 )
-from models.contract.service_rate import CERTAIN, capacity
+from models.contract.service_rate import capacity
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals, clean_signals
 from models.contract.state import ControllerState, Controls, KnownOperator
 from models.contract.terms import Terms
@@ -172,12 +172,15 @@ def _learned(one: PlannedOperator, state: ControllerState, seen: Signals) -> Kno
     reading = seen.operators.get(one.name, OperatorReading())
     live = known.live_ratio if reading.live_ratio is None else reading.live_ratio
     replay = known.replay_ratio if reading.replay_ratio is None else reading.replay_ratio
-    return KnownOperator(rate.observed(reading.completed or 0.0, reading.busy_s or 0.0), live, replay)
+    told = known.told_rps if reading.certain_rps is None else reading.certain_rps
+    if told is None:  # one estimate only: the posterior is the paper's rule, where nobody knows better
+        rate = rate.observed(reading.completed or 0.0, reading.busy_s or 0.0)
+    return KnownOperator(rate, live, replay, told)
 
 
 def _room(terms: Terms, plan: SharedPlan, name: str, known: KnownOperator, executors: int) -> OperatorRoom:
     """What an operator certainly serves, and the margin that the strictest of its paths asks for."""
-    service = max(capacity(executors, known.rate.quantile(CERTAIN), plan.contention), LEAST_RPS)
+    service = max(capacity(executors, known.certain_rps, plan.contention), LEAST_RPS)
     margins = [LEAST_MARGIN * service]
     for path in terms.paths:
         if name in path.ops and plan.trigger_s is None:

@@ -10,9 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from configs.bounds import NotNegative
-from models.contract.declared import Declared
-from models.contract.terms import Priorities
+from configs.bounds import Declared, NotNegative
+from configs.limits import Priorities
 
 QUANTUM_UNDER_PRESSURE = 0.25
 """Share of its usual rows that a channel takes per turn while the relief ladder stands above its foot."""

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from models.contract.declared import Declared, Whole
+from configs.bounds import Declared, Whole
 from models.contract.objective import HEAD
 
 GUARD = 1.2

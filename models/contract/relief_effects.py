@@ -9,7 +9,7 @@ from dataclasses import replace
 from models.contract.admission import OperatorRoom, find_bottleneck
 from models.contract.fairness import Credits, divide_credits, highest_first, water_fill, whole_records
 from models.contract.relief import ReliefStep
-from models.contract.service_rate import CERTAIN, executors_for
+from models.contract.service_rate import executors_for
 from models.contract.signals import SharedPlan, Signals
 from models.contract.state import Controls, KnownOperator
 from models.contract.terms import Terms
@@ -113,9 +113,7 @@ def executors_asked(
         None where no number is enough.
     """
     asked = [
-        executors_for(
-            rooms[name].live_ratio * live_rps + rooms[name].margin_rps, one.rate.quantile(CERTAIN), plan.contention
-        )
+        executors_for(rooms[name].live_ratio * live_rps + rooms[name].margin_rps, one.certain_rps, plan.contention)
         for name, one in operators.items()
     ]
     enough = [count for count in asked if count is not None]

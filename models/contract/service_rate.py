@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from scipy.special import gammaincinv
 
-from configs.bounds import NotNegative, Positive
-from models.contract.declared import Declared, Whole
+from configs.bounds import Declared, NotNegative, Positive, Whole
 
 PRIOR = 2.0
 """Records that a prior weighs; a change leaves the posterior at least that."""

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from configs.bounds import Count, NotNegative, Positive
-from models.contract.declared import Declared, Name
+from configs.bounds import Count, Declared, Name, NotNegative, Positive
 
 MOST = 1e18
 """No rate, count or size that was measured is larger; a latency beyond it counts as so long."""
@@ -68,12 +67,15 @@ class OperatorReading(Declared):
         completed: records.
         busy_s: executor-seconds of work on them, without the fixed part of a batch.
         live_ratio, replay_ratio: as in `PlannedOperator`, measured.
+        certain_rps: what an executor certainly serves by an estimate that was learned elsewhere, such as the one that
+            scaling plans with, records/s; it is then taken instead of a posterior of completed and busy.
     """
 
     completed: NotNegative | None = None
     busy_s: NotNegative | None = None
     live_ratio: NotNegative | None = None
     replay_ratio: NotNegative | None = None
+    certain_rps: NotNegative | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ def clean_signals(signals: Signals) -> Signals:
         live_high_rps=_known(signals.live_high_rps), replay_backlog=_known(signals.replay_backlog),
         latency_ms=_all_known(latency),
         operators={
-            name: OperatorReading(*map(_known, (one.completed, one.busy_s, one.live_ratio, one.replay_ratio)))
+            name: OperatorReading(
+                *map(_known, (one.completed, one.busy_s, one.live_ratio, one.replay_ratio, one.certain_rps))
+            )
             for name, one in sorted(signals.operators.items())
         },
         lag_ms=_known(signals.lag_ms), state_bytes=_known(signals.state_bytes),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from configs.bounds import Count, NotNegative
-from models.contract.declared import Declared, Fraction, TermsError, Whole
+from configs.bounds import Count, Declared, Fraction, NotNegative, Whole
+from models.contract.declared import TermsError
 from models.contract.fairness import Credits
 from models.contract.relief import Relief
-from models.contract.service_rate import ServiceRate
+from models.contract.service_rate import CERTAIN, ServiceRate
 from models.contract.signals import PlannedOperator, SharedPlan
 from models.contract.terms import Terms
 
@@ -45,11 +45,20 @@ class Controls(Declared):
 
 @dataclass(frozen=True)
 class KnownOperator(Declared):
-    """What was learned of an operator: service rate of an executor, and records that reach it per source record."""
+    """What was learned of an operator: service rate of an executor, and records that reach it per source record.
+
+    `told_rps` is what an executor certainly serves by an estimate that came with the signals; None: none ever did.
+    """
 
     rate: ServiceRate
     live_ratio: NotNegative
     replay_ratio: NotNegative
+    told_rps: NotNegative | None = None
+
+    @property
+    def certain_rps(self) -> float:
+        """Records/s that an executor certainly serves: as told, else the 5 % quantile of the paper's posterior."""
+        return self.rate.quantile(CERTAIN) if self.told_rps is None else self.told_rps
 
     @classmethod
     def planned(cls, one: PlannedOperator) -> KnownOperator:

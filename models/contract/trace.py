@@ -85,7 +85,7 @@ def replay(lines: Iterable[str], tolerance: float = 0.0) -> TraceDifference | No
         logged = _parsed(number, text)
         try:
             closed = close_interval(terms, plan, state, build(Signals, logged["y"]))
-        except (KeyError, TermsError) as error:
+        except (KeyError, ValueError) as error:
             raise ControlTraceError(f"line {number}: {error}. Its signals are not as this code writes them") from None
         state = closed.state
         if found := _first_difference(logged, json.loads(trace_line(closed.line)), tolerance):
@@ -96,7 +96,7 @@ def replay(lines: Iterable[str], tolerance: float = 0.0) -> TraceDifference | No
 def _parsed(number: int, text: str) -> dict[str, Any]:
     try:
         line = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ControlTraceError(f"line {number}: not JSON: {error}. A line that was cut off may be deleted") from None
     if not isinstance(line, dict):
         raise ControlTraceError(f"line {number}: {text[:40]!r} is no mapping")
@@ -129,6 +129,6 @@ def _first_difference(logged: Any, found: Any, tolerance: float, field: str = ""
 
 
 def _same(logged: Any, found: Any, tolerance: float) -> bool:
-    if isinstance(logged, float) and isinstance(found, float):
+    if tolerance and isinstance(logged, float) and isinstance(found, float):
         return math.isclose(logged, found, rel_tol=tolerance) or (math.isnan(logged) and math.isnan(found))
-    return bool(logged == found)
+    return type(logged) is type(found) and repr(logged) == repr(found)  # to the bit: -0.0 is not 0.0, and true not 1

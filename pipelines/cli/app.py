@@ -13,6 +13,7 @@ from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
+from pipelines.cli.contract import commands as contract
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
 from pipelines.cli.serve import autoscale
@@ -27,8 +28,8 @@ app = typer.Typer(
 for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill):
     app.command()(command)
 for noun, group in {
-    "job": job, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt, "drift": drift, "serve": serve,
-    "traces": traces, "twin": twin,
+    "job": job, "contract": contract, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt,
+    "drift": drift, "serve": serve, "traces": traces, "twin": twin,
 }.items():  # fmt: skip
     app.add_typer(group.app, name=noun)
 

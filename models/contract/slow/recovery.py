@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from models.contract.terms import RecoveryTerms
+from configs.limits import RecoveryTerms
 
 
 class CheckpointInterval(NamedTuple):

@@ -15,6 +15,7 @@ from models.policy.core.batch_time import COLD_BATCHES, BatchTime, learn_from_ba
 from models.policy.core.batches import BatchSums, add_batch
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
+from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
 from models.policy.live.learned_lead import LearnedLead
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
@@ -43,6 +44,7 @@ class Memory:
         unknown_at: since when the job has had no contract.
         lead: what its raises took; None before one.
         account: of the promise to the job's users.
+        scatter: of the batches around `model` (`rate_spread`).
     """
 
     model: BatchTime
@@ -68,6 +70,7 @@ class Memory:
     unknown_at: float | None = None
     lead: LearnedLead | None = None
     account: Account = field(default_factory=Account)
+    scatter: float = FIRST_SCATTER
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -171,7 +174,8 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
         return memory
     if not executors or not memory.tasks:
         return memory
-    return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration))
+    scatter = add_surprise(memory.scatter, memory.model, rows, worth, duration)
+    return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration), scatter=scatter)
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:

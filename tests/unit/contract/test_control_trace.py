@@ -98,3 +98,15 @@ def test_a_damaged_line_is_named(line, told):
 
 def test_signals_are_written_without_what_is_unread():
     assert json.loads(LINES[1])["y"].get("live_high_rps") is None and Signals(0.0).live_high_rps is None
+
+
+@pytest.mark.parametrize(("logged", "other"), [("0.0", "-0.0"), ("0.0", "0"), ("1.0", "true")])
+def test_bit_for_bit_means_the_sign_of_zero_and_the_kind_of_value(logged, other):
+    line = next(line for line in LINES[1:] if f'"shed":{logged}' in line or f'"quantum":{logged}' in line)
+    for field in ("shed", "quantum"):
+        changed = line.replace(f'"{field}":{logged}', f'"{field}":{other}')
+        if changed != line:
+            at = LINES.index(line)
+            assert replay([*LINES[:at], changed]) == TraceDifference(
+                at + 1, f"controls.{field}", json.loads(other), json.loads(logged)
+            )

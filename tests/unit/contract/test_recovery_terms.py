@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.limits import RecoveryTerms
 from models.contract.slow.recovery import Outage, backlog_after, catch_up_s, checkpoint_interval, service_for
-from models.contract.terms import RecoveryTerms
 
 
 def test_interval_by_hand():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.limits import Priorities, ShedTerms
 from models.contract.declared import TermsError, build, plain
-from models.contract.terms import ControlBox, Priorities, ShedTerms, Terms, compile_terms
+from models.contract.terms import ControlBox, Terms, compile_terms
 from tests.fakes.shared_job import declared, shared_terms
 
 

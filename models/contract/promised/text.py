@@ -1,0 +1,68 @@
+"""What a contract was understood to say, in lines for a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+from configs.contract import Contract
+from models.contract.promised.derive import SustainedRates
+from models.contract.terms import ControlBox, Terms
+
+
+def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> list[str]:
+    """Describe promise, paths, scales, limits, boxes and ladder of a contract and its compiled form, a line each."""
+    scales, bounds = terms.scales, contract.executors
+    weights = ", ".join(f"{value:g}" for value in astuple(terms.weights))
+    lines = [
+        f"{contract.job}: contract {contract.hash}, terms {terms.hash}",
+        f"promise: {1 - contract.error_budget:.4%} of the seconds of any {contract.window_days:g} days within "
+        f"{contract.latency_target_s:g} s",
+        f"executors: {bounds.min} to {bounds.max} of {bounds.cores} cores, by the contract's first guess for "
+        f"{rates.least_rps:.4g} to {rates.most_rps:.4g} records/s; more is learned from batches",
+    ]
+    lines += [
+        f"path: {path.kind}, {' > '.join(path.ops)}: {path.quantile:.4%} of the records within {path.max_ms:.0f} ms"
+        for path in terms.paths
+    ]
+    lines += [
+        f"scales: latency {scales.latency_ms:g} ms, energy {scales.energy_cores:g} cores, error {scales.error_rel:g}, "
+        f"goodput {scales.goodput_rps:.4g} records/s; weights {weights}",
+        *_limits(terms),
+        f"replay: {_range(terms.controls.replay_rps)}, decided every {terms.interval_s} s",
+        "relief, while a limit is violated:",
+    ]
+    return [*lines, *(f"  {at} {step}" for at, step in enumerate(_ladder(contract, terms), start=1))]
+
+
+def _limits(terms: Terms) -> list[str]:
+    said = [f"busy at most cpu {terms.util_max.cpu:g}, memory {terms.util_max.mem:g}, network {terms.util_max.net:g}"]
+    if terms.lag:
+        said.append(f"watermark at most {terms.lag.max_ms:.0f} ms behind")
+    if terms.memory:
+        said.append(f"memory {terms.memory.max_bytes:.4g} bytes")
+    if terms.energy:
+        said.append(f"{terms.energy.max_cores:g} busy cores")
+    if terms.net:
+        said.append(f"{terms.net.bytes_per_record_max:g} bytes sent per record")
+    for name, limit in sorted(terms.error.items()):
+        bound = f"{limit.eps_abs:g}" if limit.eps_abs is not None else f"{limit.eps_rel:.4%}"
+        said.append(f"error of {name} at most {bound} with probability {1 - limit.pf:g}")
+    said += [f"recall of {name} at least {limit.min:g}" for name, limit in sorted(terms.recall.items())]
+    return [f"limit: {line}" for line in said]
+
+
+def _ladder(contract: Contract, terms: Terms) -> list[str]:
+    live, shed = terms.controls.live_rps, terms.shed
+    unnamed = "never: controls.live_rps is not stated"
+    return [
+        "the replay stops",
+        f"maintenance falls to {terms.fairness.floor:.0%} of the capacity",
+        f"{', '.join(sorted(terms.error)) or 'approximate operators (there are none)'} go to their error limits",
+        f"executors are asked for, {contract.executors.max} at most",
+        f"live records are held back, the lowest tenant first: {unnamed if live is None else _range(live)}",
+        f"records are shed: {f'at most {shed.max_fraction:.2%}' if shed.allowed else 'never'}",
+    ]
+
+
+def _range(box: ControlBox) -> str:
+    return f"{box.min:.4g} to {box.max:.4g} records/s, {box.slew:.0%} of the most per interval"

@@ -1,0 +1,1 @@
+"""`tidecast contract`: checks, and replays of what was decided."""

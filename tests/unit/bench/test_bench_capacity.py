@@ -1,0 +1,74 @@
+"""Estimates of capacity are judged on what a run recorded; runs that cannot be read are told."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract
+from pipelines.bench.capacity import AHEAD, ESTIMATES, WARM_UP, judge_run, measure_capacity, read_steps
+from pipelines.report.recorded.lines import RunError
+
+BATCHES = 120
+
+
+def recorded(folder, seed=1, noise=0.15):
+    """A run whose batches take 1 s and 20 ms a record on a slot, of which there are two, then three."""
+    chance, rows, now = np.random.default_rng(seed), [], 1e9
+    for at in range(BATCHES):
+        executors = 2 if at < 60 else 3
+        rows.append({
+            "job": "a", "kind": "interval", "executors": executors, "arrival_rps": 50.0, "wall_time": now,
+            "span_s": 1.0, "time_scale": 1.0, "lag_records": 0, "task_ceiling": 12, "time": 0.0, "mode": "act",
+        })  # fmt: skip
+        records = int(100 + 80 * math.sin(at / 7))
+        slots = 12 / math.ceil(12 / executors)
+        took = (1.0 + 0.02 * records / slots) * math.exp(noise * chance.standard_normal())
+        now += took
+        rows.append({"job": "a", "kind": "batch", "batch_rows": records, "batch_s": took, "executors": executors,
+                     "wall_time": now})  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    contract = Contract(job="a", latency_target_s=10, planning={"overhead_s": 1.5, "per_record_s": 0.03})
+    (folder / "run.json").write_text(json.dumps({"job": "a", "contract": contract.model_dump(mode="json")}))
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_steps_are_what_live_scaling_saw(tmp_path):
+    contract, steps = read_steps(recorded(tmp_path / "r"))
+    assert contract.job == "a" and len(steps) == BATCHES
+    assert [steps[at].executors for at in (0, 59, 60)] == [2, 2, 3] and steps[60].slots == 3
+    assert [at for at, step in enumerate(steps) if not step.warm] == [60, 61]
+    assert steps[-1].known.per_record_s == pytest.approx(0.02, rel=0.3) and 0.1 < math.sqrt(steps[-1].scatter) < 0.25
+
+
+def test_every_batch_is_judged_that_has_enough_after_it(tmp_path):
+    rows = judge_run(recorded(tmp_path / "r"))
+    assert len(rows) == len(ESTIMATES) * (BATCHES - AHEAD - WARM_UP)
+    assert sum(row["changed"] for row in rows) == len(ESTIMATES) * AHEAD
+    ours = [row["error"] for row in rows if row["estimate"] == "batch_time"]
+    assert 0.08 < np.mean(ours) < 0.25  # noise of 15 % is 12 % off in the mean, and it had to learn
+
+
+def test_a_run_without_noise_is_predicted_by_all(tmp_path):
+    rows = judge_run(recorded(tmp_path / "r", noise=0.0))
+    late = [row["error"] for row in rows[-len(ESTIMATES) * 20 :]]
+    assert max(late) < 0.05
+
+
+def test_runs_are_summed_and_a_broken_one_is_told(tmp_path):
+    told = []
+    runs = [recorded(tmp_path / f"r{seed}", seed) for seed in (1, 2)]
+    found = measure_capacity([*runs, tmp_path / "none"], told.append)
+    assert found["runs"] == 2 and set(found["by_run"]) == {"r1", "r2"} and "none: passed over" in told[0]
+    one = found["batch_time"]
+    assert one["n"] == 2 * (BATCHES - AHEAD - WARM_UP) and one["after_change"]["n"] == 2 * AHEAD
+    assert one["low_miss"] == pytest.approx(one["above_low"] - 0.95)
+    assert found["gain_low"] <= found["gain"] <= found["gain_high"]
+    assert 0.5 < found["crossed"]["above_low"] <= 1 and 0.5 < found["crossed"]["below_high"] <= 1
+
+
+def test_nothing_to_judge_is_refused(tmp_path):
+    with pytest.raises(RunError, match="no run of 1 has 30 batches"):
+        measure_capacity([tmp_path])

@@ -1,0 +1,130 @@
+"""`tidecast contract`: what is wrong is told with its line; what was understood, and whether a trace replays."""
+
+import json
+import math
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from models.contract.state import begin
+from models.contract.trace import header, trace_line
+from pipelines.bench.controller import measure_decisions
+from pipelines.cli.app import app
+from tests.fakes.shared_job import EAGER, run_queue, shared_plan, shared_terms
+
+TERMS = shared_terms(lag={"max_ms": 900}, weights=EAGER)
+LINES = [
+    header(TERMS, shared_plan(), begin(TERMS, shared_plan(), 1e9)),
+    *(trace_line(one.line) for one in run_queue(TERMS, [600.0, 650.5, 700.5] * 4)),
+]
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["contract", *map(str, words)])
+
+
+def written(folder, lines, name="a.jsonl"):
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_trace_replays(tmp_path):
+    ran = run("replay", written(tmp_path, LINES))
+    assert ran.exit_code == 0 and "12 intervals, each control as logged" in ran.output
+
+
+def test_the_first_difference_is_told_with_its_line(tmp_path):
+    lines = [json.loads(line) for line in LINES]
+    at = next(n for n, line in enumerate(lines) if n and line["controls"]["replay_rps"] > 0)
+    right = lines[at]["controls"]["replay_rps"]
+    lines[at]["controls"]["replay_rps"] = math.nextafter(right, math.inf)
+    lines[9]["reason"] = "other"
+    path = written(tmp_path, map(json.dumps, lines))
+    ran = run("replay", path)
+    assert ran.exit_code == 1
+    assert (
+        f"line {at + 1}: controls.replay_rps is logged as {math.nextafter(right, math.inf)!r}, computed as {right!r}"
+        in (ran.output)
+    )
+    assert "line 10: reason is logged as 'other'" in run("replay", path, "--tolerance", "1e-9").output
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda lines: [*lines[:3], "{"], "line 4: not JSON.*may be deleted"),
+        (lambda lines: lines[1:], "line 1: controller=None, this is 1. Use the release"),
+        (lambda lines: [lines[0], ""], "line 2: not JSON"),
+        (lambda lines: [lines[0], '{"y": {"time_s": 1e30}}'], "line 2: time_s=1e[+]30.*not as this code writes"),
+        (lambda lines: ["[" * 100_000], "line 1: not JSON"),
+        (lambda lines: [lines[0].replace('"max_ms":900.0', '"max_ms":901.0')], "line 1: hash=.*It was edited"),
+    ],
+)  # fmt: skip
+def test_a_bad_trace_is_refused_with_line_and_remedy(tmp_path, change, told):
+    ran = run("replay", written(tmp_path, change(LINES)))
+    assert ran.exit_code == 1 and re.search(told, str(ran.exception)), ran.exception
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    (tmp_path / "b").write_bytes(b"\xff\xfe")
+    assert "no text" in str(run("replay", tmp_path / "b").exception)
+    assert "cannot be read" in str(run("replay", tmp_path / "none").exception)
+    (tmp_path / "empty").touch()
+    assert "line 1: missing" in str(run("replay", tmp_path / "empty").exception)
+
+
+def test_what_follows_from_the_short_form_is_printed():
+    shown = run("check", "word_count").output
+    for said in (
+        "contract c048ac94fcce61b1", "95.0000% of the seconds", "96.6667% of the records within 9867 ms",
+        "replay: 0 to 65.45 records/s", "6 records are shed: never", "executors are asked for, 6 at most",
+    ):  # fmt: skip
+        assert said in shown
+
+
+def test_what_is_stated_is_printed(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "job: a\nbackpressure:\n  controls: {live_rps: {max: 90}}\n  shed: {allowed: true, max_fraction: 0.2}\n"
+        "  error: {hll: {eps_rel: 0.01, pf: 0.05}}\n  recall: {near: {min: 0.9}}\n  memory: {max_bytes: 10}\n"
+    )
+    shown = run("check", path).output
+    for said in (
+        "hll go to their error",
+        "to 90 records/s",
+        "at most 20.00%",
+        "recall of near at least 0.9",
+        "memory 10",
+    ):
+        assert said in shown
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        (
+            "  controls:\n    replay_rps:\n      min: 1.0e+9",
+            r"a.yaml, line 5: backpressure.controls.replay_rps.min=1e\+09",
+        ),
+        ("  paths:\n    - {}\n    - {}", "a.yaml, line 3: backpressure.paths: .* is limited twice. Keep the stricter"),
+        ("  seed: -1", "a.yaml, line 3: backpressure.seed=-1"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path, section, told):
+    path = tmp_path / "a.yaml"
+    path.write_text(f"job: a\nbackpressure:\n{section}\n")
+    with pytest.raises(Exception, match=told):
+        raise run("check", path).exception
+
+
+def test_a_file_that_is_no_contract_is_refused(tmp_path):
+    assert "no contract's file" in str(run("check", tmp_path / "none.yaml").exception)
+    assert "has no contract at" in str(run("check", "nowhere").exception)
+
+
+def test_a_decision_is_timed_for_every_plan():
+    found = measure_decisions(100)
+    assert [row["operators"] for row in found["plans"]] == [1, 3, 10] and found["largest"] == found["plans"][-1]
+    assert all(0 < row["p50_ms"] <= row["p99_ms"] <= row["most_ms"] for row in found["plans"])
