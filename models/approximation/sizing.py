@@ -103,7 +103,7 @@ def size_at_start(kind: Kind, limit: ErrorLimit, pressure: float, expected: floa
     Args:
         kind: of sketch or sample.
         limit: the contract's.
-        pressure: θ of the controller, 0 to 1: the share of the limits that may be used; at least a tenth is, and less
+        pressure: θ of the controller, 0 to 1: the share of the limits that may be used; at least a tenth is, and more
             where even the largest size cannot keep so little.
         expected: records (of HyperLogLog: values) that the window will have, above 0.
 
@@ -112,11 +112,11 @@ def size_at_start(kind: Kind, limit: ErrorLimit, pressure: float, expected: floa
     """
     if not expected > 0:
         raise ApproximationError(f"expected={expected} records of a window: give more than 0")
-    for share in (max(pressure, CAREFUL), 1.0):
-        allowed = limit.eps_rel if limit.eps_rel is not None else (limit.eps_abs or 0.0) / expected
-        amount = _least(kind, min(share * allowed, 0.99), limit.pf, expected)
-        if amount is not None and Size(kind, amount, limit.pf).entry("", (0, 0), expected, int(expected)).keeps(limit):
-            return Size(kind, amount, limit.pf)
+    allowed = limit.eps_rel if limit.eps_rel is not None else (limit.eps_abs or 0.0) / expected
+    amount = _least(kind, min(max(pressure, CAREFUL) * allowed, 0.99), limit.pf, expected)
+    size = Size(kind, _MOST[kind] if amount is None else amount, limit.pf)
+    if size.entry("", (0, 0), expected, int(expected)).keeps(limit):
+        return size
     raise ApproximationError(f"{kind} cannot keep {limit} of {expected:g} records: count exactly, or allow more")
 
 

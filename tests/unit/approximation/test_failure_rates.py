@@ -66,7 +66,7 @@ def test_kll_ranks(folded):
     failed = 0
     for seed in range(trials):
         rng = np.random.default_rng(seed)
-        values = rng.lognormal(0, 2, 3000)
+        values = rng.lognormal(0, 2, 8000)
         sketch = Kll(2 * k).add(values, rng).fold(k, rng) if folded else Kll(k).add(values, rng)
         middle = np.quantile(values, rng.random())
         failed += abs(sketch.rank(middle) - (values <= middle).mean()) > kll_rank_error(k, pf)

@@ -34,9 +34,10 @@ def test_sizes_that_can_be_worked_out():
     assert whole.amount == 500 and whole.entry("op", (0, 1), 100, 500).eps == 0.0  # all are kept
 
 
-def test_where_the_share_cannot_be_kept_the_limit_is():
+def test_where_no_size_keeps_the_share_the_largest_is_taken():
     tight = ErrorLimit(0.005, eps_rel=0.003)
-    assert size_at_start("hyperloglog", tight, 0.1, 1e6).entry("op", (0, 1), 1e6, 10**6).keeps(tight)
+    size = size_at_start("hyperloglog", tight, 0.1, 1e6)
+    assert size.amount == 21 and size.entry("op", (0, 1), 1e6, 10**6).keeps(tight)
 
 
 @pytest.mark.parametrize("kind", ["hyperloglog", "count_min", "kll"])
