@@ -115,11 +115,36 @@ def sampled_sum_error(squares: Any, rate: float, most: float, pf: float, root: C
     """
     if rate >= 1:
         return squares * 0.0
-    spread = most * math.sqrt(2 * math.log(2 / check_share("pf", pf)) / rate)
-    square_root = (root(squares * 4.0 + spread**2) + spread) / 2
+    return _bernstein(squares, most / rate, (1 - rate) / rate, most * max(rate, 1 - rate) / rate, most, pf, root)
+
+
+def difference_error(estimate: Any, whole: Any, k: int, pf: float, root: Callable[[Any], Any] = math.sqrt) -> Any:
+    """Return the error of a count that is what k sampled values leave of a whole, at a rate of k/whole or more.
+
+    That is what a theta sketch's difference is (Dasgupta, Lang, Rhodes and Thaler 2016); exact while the whole is at
+    most k, which the caller has to see to. As `sampled_sum_error`, without its factor 1 − r.
+    """
+    scale = whole / k
+    return _bernstein(estimate, scale, scale, scale, 1.0, pf, root)
+
+
+def _bernstein(squares: Any, scale: Any, variance: Any, step: Any, most: float, pf: float, root: Any) -> Any:
+    """√(2·L·variance·Q + (step·L/3)²) + step·L/3 with L = ln(4/pf), Q at its upper bound; see `sampled_sum_error`.
+
+    Args:
+        squares: Q̂.
+        scale: M/r.
+        variance: of the sum per Q.
+        step: largest summand.
+        most: M.
+        pf: probability that it fails.
+        root: square root.
+    """
+    spread = root(squares * 0.0 + scale * (most * 2 * math.log(2 / check_share("pf", pf))))  # a column, if one is given
+    square_root = (root(squares * 4.0 + spread * spread) + spread) / 2
     tail = math.log(4 / pf)
-    linear = most * max(rate, 1 - rate) / rate * tail / 3
-    return root(square_root * square_root * (2 * tail * (1 - rate) / rate) + linear**2) + linear
+    linear = step * (tail / 3)
+    return root(square_root * square_root * variance * (2 * tail) + linear * linear) + linear
 
 
 def sampled_mean_error(size: Any, low: float, high: float, pf: float, root: Callable[[Any], Any] = math.sqrt) -> Any:
