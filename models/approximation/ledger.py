@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from models.approximation.refusal import ApproximationError
 from models.contract.terms import ErrorLimit
@@ -44,6 +45,14 @@ class LedgerEntry:
     def __post_init__(self) -> None:
         if math.isnan(self.eps) or self.eps < 0 or not 0 <= self.pf <= 1:
             raise ApproximationError(f"{self.operator}: eps={self.eps}, pf={self.pf}; at least 0, and a probability")
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> LedgerEntry:
+        """Return the entry of a row of `tidecast.signed.ledger`."""
+        return cls(
+            row["operator"], (row["_window_start"], row["_window_end"]), row["estimate"], row["eps"], row["pf"],
+            row["n"], row["parameters"], row["reference"],
+        )  # fmt: skip
 
     @property
     def relative(self) -> float:

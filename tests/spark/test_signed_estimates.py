@@ -30,7 +30,7 @@ from tidecast.signed import (
 
 pytestmark = pytest.mark.spark
 SCHEMA = "shop string, user bigint, page string, amount bigint, price double, id bigint, at bigint, sign int"
-BEGIN, SIZE, WINDOWS, RECORDS = 1_000_000, 1000, 200, 400
+BEGIN, SIZE, WINDOWS, RECORDS = 1_000_000, 1000, 200, 250
 NEVER = 10**9
 """A delay with which no record of these logs is late, ms."""
 
@@ -157,13 +157,9 @@ def test_sketches_of_a_stream_keep_their_bounds_over_restarts(brief, tmp_path):
     limits = {"users": ErrorLimit(0.005, eps_rel=0.16), "middle": ErrorLimit(0.005, eps_rel=0.08)}
     limits |= {"dear": ErrorLimit(0.005, eps_rel=0.05), "pages": ErrorLimit(0.005, eps_rel=0.1)}
     for row in entries:
-        span = row["_window_start"], row["_window_end"]
-        entry = LedgerEntry(
-            row["operator"], span, row["estimate"], row["eps"], row["pf"], row["n"], row["parameters"],
-            row["reference"],
-        )  # fmt: skip
+        entry = LedgerEntry.of_row(row)
         assert entry.keeps(limits[entry.operator]), entry
-        assert span[1] - span[0] == SIZE and json.loads(row["key"])["shop"] in "ab"
+        assert entry.window[1] - entry.window[0] == SIZE and json.loads(row["key"])["shop"] in "ab"
 
 
 def test_change_logs_with_retractions_in_update_mode_over_a_restart(brief, tmp_path):
@@ -289,3 +285,32 @@ def test_a_sampled_value_beyond_its_bound_stops_the_query(brief):
     few = signed(table, "at", ("shop",)).sample(0.5, "user")
     with pytest.raises(Exception, match="a value of user that is not from -50 to 50"):
         few.estimates(total=sampled_sum("user", 50)).collect()
+
+
+def test_sketches_of_final_results_come_in_append_mode(brief, tmp_path):
+    """Behind a stateful operator of Spark's and behind one of Python's, as on a table."""
+    rows = [{"k": f"k{i % 3}", "x": i * i % 13, "at": BEGIN + i * 10} for i in range(900)]
+    for n, part in enumerate((rows[:450], rows[450:], [{"k": "end", "x": 0, "at": NEVER}], [])):
+        written(tmp_path / "in", n, part)
+    schema = "k string, x bigint, at bigint"
+
+    def plans(df):
+        windows = signed(df, "at", ("k",), delay_ms=1000).window(1000)
+        yield windows.aggregate("final", x=sum_of("x"))
+        yield windows.distinct("final")
+
+    def asked(df):
+        for n, frame in enumerate(plans(df)):
+            yield n, frame.window(3000).estimates(q=approx_quantile("x", 0.5), n=approx_distinct("x"))
+
+    found = Counter()
+    for n, made in asked(brief.readStream.option("maxFilesPerTrigger", 1).schema(schema).json(str(tmp_path / "in"))):
+        run(made, "append", tmp_path / str(n), lambda batch, _, n=n: found.update(result(n, batch)))
+    wanted = Counter()
+    for n, made in asked(brief.read.schema(schema).json(str(tmp_path / "in"))):
+        wanted.update(result(n, made.where("k != 'end'")))
+    assert found == wanted and len(found) == 2 * 3 * 4  # windows of 3 s that 9 s touch
+
+
+def result(n, df):
+    return [(n, row.k, row._window_start, row.q.estimate, round(row.n.estimate)) for row in df.collect()]

@@ -17,7 +17,7 @@ from models.contract.slow.codecs import PLAIN, MeasuredCodec, codec_cost, entrop
 from pipelines.bench.codecs.samples import DRAWN, batches_of
 
 CODECS: Mapping[str, tuple[str, int | None]] = {
-    "lz4": ("lz4", None), "zstd-1": ("zstd", 1), "zstd-9": ("zstd", 9), "gzip": ("gzip", None),
+    "lz4": ("lz4", None), "zstd-1": ("zstd", 1), "zstd-9": ("zstd", 9), "gzip": ("gzip", 6),
 }  # fmt: skip
 """Name of the codec and its level; gzip is what Tidecast's own topics use today."""
 BUSY = {"idle": (0.0, 0.0), "busy network": (0.0, 1.0), "busy cores": (1.0, 0.0)}

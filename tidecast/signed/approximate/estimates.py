@@ -34,7 +34,7 @@ def estimates(frame: Frame, approximations: Mapping[str, Approximation]) -> Data
     A row has the key, the window, `_net`, `_version` and per result a struct: `estimate`, `low`, `high`, `eps` (half
     width; of a quantile in ranks), `pf`, `n` (records that it was made from), `parameters`. A count per value has its
     sketches instead of the first three. In a stream it is the last stage, in output mode `update`, or `append` in
-    windows.
+    windows; behind results of a stateful operator in `append` only.
 
     Args:
         frame: what comes; a sample, if the results are to be of one.
