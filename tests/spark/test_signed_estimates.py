@@ -37,8 +37,7 @@ NEVER = 10**9
 
 @pytest.fixture
 def brief(one_partition):
-    """Compiled: the expressions that ask a sketch are long. Micro-batches without data close the last windows."""
-    one_partition.conf.unset("spark.sql.codegen.factoryMode")
+    """Micro-batches without data close the last windows."""
     one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
     return one_partition
 
