@@ -12,6 +12,7 @@ import numpy as np
 
 from models.relation.records import Relation, RelationError, SignedRecord, net
 from models.relation.stream import Arrival, MicroBatch
+from models.workload.keys import zipf
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,8 @@ def reorder(log: ChangeLog, rng: np.random.Generator) -> ChangeLog:
 
 def _drawn(source: str, shape: LogShape, rng: np.random.Generator) -> list[tuple[int, Arrival]]:
     """The records of a source, each with its time of arrival."""
-    weights = np.arange(1, shape.keys + 1, dtype=float) ** -shape.skew
     many = shape.records
-    keys = rng.choice(shape.keys, many, p=weights / weights.sum()).tolist()
+    keys = rng.choice(shape.keys, many, p=zipf(shape.keys, shape.skew)).tolist()
     values = rng.integers(0, shape.values, many).tolist()
     happened = np.cumsum(rng.exponential(shape.gap_ms, many)).astype(int)
     delay = np.minimum(shape.disorder_ms * rng.lognormal(0.0, 1.0, many), 10 * shape.disorder_ms)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 from configs.sections import Replay
+from models.workload.keys import zipf
 from pipelines.traces.trace import Trace
 
 Floats = NDArray[np.float64]
@@ -72,12 +73,6 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
     key = keys.choice(replay.keys, size=total, p=zipf(replay.keys, replay.zipf))
     order = np.argsort(send, kind="stable")
     return ReplayPlan(send[order], happened[order], np.arange(total)[order], key[order], float(grid[-1]))
-
-
-def zipf(keys: int, exponent: float) -> Floats:
-    """Return the (keys,) probabilities, proportional to 1 / rank**exponent, ranks from 1; they sum to 1."""
-    weights = 1.0 / np.arange(1, keys + 1) ** exponent
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 def _cumulated(trace: Trace, replay: Replay, bursts: np.random.Generator) -> tuple[Floats, Floats]:

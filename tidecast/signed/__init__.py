@@ -1,5 +1,16 @@
 """Signed records on Spark: a transformation that is written once and gives the same in batch, stream and replay."""
 
+from tidecast.signed.approximate.approximations import (
+    Approximation,
+    approx_count,
+    approx_distinct,
+    approx_quantile,
+    sampled_count,
+    sampled_mean,
+    sampled_sum,
+)
+from tidecast.signed.approximate.frequency import frequency
+from tidecast.signed.approximate.ledger import ledger
 from tidecast.signed.columns import SignedError
 from tidecast.signed.frame import net
 from tidecast.signed.progress import late_dropped, negative_keys
@@ -8,6 +19,7 @@ from tidecast.signed.signed_frame import SignedFrame, signed
 from tidecast.signed.sink import upserts
 
 __all__ = [
-    "Reduction", "SignedError", "SignedFrame", "count", "late_dropped", "max_of", "mean_of", "min_of", "negative_keys",
-    "net", "signed", "sum_of", "top", "upserts",
+    "Approximation", "Reduction", "SignedError", "SignedFrame", "approx_count", "approx_distinct", "approx_quantile",
+    "count", "frequency", "late_dropped", "ledger", "max_of", "mean_of", "min_of", "negative_keys", "net",
+    "sampled_count", "sampled_mean", "sampled_sum", "signed", "sum_of", "top", "upserts",
 ]  # fmt: skip

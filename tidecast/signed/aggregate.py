@@ -18,7 +18,7 @@ from tidecast.signed.columns import (
     SignedError,
     check_user_columns,
 )
-from tidecast.signed.frame import Frame, FrameT
+from tidecast.signed.frame import Frame, FrameT, check_whole
 from tidecast.signed.reductions import Reduction, result_type
 from tidecast.signed.stateful import reduce_stream
 from tidecast.signed.table import reduce_table, signed_sum
@@ -45,6 +45,7 @@ def aggregate(frame: FrameT, reductions: Mapping[str, Reduction], emission: Emis
         SignedError: a name or a type does not fit, or the operator has no meaning in this stream.
     """
     _check(frame, reductions, emission)
+    frame = replace(frame, retracting=emission == "changelog" or frame.lateness_ms > 0)
     if not frame.streaming:
         return reduce_table(frame, frame.group, reductions)
     final = emission == "final"
@@ -58,6 +59,8 @@ def distinct(frame: FrameT, emission: Emission, name: str) -> FrameT:
     """Return each value once per group: there while its net is above 0."""
     _check(frame, {}, emission)
     group = (*frame.group, *frame.values)
+    corrected = emission == "changelog" or frame.lateness_ms > 0
+    frame = replace(frame, retracting=frame.retracting and corrected)
     if not frame.streaming:
         return reduce_table(frame, group, {})
     return reduce_stream(frame, group, {}, emission == "final", name)
@@ -107,6 +110,7 @@ def _sums(frame: Frame, reductions: Mapping[str, Reduction]) -> list[Column]:
 
 
 def _check(frame: Frame, reductions: Mapping[str, Reduction], emission: Emission) -> None:
+    check_whole("aggregate", frame)
     if emission not in ("changelog", "final"):
         raise SignedError(f"emission {emission!r}: give 'changelog' or 'final'")
     if not frame.group:

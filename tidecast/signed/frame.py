@@ -25,6 +25,8 @@ class Frame:
         clock: what the watermarked column holds.
         lateness_ms: how far behind its window's end the watermark has to be for a record to be late.
         unwindowable: why no window may be put around the records; empty where one may.
+        retracting: whether a record may take another one back.
+        rate: share of all records that these are a sample of; 1: all of them.
     """
 
     df: DataFrame
@@ -33,6 +35,8 @@ class Frame:
     clock: Clock = "event"
     lateness_ms: int = 0
     unwindowable: str = ""
+    retracting: bool = False
+    rate: float = 1.0
 
     @property
     def streaming(self) -> bool:
@@ -83,6 +87,16 @@ class Frame:
         if missing := sorted({*self.keys, *self.reserved} - {*df.columns}):
             raise SignedError(f"columns {missing} are gone: keep the key and the reserved columns, or rekey before")
         return replace(self, df=df)
+
+
+def check_whole(what: str, *frames: Frame) -> None:
+    """Refuse a sample where all records are needed.
+
+    Raises:
+        SignedError: one of the frames is a sample.
+    """
+    if any(frame.rate < 1 for frame in frames):
+        raise SignedError(f"{what} of a sample says nothing of all records: take the sample behind it, or estimates()")
 
 
 FrameT = TypeVar("FrameT", bound=Frame)

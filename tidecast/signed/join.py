@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidecast.signed.columns import CLOCK, DERIVED, EVENT_TIME, INGESTION_TIME, MULT, ORIGIN, SignedError, same_as
-from tidecast.signed.frame import Clock, Frame, FrameT
+from tidecast.signed.frame import Clock, Frame, FrameT, check_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,6 +33,7 @@ def join(left: FrameT, right: FrameT, bound_ms: int | None) -> FrameT:
         SignedError: the sides do not fit, or nothing tells when a record of a stream has met all its partners.
     """
     _check(left, right, bound_ms)
+    left = replace(left, retracting=left.retracting or right.retracting)
     df, other = left.df, right.df
     names = {name: f"_of{i}" for i, name in enumerate(other.columns) if name in df.columns}
     clock: Clock = "window" if "window" in (left.clock, right.clock) else left.clock
@@ -70,6 +71,7 @@ def _paired(left: FrameT, df: DataFrame, names: dict[str, str], clock: Clock, bo
 
 
 def _check(left: Frame, right: Frame, bound_ms: int | None) -> None:
+    check_whole("join", left, right)
     if left.streaming != right.streaming:
         raise SignedError("a table and a stream cannot be joined: read both in the same way")
     if bound_ms is not None and bound_ms < 0:

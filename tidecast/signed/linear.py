@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidecast.signed.columns import END, MULT, START, SignedError, check_user_columns
-from tidecast.signed.frame import Frame, FrameT
+from tidecast.signed.frame import Frame, FrameT, check_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,6 +67,7 @@ def union(frames: tuple[FrameT, ...]) -> FrameT:
         SignedError: keys, windows or columns differ, or one is a table and the other a stream.
     """
     first, *others = frames
+    check_whole("union or difference", *frames)
     df = first.df
     for other in others:
         _check_alike(first, other)
@@ -77,6 +78,7 @@ def union(frames: tuple[FrameT, ...]) -> FrameT:
         clock=clocks.pop() if len(clocks) == 1 else "loose",
         lateness_ms=min(frame.lateness_ms for frame in frames),
         unwindowable=next((frame.unwindowable for frame in frames if frame.unwindowable), ""),
+        retracting=any(frame.retracting for frame in frames),
     )  # fmt: skip
 
 
@@ -84,7 +86,8 @@ def difference(frame: FrameT, other: FrameT) -> FrameT:
     """Return the records and those of the other with their signs flipped; what it has in excess is a net below 0."""
     from pyspark.sql import functions as fn
 
-    return union((frame, replace(other, df=other.df.withColumn(MULT, -fn.col(MULT)))))
+    flipped = replace(other, df=other.df.withColumn(MULT, -fn.col(MULT)), retracting=True)
+    return union((frame, flipped))
 
 
 def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> FrameT:

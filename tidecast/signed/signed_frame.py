@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Self
 
 from tidecast.signed import join, linear, windows
 from tidecast.signed.aggregate import Emission, aggregate, distinct, totals
+from tidecast.signed.approximate.approximations import Approximation
+from tidecast.signed.approximate.estimates import estimates
+from tidecast.signed.approximate.sample import sample
 from tidecast.signed.columns import check_user_columns
 from tidecast.signed.frame import Frame
 from tidecast.signed.reductions import Reduction
@@ -77,6 +80,14 @@ class SignedFrame(Frame):
         """Return counts, sums and means per key as they stand, with net and version, for a sink that merges by key."""
         return totals(self, reductions)
 
+    def sample(self, rate: float, *by: str, seed: int = 0) -> Self:
+        """Keep a share of the records, by what tells one from another, so that a retraction goes with its record."""
+        return sample(self, rate, by, seed)
+
+    def estimates(self, **approximations: Approximation) -> DataFrame:
+        """Return approximate results per key as they stand, each with its bound, for a sink that merges by key."""
+        return estimates(self, approximations)
+
     def join(self, other: Self, bound_ms: int | None = None) -> Self:
         """Pair the records of equal keys, if bounded those whose event times are at most so far apart."""
         return join.join(self, other, bound_ms)
@@ -101,5 +112,6 @@ def signed(
     Raises:
         SignedError: a column is reserved, missing or of the wrong type, or a number is below 0.
     """
-    made = SignedFrame(sign(df, time, mult, ingested, origin, delay_ms, lateness_ms), lateness_ms=lateness_ms)
+    df = sign(df, time, mult, ingested, origin, delay_ms, lateness_ms)
+    made = SignedFrame(df, lateness_ms=lateness_ms, retracting=mult is not None)
     return made.rekey(*keys)

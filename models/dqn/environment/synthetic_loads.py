@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 
 from models.policy.core.capacity import Floats
+from models.workload.rates import autoregressive, decaying_spike
 
 MADE = ("day", "steps", "spikes", "ramps")
 _REAL_SHARE = 0.8
@@ -108,7 +108,7 @@ def _spikes(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
     for _ in range(chance.integers(1, 6)):
         since = grid - chance.uniform(0, grid[-1])
         decay = pace_s * log_uniform(chance, 1, 20)
-        total += np.where(since >= 0, chance.uniform(0.3, 2.0) * np.exp(-np.maximum(since, 0) / decay), 0.0)
+        total += decaying_spike(since, chance.uniform(0.3, 2.0), decay)
     return total
 
 
@@ -116,5 +116,4 @@ def _wander(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
     """A factor around 1 that forgets itself (AR(1) in its logarithm)."""
     gap = grid[1] - grid[0]
     keep = np.exp(-gap / (pace_s * log_uniform(chance, 1, 40)))
-    moves = chance.standard_normal(len(grid)) * chance.uniform(0.02, 0.2) * np.sqrt(1 - keep**2)
-    return np.exp(lfilter([1.0], [1.0, -keep], moves))
+    return np.exp(autoregressive(chance.standard_normal(len(grid)), keep, chance.uniform(0.02, 0.2)))

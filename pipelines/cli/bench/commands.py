@@ -13,6 +13,7 @@ import typer
 from configs.errors import SettingsError
 from configs.policies import POLICIES
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
+from pipelines.cli.bench.codecs import measure_compression
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
 from pipelines.cli.options import (
@@ -48,6 +49,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that eve
 app.command("agent")(measure_agent)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
+app.command("codecs")(measure_compression)
 app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
 app.command("volume")(measure_volume_per_day)

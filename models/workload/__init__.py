@@ -1,0 +1,1 @@
+"""Synthetic workloads with their exact truth: rates, skewed keys, disorder, retractions, faults, all from one seed."""

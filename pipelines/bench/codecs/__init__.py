@@ -1,0 +1,1 @@
+"""What codecs come to on the records of topics."""
