@@ -36,6 +36,7 @@ class Retention(Section):
     heartbeats: Positive = 1
     rejects: Positive = 720
     windows: Positive = 168
+    replies: Positive = 168
 
 
 class Kafka(Section):
