@@ -14,6 +14,7 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
+from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
 from pipelines.figures.written import write_figure
 
@@ -39,6 +40,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that eve
 app.command("agent")(measure_agent)
 app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
+app.command("signed")(measure_signed_plans)
 app.command("volume")(measure_volume_per_day)
 
 
