@@ -37,6 +37,7 @@ class Retention(Section):
     rejects: Positive = 720
     windows: Positive = 168
     replays: Positive = 720
+    replies: Positive = 168
 
 
 class Kafka(Section):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pipelines.jobs.events import FUTURE_S, MAX_KEY, MAX_SEQ
+from pipelines.jobs.event_columns import event_text, with_event
 from pipelines.jobs.running import Launch, run_job
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 JOB = "key_window"
@@ -39,36 +39,17 @@ def validate_events(events: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    text = F.make_valid_utf8(F.col("value").cast("string"))
-    event = F.from_json(text, "seq LONG, time DOUBLE, key STRING", {"mode": "PERMISSIVE"})
     rejected = F.to_json(F.struct(
         "topic", "partition", "offset", F.lit(JOB).alias("by"), "reason",
-        F.substring(F.coalesce(text, F.lit("")), 1, 2000).alias("value"),
+        F.substring(F.coalesce(event_text(), F.lit("")), 1, 2000).alias("value"),
         (F.unix_micros(F.current_timestamp()) / 1e6).alias("wall_time"), F.lit(1).alias("schema"),
     ))  # fmt: skip
-    read = events.withColumn("event", event).withColumn("reason", _reason())
-    return read.select(
+    return with_event(events).select(
         # A stamp from the future would close every window before its time; the batch's own time bounds it.
         F.least("timestamp", F.current_timestamp()).alias("at"),
         F.when(F.col("reason").isNull(), F.col("event.key")).alias("key"),
         F.when(F.col("reason").isNotNull(), rejected).alias("rejected"),
     )
-
-
-def _reason() -> Column:
-    """Why an event is refused, null if it is not: the first rule that does not hold."""
-    from pyspark.sql import functions as F
-
-    seq, time, key = F.col("event.seq"), F.col("event.time"), F.col("event.key")
-    rules = (
-        (F.is_valid_utf8(F.col("value").cast("string")), "not JSON: not UTF-8, or nothing at all"),
-        (seq.between(0, MAX_SEQ), f"seq: a whole number from 0 to {MAX_SEQ} is expected"),
-        ((time >= 0) & ~F.isnan(time), "time: epoch seconds are expected"),
-        (time <= F.col("timestamp").cast("double") + FUTURE_S,
-         "time lies ahead of its production; set the sender's clock"),
-        (F.length(key).between(1, MAX_KEY), f"key: text of 1 to {MAX_KEY} characters is expected"),
-    )  # fmt: skip
-    return F.coalesce(*(F.when(~F.coalesce(holds, F.lit(False)), why) for holds, why in rules))
 
 
 def count_per_window(events: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,9 @@ from pipelines.stack.state import with_stack_addresses
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+TOPICS = ("events", "results")
+"""What a job reads and writes, unless it says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -47,27 +50,29 @@ class Launch:
     start: Mapping[str, Mapping[int, int]]
 
     def events(self) -> DataFrame:
-        """Return the topic `events`, from `start` on, as a streaming DataFrame (columns of Spark's Kafka source).
+        """Return the topic `events`, as `records` does."""
+        return self.records("events")
+
+    def records(self, topic: str) -> DataFrame:
+        """Return a topic, from `start` on, as a streaming DataFrame (columns of Spark's Kafka source).
 
         Raises:
             BrokerError: no broker is set.
             SettingsError: a security option that Spark's client cannot follow.
-            KeyError: `start` lacks `events`.
+            KeyError: `start` lacks the topic.
         """
         kafka = self.settings.kafka
         options = {
-            "subscribe": kafka.topic("events"),
-            "startingOffsets": json.dumps(
-                {kafka.topic("events"): {str(p): o for p, o in self.start["events"].items()}}
-            ),
+            "subscribe": kafka.topic(topic),
+            "startingOffsets": json.dumps({kafka.topic(topic): {str(p): o for p, o in self.start[topic].items()}}),
             "maxOffsetsPerTrigger": str(self.settings.job.max_offsets_per_trigger),
             # A cached consumer waits in a long poll; with little traffic every task would wait for the default 500 ms.
             "kafka.fetch.max.wait.ms": "20",
         }
         return self.spark.readStream.format("kafka").options(**spark_options(kafka), **options).load()
 
-    def to_kafka(self, frame: DataFrame) -> StreamingQuery:
-        """Start the query that writes `frame` (columns topic, key, value) to Kafka in update mode, and return it.
+    def to_kafka(self, frame: DataFrame, mode: str = "update") -> StreamingQuery:
+        """Start the query that writes `frame` (columns topic, key, value) to Kafka in this output mode, and return it.
 
         Its checkpoint is `<job>.checkpoint` in the run folder.
 
@@ -79,11 +84,14 @@ class Launch:
             frame.selectExpr(topic_out(self.settings.kafka), "key", "value")
             .writeStream.queryName(self.job).format("kafka").options(**spark_options(self.settings.kafka))
             .option("checkpointLocation", str(self.run_dir / f"{self.job}.checkpoint"))
-            .outputMode("update").trigger(processingTime=self.settings.job.trigger).start()
+            .outputMode(mode).trigger(processingTime=self.settings.job.trigger).start()
         )  # fmt: skip
 
 
-def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None) -> int:
+def run_job(
+    job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None,
+    topics: Sequence[str] = TOPICS, room: str = "",
+) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
     Leaves in the run folder: `<job>.start.json` (where it began), `<job>.progress.jsonl` (every progress of the query),
@@ -93,6 +101,9 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
         job: name of the job and of its contract (YAML of latency target and executor bounds).
         start_query: builds and starts its query.
         argv: arguments; default: those of the process.
+        topics: that it reads or writes, whose ends are where the run begins.
+        room: folder of its module below `pipelines.jobs`, and of its contract below the others, where the autoscaler
+            does not look.
 
     Returns:
         0 after a clean stop; 1 if the query failed, or if settings, broker, Java or jars are wrong, which stderr says.
@@ -104,7 +115,8 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
         OSError: the run folder cannot be written.
         Exception: whatever `start_query` raises.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m pipelines.jobs.{job}", description="Run a managed job.")
+    module = ".".join(filter(None, ("pipelines.jobs", room, job)))
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description="Run a managed job.")
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
     alone = "run without Tidecast's agent, with the least number of executors"
     parser.add_argument("--no-agent", action="store_true", help=alone)
@@ -116,12 +128,12 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
         signal.signal(name, lambda *_: stop.set())
     try:
         settings = with_stack_addresses(load())
-        contract = load_contract(job, settings.contracts_dir)
+        contract = load_contract(job, settings.contracts_dir / room)
         if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
             least = contract.executors.model_copy(update={"max": contract.executors.min})
             contract = contract.model_copy(update={"executors": least})
         args.run_dir.mkdir(parents=True, exist_ok=True)
-        start = fix_first_offsets(settings, args.run_dir, job)
+        start = fix_first_offsets(settings, args.run_dir, job, topics)
         spark = cluster_session(f"tidecast {job}", settings, contract, args.run_dir / "eventlog", args.stock_starts)
     except CorrectableError as error:
         print(error, file=sys.stderr)
@@ -158,8 +170,10 @@ def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
-def fix_first_offsets(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
-    """Return this run's first offsets of `events` and `results`, {topic: {partition: offset}}.
+def fix_first_offsets(
+    settings: Settings, run_dir: Path, job: str, topics: Sequence[str] = TOPICS
+) -> dict[str, dict[int, int]]:
+    """Return this run's first offsets of its topics, {topic: {partition: offset}}.
 
     At the run's first call these are the topics' present ends, which are written to `<job>.start.json` in `run_dir`
     (must exist); later calls return what the file holds.
@@ -171,7 +185,7 @@ def fix_first_offsets(settings: Settings, run_dir: Path, job: str) -> dict[str, 
         ValueError: the file is no JSON, or kafka-python has no such security option.
     """
     if not _start(run_dir, job).is_file():
-        known = {topic: topic_offsets(settings.kafka, topic) for topic in ("events", "results")}
+        known = {topic: topic_offsets(settings.kafka, topic) for topic in topics}
         ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
         _start(run_dir, job).write_text(json.dumps(ends))
     return read_first_offsets(run_dir, job)

@@ -9,12 +9,13 @@ from pyspark.sql import functions as F
 from models.relation.aggregates import Aggregate, Distinct
 from models.relation.join import Join
 from models.relation.linear import Difference, FlatMap, Map, Rekey, Select, SlidingWindow, Union, tumbling
-from models.relation.ordered import Max, Min, TopN
+from models.relation.ordered import Max, Min, Quantile, TopN
 from models.relation.plan import LogicalPlan, Node
 from models.relation.reducers import Count, Mean, Reducer, RowOf, Sum
+from models.relation.sessions import SessionWindow
 from models.relation.watermark import Source
 from models.relation.windows import WindowedKey
-from tidecast.signed import count, max_of, mean_of, min_of, sum_of, top
+from tidecast.signed import count, max_of, mean_of, min_of, quantile_of, sum_of, top
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,15 @@ class Of(Reducer):
         return self.reducer.result(partial, count)
 
 
-FULL = RowOf((Count(), Sum(), Mean(), Min(), Max(), TopN(2)))
+FULL = RowOf((Count(), Sum(), Mean(), Min(), Max(), TopN(2), Quantile(0.5)))
 SUMS = RowOf((Count(), Sum(), Mean()))
 SECOND = RowOf((Count(), Of(0, Sum()), Of(1, Sum()), Of(2, Sum()), Of(3, Min()), Of(4, Max()), Of((4, 0), TopN(2))))
-FULL_NAMES, SUM_NAMES = ("n", "s", "m", "lo", "hi", "best"), ("n", "s", "m")
+FULL_NAMES, SUM_NAMES = ("n", "s", "m", "lo", "hi", "best", "mid"), ("n", "s", "m")
 
 
 def full():
     """`FULL`, for Spark."""
-    return {**sums(), "lo": min_of("v"), "hi": max_of("v"), "best": top(2, "v")}
+    return {**sums(), "lo": min_of("v"), "hi": max_of("v"), "best": top(2, "v"), "mid": quantile_of("v", 0.5)}
 
 
 def sums():
@@ -123,6 +124,36 @@ PLANS = {
         ("log", "k"),
         ("n", "c"),
     ),
+    "sessions": (lambda left, right: left.minus(right).sessions(30), ("log", "k"), ("v",)),
+    "session_totals": (
+        lambda left, right: left.minus(right).sessions(30).aggregate(**full()), ("log", "k"), FULL_NAMES
+    ),
+    "final_sessions": (lambda left, right: left.sessions(30).aggregate("final", **sums()), ("log", "k"), SUM_NAMES),
+    "distinct_sessions": (lambda left, right: left.sessions(30).distinct(), ("log", "k"), ("v",)),
+    "session_pairs": (
+        lambda left, right: left.sessions(30).join(right_values(right_of(left)).sessions(30)),
+        ("log", "k"),
+        ("v", "other"),
+    ),
+    "near_sessions": (
+        lambda left, right: left.join(right_values(right), bound_ms=30).sessions(20).aggregate(n=count()),
+        ("log", "k"),
+        ("n",),
+    ),
+    "sessions_of_windows": (
+        lambda left, right: left.window(20).aggregate(n=count()).rekey("log").sessions(40).aggregate(
+            c=count(), s=sum_of("n")
+        ),
+        ("log",),
+        ("c", "s"),
+    ),
+    "windows_of_sessions": (
+        lambda left, right: left.sessions(30).aggregate(n=count()).rekey("log").window(120).aggregate(
+            c=count(), s=sum_of("n")
+        ),
+        ("log",),
+        ("c", "s"),
+    ),
 }  # fmt: skip
 """Per name the plan on Spark, and the names of its result's key and value columns."""
 
@@ -166,6 +197,25 @@ def reference(delay_ms=0, lateness_ms=0, one_source=False):
         "left_counts": (Aggregate(Count(), **first), "tumbling"),
         "right_counts": (Aggregate(Count(), **first), "tumbling_right"),
         "joined_totals": (Join(), "left_counts", "right_counts"),
+        "sessions": (SessionWindow(30, **first), "difference"),
+        "session_totals": (Aggregate(FULL), "sessions"),
+        "left_sessions": (SessionWindow(30, **first), "left"),
+        "small": (Select(lambda k, v, t_e: v < 2), "left"),
+        "small_sessions": (SessionWindow(30, **first), "small"),
+        "final_sessions": (Aggregate(SUMS, emission="final"), "left_sessions"),
+        "distinct_sessions": (Distinct(), "left_sessions"),
+        "session_pairs": (Join(), "left_sessions", "small_sessions"),
+        "sessions_of_near": (SessionWindow(20), "near"),
+        "near_sessions": (Aggregate(Count()), "sessions_of_near"),
+        "short": (tumbling(20), "left"),
+        "short_counts": (Aggregate(Count(), **first), "short"),
+        "short_by_log": (Rekey(lambda k, v, t_e: k.key[:1]), "short_counts"),
+        "sessions_of_short": (SessionWindow(40), "short_by_log"),
+        "sessions_of_windows": (Aggregate(RowOf((Count(), Sum()))), "sessions_of_short"),
+        "session_counts": (Aggregate(Count()), "left_sessions"),
+        "session_counts_by_log": (Rekey(lambda k, v, t_e: k.key[:1]), "session_counts"),
+        "wide_of_sessions": (tumbling(120), "session_counts_by_log"),
+        "windows_of_sessions": (Aggregate(RowOf((Count(), Sum()))), "wide_of_sessions"),
     }
     if one_source:
         nodes["right"] = (Select(lambda k, v, t_e: v < 2), "left")

@@ -16,10 +16,11 @@ from tidecast.signed import late_dropped, negative_keys
 
 pytestmark = pytest.mark.spark
 SMALL = LogShape(records=2, keys=2, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
-MANY = ("two_stages", "near", "window_pairs", "difference")
+MANY = ("two_stages", "near", "window_pairs", "difference", "session_totals")
 ONCE = ("all_time", "distinct", "wide", "near_counts", "joined_totals", "pairs", "sliding")
-LATE = ("two_stages", "final_order")
-STORES_OF_LATE = ("totals", "final_order")
+SESSIONS = ("distinct_sessions", "session_pairs", "near_sessions", "sessions_of_windows", "windows_of_sessions")
+LATE = ("two_stages", "final_order", "session_totals", "final_sessions")
+STORES_OF_LATE = ("totals", "final_order", "sessions", "left_sessions")
 """Nodes of the reference that take records from the source for the plans of `LATE`."""
 
 
@@ -76,13 +77,14 @@ def test_two_thousand_logs_end_in_the_reference_however_they_come(one_partition,
     assert sum(map(late_dropped, progress)) == 0
 
 
-def test_the_other_operators_end_in_the_reference(one_partition, tmp_path):
+@pytest.mark.parametrize("names", [ONCE, SESSIONS], ids=["windows", "sessions"])
+def test_the_other_operators_end_in_the_reference(one_partition, tmp_path, names):
     shape = LogShape(records=8, batches=1, keys=3, orphaned=0.1)
     log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(10)})
     write_log(tmp_path, log)
     left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
-    found, _ = run_query(told(built(ONCE, left, right)), tmp_path)
-    assert differences(found, expected(run_batch(reference(), log.relations), ONCE)) == {}
+    found, _ = run_query(told(built(names, left, right)), tmp_path)
+    assert differences(found, expected(run_batch(reference(), log.relations), names)) == {}
 
 
 def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_reference(one_partition, tmp_path):
@@ -99,7 +101,7 @@ def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_referenc
     stores = (*STORES_OF_LATE, "two_stages")
     assert sum(map(negative_keys, progress)) == sum(stream.negative_keys[name] for name in stores) > 0
     left_over = sorted(operator.numRowsTotal for operator in progress[-1].stateOperators)
-    assert left_over == [0, 0, 1], "state of the sentinel alone, which the difference takes off again"
+    assert left_over == [0, 0, 0, 0, 1, 1, 1], "state of the sentinel alone, which the difference takes off again"
 
 
 def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path):

@@ -19,6 +19,7 @@ from tidecast.signed import (
     mean_of,
     min_of,
     net,
+    quantile_of,
     signed,
     sum_of,
     top,
@@ -60,11 +61,11 @@ def test_a_users_columns_and_types_survive(spark, sales):
     assert frame.values == ("item", "price", "day", "at", "sign", "stamp")
     got = frame.aggregate(
         n=count(), s=sum_of("price"), m=mean_of("price"), first=min_of("day"), last=max_of("item"),
-        best=top(1, "price", "item"),
+        best=top(1, "price", "item"), low=quantile_of("item", 0.5),
     ).changes.orderBy("shop").collect()  # fmt: skip
-    assert [tuple(row)[1:7] for row in got] == [
-        (1, Decimal("5.00"), 5.0, date(2026, 3, 3), "tea", [(Decimal("5.00"), "tea")]),
-        (2, Decimal("2.20"), 2.2, date(2026, 3, 2), "tea", [(Decimal("2.20"), "tea")]),
+    assert [tuple(row)[1:8] for row in got] == [
+        (1, Decimal("5.00"), 5.0, date(2026, 3, 3), "tea", [(Decimal("5.00"), "tea")], "tea"),
+        (2, Decimal("2.20"), 2.2, date(2026, 3, 2), "tea", [(Decimal("2.20"), "tea")], "rum"),
     ]
     assert got[0].shop is None
     relation = frame.select("item").relation().collect()
@@ -123,6 +124,16 @@ REFUSED = {
     "differ: select the same": lambda df: signed(df, "at", ["shop"]).union(signed(df, "at", ["shop"]).select("item")),
     "columns ['_mult'] are gone": lambda df: signed(df, "at").transform(lambda of: of.drop("_mult")),
     "top(0, 'price')": lambda df: top(0, "price"),
+    "quantile_of('price', 0)": lambda df: quantile_of("price", 0),
+    "with nine decimals or less": lambda df: quantile_of("price", 0.1234567891),
+    "gap of a session, 0 ms": lambda df: signed(df, "at", ["shop"]).sessions(0),
+    "sessions of records under no key": lambda df: signed(df, "at").sessions(10),
+    "sessions of results over all time": lambda df: signed(df, "at", ["shop"]).distinct().sessions(10),
+    "sessions of pairs of a join without": lambda df: joined(df, None).sessions(10),
+    "their window before": lambda df: signed(df, "at", ["shop"]).sessions(10).window(10),
+    "'stamp' of a session, timestamp": lambda df: signed(
+        df.selectExpr("*", "timestamp_millis(at) AS stamp"), "at", ["shop"]
+    ).sessions(10),
 }
 
 

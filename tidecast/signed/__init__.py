@@ -14,12 +14,12 @@ from tidecast.signed.approximate.ledger import ledger
 from tidecast.signed.columns import SignedError
 from tidecast.signed.frame import net
 from tidecast.signed.progress import late_dropped, negative_keys
-from tidecast.signed.reductions import Reduction, count, max_of, mean_of, min_of, sum_of, top
+from tidecast.signed.reductions import Reduction, count, max_of, mean_of, min_of, quantile_of, sum_of, top
 from tidecast.signed.signed_frame import SignedFrame, signed
 from tidecast.signed.sink import upserts
 
 __all__ = [
     "Approximation", "Reduction", "SignedError", "SignedFrame", "approx_count", "approx_distinct", "approx_quantile",
     "count", "frequency", "late_dropped", "ledger", "max_of", "mean_of", "min_of", "negative_keys", "net",
-    "sampled_count", "sampled_mean", "sampled_sum", "signed", "sum_of", "top", "upserts",
+    "quantile_of", "sampled_count", "sampled_mean", "sampled_sum", "signed", "sum_of", "top", "upserts",
 ]  # fmt: skip

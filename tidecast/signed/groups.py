@@ -6,12 +6,13 @@ the order of arrival does not show; values under an order are kept each with its
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from itertools import islice
-from math import isfinite
+from itertools import accumulate, islice
+from math import ceil, isfinite
 from typing import Any
 
 from tidecast.signed.reductions import Reduction
@@ -95,7 +96,16 @@ def _result(reduction: Reduction, partial: Partial) -> Any:
     there = [value for value, net in counts.items() if net > 0]
     if not there:
         return None
+    if reduction.kind == "quantile":
+        return _of_rank(counts, reduction.share)[0]
     return (min(there) if reduction.kind == "min" else max(there))[0]
+
+
+def _of_rank(counts: Mapping[tuple[Any, ...], int], share: Fraction) -> tuple[Any, ...]:
+    """The value of rank ⌈share · n⌉ among the n whose net is above 0, least first."""
+    there = sorted(value for value, net in counts.items() if net > 0)
+    seen = list(accumulate(counts[value] for value in there))
+    return there[bisect_left(seen, ceil(share * seen[-1]))]
 
 
 def _descending(counts: Mapping[tuple[Any, ...], int]) -> Iterator[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from tidecast.signed.columns import SignedError
@@ -10,9 +11,11 @@ from tidecast.signed.columns import SignedError
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-Kind = Literal["count", "sum", "mean", "min", "max", "top"]
+Kind = Literal["count", "sum", "mean", "min", "max", "top", "quantile"]
 LINEAR: frozenset[Kind] = frozenset({"count", "sum", "mean"})
 """Reductions that a sum over the signs gives; the others need every value of the group."""
+FINEST = 10**9
+"""Denominator of the finest share that a quantile is taken at: ranks among 9 · 10⁹ values stay in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,13 @@ class Reduction:
         kind: what is done.
         columns: what it is done to.
         n: how many a `top` takes.
+        share: of the values, that a `quantile` is not below.
     """
 
     kind: Kind
     columns: tuple[str, ...] = ()
     n: int = 1
+    share: Fraction = Fraction(1)
 
     @property
     def linear(self) -> bool:
@@ -58,6 +63,23 @@ def min_of(column: str) -> Reduction:
 def max_of(column: str) -> Reduction:
     """Take the greatest value of a column. Nulls take no part."""
     return Reduction("max", (column,))
+
+
+def quantile_of(column: str, q: float) -> Reduction:
+    """Take the least value that at least a share q of a column's values do not exceed: SQL's `percentile_disc`.
+
+    It is the value of rank ⌈q·n⌉ among the n that are there. Nulls take no part.
+
+    Args:
+        column: of any type that has an order.
+        q: above 0 and at most 1, with at most nine decimals; taken as the decimal that it is written as.
+    """
+    if not 0 < q <= 1 or (share := Fraction(str(q))).denominator > FINEST:
+        raise SignedError(
+            f"quantile_of({column!r}, {q}): give more than 0 and at most 1, with nine decimals or less (min_of is the"
+            " least value)"
+        )
+    return Reduction("quantile", (column,), share=share)
 
 
 def top(n: int, *columns: str) -> Reduction:

@@ -14,6 +14,7 @@ from tidecast.signed.approximate.sample import sample
 from tidecast.signed.columns import check_user_columns
 from tidecast.signed.frame import Frame
 from tidecast.signed.reductions import Reduction
+from tidecast.signed.sessions.assign import sessions
 from tidecast.signed.source import sign
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class SignedFrame(Frame):
     def window(self, size_ms: int, slide_ms: int | None = None) -> Self:
         """Put each record into all windows that hold its event time; without a slide they lie side by side."""
         return windows.window(self, size_ms, slide_ms)
+
+    def sessions(self, gap_ms: int, name: str = "") -> Self:
+        """Put each record into its key's session, which a pause of `gap_ms` ends; `name` is that of its counts."""
+        return sessions(self, gap_ms, name)
 
     def aggregate(
         self, emission: Emission = "changelog", name: str = "", /, **reductions: Reduction

@@ -25,6 +25,8 @@ from tidecast.signed.reductions import Reduction, result_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+    from pyspark.sql.types import StructType
 
 OVER_ALL_TIME = "results over all time, which lie in none: put the window before the aggregate"
 _STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -46,15 +48,11 @@ def reduce_stream(
     Raises:
         SignedError: the session's state store cannot do it, or a final result would never come.
     """
-    from pyspark import cloudpickle
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
     from tidecast.signed.processor import GroupPlan, GroupProcessor
 
-    provider = frame.df.sparkSession.conf.get(_STORE) or ""
-    if not provider.endswith("RocksDBStateStoreProvider"):
-        raise SignedError(f"{_STORE} is {provider}: Spark's transformWithState needs the RocksDBStateStoreProvider")
     if final and not frame.windowed:
         raise SignedError("final results of a stream without windows never come: window it, or take the change log")
     schema = frame.df.schema
@@ -72,20 +70,7 @@ def reduce_stream(
     needed = dict.fromkeys(column for one in reductions.values() for column in one.columns)
     # Without the clock among its inputs Spark drops no late record uncounted.
     read = [*group, *(set(needed) - {*group}), INGESTION_TIME, MULT, ORIGIN, DERIVED]
-    # Executors need not have it installed.
-    cloudpickle.register_pickle_by_value(sys.modules[__package__])  # type: ignore[no-untyped-call]
-    told = (
-        frame.df.select(*read)
-        .groupBy(*group)
-        .transformWithState(
-            GroupProcessor(plan),
-            out,
-            "Append",
-            "EventTime" if frame.windowed else "None",
-            eventTimeColumnName=CLOCK if frame.windowed else "",
-        )
-    )
-    df = counted(told, name)
+    df = transformed(frame.df.select(*read), group, GroupProcessor(plan), out, frame.windowed, name)
     if not frame.windowed:
         df = df.withColumn(CLOCK, F.lit(None).cast("timestamp"))
     df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME)).withColumn(
@@ -94,6 +79,34 @@ def reduce_stream(
     return replace(
         frame, df=df, clock="event", lateness_ms=0, unwindowable="" if frame.windowed else OVER_ALL_TIME
     )  # fmt: skip
+
+
+def transformed(
+    records: DataFrame, group: tuple[str, ...], processor: StatefulProcessor, out: StructType, timed: bool, name: str
+) -> DataFrame:
+    """Return the changes that a processor tells, as an operator of a stream; what it counts is observed.
+
+    Args:
+        records: a stream, with the columns that the processor reads.
+        group: names of the columns that it keeps its state by.
+        processor: what is done.
+        out: schema of what it tells.
+        timed: whether its state ends with the watermark.
+        name: of the operator, for its counts.
+
+    Raises:
+        SignedError: the session's state store cannot do it.
+    """
+    from pyspark import cloudpickle
+
+    provider = records.sparkSession.conf.get(_STORE) or ""
+    if not provider.endswith("RocksDBStateStoreProvider"):
+        raise SignedError(f"{_STORE} is {provider}: Spark's transformWithState needs the RocksDBStateStoreProvider")
+    # Executors need not have it installed.
+    cloudpickle.register_pickle_by_value(sys.modules[__package__])  # type: ignore[no-untyped-call]
+    mode, clock = ("EventTime", CLOCK) if timed else ("None", "")
+    told = records.groupBy(*group).transformWithState(processor, out, "Append", mode, eventTimeColumnName=clock)
+    return counted(told, name)
 
 
 def counted(told: DataFrame, name: str) -> DataFrame:

@@ -79,20 +79,40 @@ def _ordered(
         there = there & F.col(column).isNotNull()
     row = F.struct(*(F.col(column).alias(f"c{i}") for i, column in enumerate(columns)))
     nets = df.where(there).groupBy(*group, row.alias("_row")).agg(F.sum(MULT).alias(NET)).where(F.col(NET) > 0)
-    made = {"min": F.min(F.col("_row")["c0"]), "max": F.max(F.col("_row")["c0"])}
-    columns_of = {name: _top(one, schema) if one.kind == "top" else made[one.kind] for name, one in mine.items()}
-    return nets.groupBy(*group).agg(*(column.alias(name) for name, column in columns_of.items()))
+    extremes = {"min": F.min(F.col("_row")["c0"]), "max": F.max(F.col("_row")["c0"])}
+    aggregates = [extremes[one.kind].alias(name) for name, one in mine.items() if one.kind in extremes]
+    rest = {name: one for name, one in mine.items() if one.kind not in extremes}
+    if rest:
+        aggregates += [F.sort_array(F.collect_list(F.struct("_row", NET))).alias("_rows"), F.sum(NET).alias("_many")]
+    made = nets.groupBy(*group).agg(*aggregates)
+    columns_of = {name: _top(one, schema) if one.kind == "top" else _quantile(one) for name, one in rest.items()}
+    return made.withColumns(columns_of).drop("_rows", "_many") if rest else made
 
 
 def _top(one: Reduction, schema: StructType) -> Column:
-    """The greatest rows of a group, each as often as its net says."""
+    """The greatest of a group's rows, least first in `_rows`, each as often as its net says."""
     from pyspark.sql import functions as F
 
     def copies(of: Column) -> Column:
         return F.array_repeat(of["_row"], F.least(of[NET], F.lit(one.n)).cast("int"))
 
-    ranked = F.sort_array(F.collect_list(F.struct("_row", NET)), asc=False)
-    return F.slice(F.flatten(F.transform(ranked, copies)), 1, one.n).cast(result_type(one, schema))
+    return F.slice(F.flatten(F.transform(F.reverse("_rows"), copies)), 1, one.n).cast(result_type(one, schema))
+
+
+def _quantile(one: Reduction) -> Column:
+    """The value of rank ⌈q·n⌉ among the `_many` of a group: the first one up to which so many are there."""
+    from pyspark.sql import functions as F
+
+    up, down = one.share.numerator, one.share.denominator
+    rank = F.expr(f"(_many * {up}L + {down - 1}L) div {down}L")
+    rows = F.col("_rows")
+    start = F.struct(F.lit(0).cast("bigint").alias("seen"), F.get(rows, F.lit(0)).alias("at"))
+
+    def step(known: Column, row: Column) -> Column:
+        following = F.struct((known["seen"] + row[NET]).alias("seen"), row.alias("at"))
+        return F.when(known["seen"] >= rank, known).otherwise(following)
+
+    return F.aggregate(rows, start, step)["at"]["_row"]["c0"]
 
 
 def _beside(df: DataFrame, other: DataFrame, group: tuple[str, ...]) -> DataFrame:

@@ -12,19 +12,12 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
-from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.codecs import measure_compression
+from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
-from pipelines.cli.options import (
-    JsonFile,
-    Page,
-    Processes,
-    command_group,
-    progress_bar,
-    read_seconds,
-    split_names,
-)
+from pipelines.cli.bench.signed_plans import measure_signed_plans
+from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
 from pipelines.figures.written import write_figure
 
 app = command_group("Measure; every command prints figures and fails on none.")
@@ -52,6 +45,7 @@ app.command("controller")(measure_controller)
 app.command("codecs")(measure_compression)
 app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
+app.command("signed")(measure_signed_plans)
 app.command("volume")(measure_volume_per_day)
 
 

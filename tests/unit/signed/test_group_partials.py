@@ -5,17 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.relation.aggregates import Aggregate
-from models.relation.ordered import Max, Min, TopN
+from models.relation.ordered import Max, Min, Quantile, TopN
 from models.relation.records import relation
 from models.relation.reducers import Count, Mean, RowOf, Sum
 from tidecast.signed.groups import empty_partial, results
 from tidecast.signed.processor import GroupPlan, GroupProcessor
-from tidecast.signed.reductions import count, max_of, mean_of, min_of, sum_of, top
+from tidecast.signed.reductions import count, max_of, mean_of, min_of, quantile_of, sum_of, top
 
 ALL = {
     "n": count(), "s": sum_of("x"), "m": mean_of("x"), "lo": min_of("x"), "hi": max_of("x"), "best": top(2, "x", "y"),
+    "third": quantile_of("x", 0.3),
 }  # fmt: skip
-REFERENCE = Aggregate(RowOf((Count(), Sum(), Mean(), Min(), Max())))
+REFERENCE = Aggregate(RowOf((Count(), Sum(), Mean(), Min(), Max(), Quantile(0.3))))
 numbers = st.integers(-5, 5) | st.sampled_from([0.1, 0.2, 1e300, -1e300, 2**60])
 changes = st.lists(st.tuples(numbers, st.integers(0, 2), st.sampled_from([1, -1])), max_size=12)
 
@@ -37,9 +38,9 @@ def test_results_are_the_references_in_any_order(found, random):
     assert results(ALL, reduced(again)) == mine
     assert (mine is None) == (not wanted)
     if mine:
-        ((_, (n, s, m, lo, hi), _),) = wanted
+        ((_, (n, s, m, lo, hi, third), _),) = wanted
         assert [mine["n"], float(mine["s"]), float(mine["m"])] == [n, float(s), float(m)]
-        assert (mine["lo"], mine["hi"]) == (lo, hi)
+        assert (mine["lo"], mine["hi"], mine["third"]) == (lo, hi, third)
     ranked = Aggregate(TopN(2)).apply(relation((("k", (x, y), 0), mult) for x, y, mult in found))
     assert [tuple(row.values()) for row in mine["best"]] == list(next(iter(ranked))[1]) if mine else not ranked
 
@@ -67,9 +68,9 @@ def schema_of(reductions):
 
 def test_nulls_take_no_part_but_are_counted():
     partial = reduced([(None, 1, 1), (None, 1, 1)])
-    assert results(ALL, partial) == {"n": 2, "s": None, "m": None, "lo": None, "hi": None, "best": []}
+    assert results(ALL, partial) == {"n": 2, "s": None, "m": None, "lo": None, "hi": None, "best": [], "third": None}
     partial.add({"x": 3, "y": None}, 1)
-    assert results(ALL, partial) == {"n": 3, "s": 3, "m": 3.0, "lo": 3, "hi": 3, "best": []}
+    assert results(ALL, partial) == {"n": 3, "s": 3, "m": 3.0, "lo": 3, "hi": 3, "best": [], "third": 3}
 
 
 @pytest.mark.parametrize("x", [float("nan"), float("inf")])

@@ -1,0 +1,143 @@
+"""The price of a signed plan: its throughput beside the plain DataFrame job's, on a source that only ever appends."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.bench.signed.pairs import PAIRS, Pair, Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEYS, STEP_MS = 50, 1
+_ALL = "triggerExecution"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        rows: records per run of Spark's own operators.
+        stateful_rows: records per run of the others.
+        files: micro-batches of a run; the first one warms up and does not count.
+        pairs: runs of each form, one after the other in turns.
+    """
+
+    rows: int
+    stateful_rows: int
+    files: int
+    pairs: int
+
+
+FULL = Size(rows=6_000_000, stateful_rows=60_000, files=6, pairs=9)
+QUICK = Size(rows=20_000, stateful_rows=2_000, files=3, pairs=1)
+
+
+def measure_price(spark: SparkSession, size: Size) -> dict[str, Any]:
+    """Run every operator as a plain job and as a signed plan, in turns, and compare records per second.
+
+    A run reads Parquet files, one per micro-batch, and writes nowhere. The seconds are those of its micro-batches but
+    the first one (Spark's `triggerExecution`): planning, state and its commit are in them. A pair of runs gives a
+    ratio; which form comes first alternates, and one pair that is not counted comes before. Prints a line per operator.
+
+    Args:
+        spark: with one core and the state store RocksDB for both forms.
+        size: how much.
+
+    Returns:
+        `size`; `operators`: per name `own` (Spark's own operators do it), `plain_rps` and `signed_rps` (medians,
+        records/s), `ratio` (median of signed ÷ plain), its 95 % interval `low` to `high`, `pairs`; `worst`, the least
+        ratio among Spark's own.
+    """
+    operators: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="signed-") as made:
+        folder = Path(made)
+        for rows in {size.rows, size.stateful_rows}:
+            _write(spark, folder / str(rows), rows, size.files)
+        for pair in PAIRS:
+            source = folder / str(size.rows if pair.own else size.stateful_rows)
+            operators[pair.name] = one = _compare(spark, pair, source, size.pairs)
+            print(
+                f"{pair.name:<24}{one['signed_rps']:12,.0f} of {one['plain_rps']:12,.0f} records/s: {one['ratio']:.3f}"
+                f" ({one['low']:.3f} to {one['high']:.3f})",
+                flush=True,
+            )
+    worst = min(one["ratio"] for one in operators.values() if one["own"])
+    return {"size": vars(size), "operators": operators, "worst": worst}
+
+
+def _compare(spark: SparkSession, pair: Pair, source: Path, pairs: int) -> dict[str, Any]:
+    forms = {"plain": (pair.plain, pair.plain_mode), "signed": (pair.signed, pair.signed_mode)}
+    found: dict[str, list[float]] = {name: [] for name in forms}
+    for n in range(pairs + 1):
+        for name in forms if n % 2 else reversed(forms):
+            rps = _run(spark, source, *forms[name])
+            if n:
+                found[name].append(rps)
+    ratios = [signed / plain for plain, signed in zip(found["plain"], found["signed"], strict=True)]
+    low, high = median_interval(ratios)
+    return {
+        "own": pair.own, "plain_rps": statistics.median(found["plain"]),
+        "signed_rps": statistics.median(found["signed"]), "ratio": statistics.median(ratios),
+        "low": low, "high": high, "pairs": pairs,
+    }  # fmt: skip
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return an interval that holds the median with 95 % or more: the k-th least and greatest value of n.
+
+    P(fewer than k of n values are below the median) is binomial with 1/2; with fewer than 6 values least and greatest
+    hold it with less.
+
+    Args:
+        values: at least one.
+    """
+    ordered, n, k = sorted(values), len(values), 1
+    while 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n <= 0.05:
+        k += 1
+    return ordered[k - 1], ordered[n - k]
+
+
+def _run(spark: SparkSession, source: Path, query: Query, mode: str) -> float:
+    """Records per second of one run, without its first micro-batch."""
+    reader = spark.readStream.schema("id bigint, key bigint, x bigint, at bigint").option("maxFilesPerTrigger", 1)
+    with tempfile.TemporaryDirectory(prefix="signed-") as checkpoint, _no_empty_batches(spark):
+        sink = query(reader.parquet(str(source))).writeStream.format("noop").outputMode(mode)
+        running = sink.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        running.awaitTermination()
+        measured = [one for one in running.recentProgress if one.numInputRows][1:]
+    rows, spent_ms = (
+        sum(of) for of in zip(*((one.numInputRows, one.durationMs[_ALL]) for one in measured), strict=True)
+    )
+    return float(rows / spent_ms * 1000)
+
+
+@contextmanager
+def _no_empty_batches(spark: SparkSession) -> Iterator[None]:
+    """A micro-batch that only moves the watermark has no records to be divided by."""
+    name = "spark.sql.streaming.noDataMicroBatches.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
+
+
+def _write(spark: SparkSession, folder: Path, rows: int, files: int) -> None:
+    """Records in order of time, a file per micro-batch, dated in the order they are to be read in."""
+    begin = 1_700_000_000_000
+    spark.range(0, rows, 1, files).selectExpr(
+        "id", f"abs(hash(id)) % {KEYS} AS key", "abs(hash(id, 1)) % 1000 AS x", f"{begin} + id * {STEP_MS} AS at"
+    ).selectExpr("id", "cast(key AS bigint) key", "cast(x AS bigint) x", "at").write.parquet(str(folder))
+    for n, file in enumerate(sorted(folder.glob("*.parquet"))):
+        os.utime(file, (begin / 1000 + n, begin / 1000 + n))

@@ -1,0 +1,42 @@
+"""What a key did without a pause. `python -m pipelines.jobs.plans.key_sessions --run-dir DIR [--no-agent]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from models.relation.aggregates import Aggregate
+from models.relation.ordered import Quantile
+from models.relation.reducers import Count, RowOf, Sum
+from models.relation.sessions import SessionWindow
+from pipelines.jobs.plans.launching import run_plan
+from pipelines.jobs.plans.records import SignedEvent
+from pipelines.jobs.plans.results import Results, expected, relation_of
+
+if TYPE_CHECKING:
+    from tidecast.signed import SignedFrame
+
+JOB = "key_sessions"
+GAP_MS = 600_000
+
+
+def plan(events: SignedFrame) -> SignedFrame:
+    """Count events, add their numbers up and take the median, per session that ten minutes without events end."""
+    from tidecast.signed import count, quantile_of, sum_of
+
+    sessions = events.sessions(GAP_MS, f"{JOB} sessions")
+    return sessions.aggregate(
+        "changelog", JOB, n=count(), seq_sum=sum_of("seq"), median=quantile_of("seq", 0.5)
+    )  # fmt: skip
+
+
+def truth(events: Iterable[SignedEvent]) -> Results:
+    """Return what the plan has to come to."""
+    sessions = SessionWindow(GAP_MS).apply(relation_of(events))
+    made = Aggregate(RowOf((Count(), Sum(), Quantile(0.5)))).apply(sessions)
+    return expected(JOB, made, ("n", "seq_sum", "median"))
+
+
+if __name__ == "__main__":
+    sys.exit(run_plan(JOB, plan))

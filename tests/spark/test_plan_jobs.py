@@ -1,0 +1,139 @@
+"""The jobs that are plans: a table, streams of several arrivals with a stop in the middle, and the truth agree."""
+
+import json
+import os
+import random
+
+import pytest
+
+from pipelines.jobs.plans import best_keys, corrected_join, key_sessions, windowed_count
+from pipelines.jobs.plans.records import SignedEvent, encode_signed, signed_events
+from pipelines.jobs.plans.results import results_of, to_records, totals_per_key
+from pipelines.jobs.truth import count_per_key
+from tests.fakes.bad_events import BAD_EVENTS
+from tests.fakes.waiting import wait_until
+from tidecast.signed import late_dropped
+
+pytestmark = pytest.mark.spark
+BEGIN, HOURS, MINUTE = 1_700_000_000_000, 8, 60_000
+BATCHES = 5
+REFUSED = [b'{"seq":1,"time":5,"key":"a","sign":0}', *(raw for raw, _ in BAD_EVENTS.values() if raw and raw.isascii())]
+JOBS = {job.JOB: job for job in (windowed_count, corrected_join, key_sessions, best_keys)}
+
+
+def draw(seed, many):
+    """Events of some hours over four keys, and retractions of a third of them."""
+    rng = random.Random(seed)
+    events = [
+        SignedEvent(rng.randrange(9), BEGIN + rng.randrange(HOURS * 60 * MINUTE), rng.choice("aabc"))
+        for _ in range(many)
+    ]
+    return [*events, *(event._replace(sign=-1) for event in rng.sample(events, many // 3))]
+
+
+def write(folder, events, seed):
+    """The events as they arrive, up to 50 minutes after they happened, in files; refused ones among them."""
+    rng = random.Random(seed)
+    arrivals = sorted((event.t_e + rng.randrange(50 * MINUTE), n) for n, event in enumerate(events))
+    folder.mkdir(parents=True)
+    for batch in range(BATCHES):
+        part = arrivals[batch * len(arrivals) // BATCHES : (batch + 1) * len(arrivals) // BATCHES]
+        rows = [(at, encode_signed(events[n])) for at, n in part] + [(BEGIN, raw) for raw in REFUSED[batch::BATCHES]]
+        file = folder / f"{batch}.json"
+        file.write_text("\n".join(json.dumps({"value": raw.decode(), "at": at}) for at, raw in rows))
+        os.utime(file, (batch, batch))
+
+
+def read(reader, folder):
+    rows = reader.schema("value string, at bigint").json(str(folder))
+    return rows.selectExpr("CAST(value AS BINARY) AS value", "timestamp_millis(at) AS timestamp")
+
+
+def planned(reader, folder):
+    """The records of all jobs, of one source each."""
+    events = signed_events(read(reader, folder / "events"))
+    replies = signed_events(read(reader, folder / "replies"), "replies")
+    made = [
+        to_records(job.plan(events, replies) if job is corrected_join else job.plan(events), name)
+        for name, job in JOBS.items()
+    ]
+    first, *others = made
+    for other in others:
+        first = first.unionByName(other)
+    return first
+
+
+@pytest.fixture(scope="module")
+def produced():
+    return draw(1, 130), draw(2, 60)
+
+
+@pytest.fixture(scope="module")
+def truths(produced):
+    events, replies = produced
+    return {
+        name: job.truth(events, replies) if job is corrected_join else job.truth(events) for name, job in JOBS.items()
+    }
+
+
+def test_the_truth_is_what_was_produced(produced, truths):
+    events, _ = produced
+    assert all(truths.values())
+    left = {(seq, t_e, key): 0 for seq, t_e, key, _ in events}
+    for seq, t_e, key, sign in events:
+        left[seq, t_e, key] += sign
+    there = [event for event in left if left[event]]
+    per_key = {
+        key: {"n": sum(k == key for *_, k in there), "seq_sum": sum(s for s, _, k in there if k == key)}
+        for key in "abc"
+    }
+    assert totals_per_key(truths["windowed_count"], "windowed_count") == per_key
+    assert totals_per_key(truths["key_sessions"], "key_sessions") == per_key
+    [*days] = truths["best_keys"].values()
+    assert sum(day["windows"] for day in days) == len(truths["windowed_count"])
+    assert max(day["best"][0]["n"] for day in days) == max(one["n"] for one in truths["windowed_count"].values())
+
+
+def test_totals_of_insertions_are_the_main_jobs_truth(produced):
+    from pipelines.jobs.events import LoadEvent
+
+    events = [event for event in produced[0] if event.sign > 0]
+    windows = windowed_count.truth(events)
+    loads = [LoadEvent(event.seq, event.t_e / 1000, event.key) for event in events]
+    assert totals_per_key(windows, "windowed_count") == count_per_key(loads)
+
+
+def test_a_table_comes_to_the_truth(one_partition, produced, truths, tmp_path):
+    for name, events in zip(("events", "replies"), produced, strict=True):
+        write(tmp_path / name, events, 3)
+    rows = [(row.key, row.value) for row in planned(one_partition.read, tmp_path).collect()]
+    assert {name: results_of(rows, name) for name in JOBS} == truths
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_stream_that_is_stopped_and_goes_on_comes_to_the_truth(one_partition, produced, truths, tmp_path, seed):
+    for name, events in zip(("events", "replies"), produced, strict=True):
+        write(tmp_path / name, events, seed)
+    records = []
+
+    def start(**trigger):
+        frame = planned(one_partition.readStream.option("maxFilesPerTrigger", 1), tmp_path)
+        write = frame.writeStream.foreachBatch(
+            lambda batch, _: records.extend((row.key, row.value) for row in batch.collect())
+        )
+        return write.option("checkpointLocation", str(tmp_path / "c")).trigger(**trigger).start()
+
+    query = start(processingTime="0 seconds")
+    wait_until(lambda: len(query.recentProgress) >= 2 or not query.isActive, "two micro-batches", 300, every_s=0.1)
+    query.stop()
+    assert query.exception() is None
+    progress = [one for one in query.recentProgress if one.numInputRows]
+    assert 0 < len(progress) < BATCHES
+    query = start(availableNow=True)
+    assert query.awaitTermination(300)
+    progress += query.recentProgress
+    assert {name: results_of(records, name) for name in JOBS} == truths
+    assert sum(map(late_dropped, progress)) == 0
+    assert {key.partition(":")[0] for key, value in records if value is None} == {*JOBS}, "results that are taken back"
+    metrics = [one.observedMetrics["events"] for one in progress if one.numInputRows]
+    assert sum(row.rejected for row in metrics) >= len(REFUSED) - len(REFUSED) // BATCHES

@@ -1,0 +1,51 @@
+"""The bench of signed plans compares like with like, and gives its figures in the form that the goals read."""
+
+import pytest
+
+from pipelines.bench.signed import price
+from pipelines.bench.signed.pairs import PAIRS
+from pipelines.figures.goals import goals_of
+
+pytestmark = pytest.mark.spark
+RESULTS = {
+    "filter and select": (["id", "x"], ["id", "x"]),
+    "union": (["id", "x"], ["id", "x"]),
+    "final sums in windows": (["key", "count(id)", "sum(x)"], ["key", "n", "s"]),
+    "totals": (["key", "count(id)", "sum(x)"], ["key", "n", "s"]),
+    "join with a bound": (["key", "id", "other"], ["key", "id", "other"]),
+    "change log of sums": (["key", "count(id)", "sum(x)"], ["key", "n", "s"]),
+    "least and greatest": (["key", "min(x)", "max(x)"], ["key", "lo", "hi"]),
+    "distinct values": (["key", "x"], ["key", "x"]),
+    "sessions": (["key", "count(id)"], ["key", "n"]),
+}
+
+
+def test_both_forms_of_each_operator_have_the_same_results(one_partition):
+    df = one_partition.range(400).selectExpr(
+        "id", "id % 3 AS key", "(id * 7) % 11 AS x", "1700000000000 + id * 5 + (id div 50) * 500 AS at"
+    )
+    assert {pair.name for pair in PAIRS} - {*RESULTS} == {"median"}
+    for pair in PAIRS:
+        plain, signed = pair.plain(df), pair.signed(df)
+        ours, theirs = RESULTS.get(pair.name, (plain.columns[1:], ["key", "mid"]))
+        found = [sorted(map(tuple, one.select(*(f"`{c}`" for c in names)).collect())) for one, names in
+                 ((plain, ours), (signed, theirs))]  # fmt: skip
+        assert found[0] == found[1] and found[0], pair.name
+
+
+def test_a_small_form_runs_and_is_judged(one_partition, monkeypatch):
+    names = ("totals", "sessions")
+    monkeypatch.setattr(price, "PAIRS", tuple(pair for pair in PAIRS if pair.name in names))
+    figures = price.measure_price(one_partition, price.Size(rows=300, stateful_rows=90, files=2, pairs=1))
+    assert {*figures["operators"]} == {*names}
+    assert figures["worst"] == figures["operators"]["totals"]["ratio"] > 0
+    goals = goals_of("tidecast bench signed --quick")
+    rows = {row.what: row for row in goals.fill_rows(figures)}
+    assert len(rows) == len(PAIRS) and sum(row.goal is not None for row in rows.values()) == sum(p.own for p in PAIRS)
+    assert sum(row.measured is not None for row in rows.values()) == len(names)
+
+
+def test_the_interval_of_a_median_leaves_out_what_chance_would():
+    assert price.median_interval([3.0]) == (3.0, 3.0)
+    assert price.median_interval([1.0, 5.0, 2.0]) == (1.0, 5.0)
+    assert price.median_interval(list(range(9))) == (1, 7)  # 2 · (1 + 9) / 512 = 3.9 %
