@@ -12,6 +12,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
+from pipelines.cli.bench.deadlines import measure_deadlines_kept
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
@@ -37,6 +38,7 @@ Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measu
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
 app.command("agent")(measure_agent)
+app.command("deadline")(measure_deadlines_kept)
 app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
 app.command("volume")(measure_volume_per_day)
