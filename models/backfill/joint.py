@@ -50,7 +50,7 @@ class JointErrors:
 
 def unknown_errors(steps: int, hold: float = UNKNOWN_HOLD) -> JointErrors:
     """Return what is assumed without a past: quantiles are right, and steps i and j are correlated by hold^|i − j|."""
-    root: Floats = np.linalg.cholesky(_falling(steps, hold) + 1e-9 * np.eye(steps))
+    root = np.asarray(np.linalg.cholesky(_falling(steps, hold) + 1e-9 * np.eye(steps)), np.float64)
     return JointErrors(np.zeros(steps), root)
 
 
@@ -118,5 +118,5 @@ def fit_errors(scores: Floats, independent: float) -> JointErrors:
 
 def _falling(steps: int, hold: float) -> Floats:
     at = np.arange(steps)
-    found: Floats = hold ** np.abs(at[:, None] - at[None, :]).astype(float)
+    found: Floats = np.asarray(hold ** np.abs(at[:, None] - at[None, :]).astype(float), np.float64)
     return found

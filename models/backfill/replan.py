@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.backfill.finish import weigh
+from models.backfill.finish import HOUR_S, weigh
 from models.backfill.futures import Futures
 from models.backfill.given import ReplayWork
 from models.backfill.plan import BackfillPlan, Surroundings, at_once_schedule, describe_schedule
@@ -14,7 +14,8 @@ from models.backfill.search import WeighedSchedule, cheapest_schedule, with_tail
 from models.policy.core.capacity import Integers
 
 LITTLE = 0.05
-"""Share of the executor-hours to come that a new schedule must save to be worth a change that nothing forces."""
+"""Share of the executor-hours to come that a new schedule must save to be worth a change that nothing forces; and no
+less than one executor for a step."""
 
 
 class Tolerance(NamedTuple):
@@ -83,12 +84,13 @@ def replan(
     low, high, aim = tolerance.chances(plan.sure)
     kept = _weighed(futures, with_tail(plan.extra[passed : passed + steps], futures.steps), records, steps, plan)
     found, attainable = kept, True
-    if not low <= kept.chance <= high:
+    least = max(LITTLE * kept.hours, plan.step_s / HOUR_S)
+    if kept.chance < low or (kept.chance > high and kept.hours > least):
         anew = cheapest_schedule(futures, records, steps, aim, around.extra_now, plan.schedule.price, rounds=1)
         attainable = anew is not None
         if kept.chance < low:
             found = anew or _weighed(futures, at_once_schedule(futures)[0], records, steps, plan)
-        elif anew is not None and anew.hours < (1 - LITTLE) * kept.hours:
+        elif anew is not None and anew.hours <= kept.hours - least:
             found = anew
     changed = not np.array_equal(found.extra[:steps], kept.extra[:steps])
     return Replanned(describe_schedule(found, futures, work, by_s, plan.sure), changed, kept.chance, attainable)

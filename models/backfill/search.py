@@ -22,7 +22,7 @@ PRICES = np.geomspace(0.2, 30, 14)
 """Prices of a record that are tried first, in units of what it costs where capacity is proportional to executors."""
 BETWEEN, SWITCHES = 6, 12
 """Prices, and steps to switch at, that are tried between two neighbours."""
-BLOCKS = 10
+BLOCKS = 6
 """Parts of the time between which executors are moved."""
 
 
@@ -52,7 +52,7 @@ def with_tail(extra: Integers, steps: int) -> Integers:
 
 
 def cheapest_schedule(
-    futures: Futures, records: float, steps: int, sure: float, now: int = 0, near: float = 0.0, rounds: int = 5
+    futures: Futures, records: float, steps: int, sure: float, now: int = 0, near: float = 0.0, rounds: int = 4
 ) -> WeighedSchedule | None:
     """Find the cheapest schedule that is done in time with a probability.
 

@@ -117,7 +117,7 @@ class DrawnBackfill:
 
     def _said(self, moments_s: Floats, rates: Floats, steps: int) -> Floats:
         """(N, steps, L) forecasts of the steps' means, corrected by the rate that was just seen."""
-        middles: Floats = (np.arange(steps) + 0.5) * self.step_s
+        middles = np.asarray((np.arange(steps) + 0.5) * self.step_s, np.float64)
         said = correct_at_looks(self.issued, moments_s, rates, middles, self.issued.step_s, None)
         # Beyond the median's noise the levels of two steps that are mixed may cross by rounding.
         return np.maximum.accumulate(said, axis=2)

@@ -53,7 +53,7 @@ class FollowedBackfill:
     busiest: float
 
 
-class MeasuredBatches:
+class MeasuredSoFar:
     """What is known of capacity and cost, from batches as they are measured."""
 
     def __init__(self, case: DrawnBackfill) -> None:
@@ -87,7 +87,7 @@ class MeasuredBatches:
         return ReplayWork(records, math.exp(self._cost), 1 / math.sqrt(self._sure))
 
 
-def surroundings(case: DrawnBackfill, learned: MeasuredBatches, step: int, running: int, extra: int) -> Surroundings:
+def surroundings(case: DrawnBackfill, learned: MeasuredSoFar, step: int, running: int, extra: int) -> Surroundings:
     """Return all that is known when a step begins, and nothing of what comes."""
     outlook = case.outlook_at(step)
     joint = case.past[0].head(len(outlook.quantiles))
@@ -102,7 +102,7 @@ def first_plan(case: DrawnBackfill, sure: float) -> BackfillPlan:
     Raises:
         DeadlineError: it cannot be done in time so surely.
     """
-    learned = MeasuredBatches(case)
+    learned = MeasuredSoFar(case)
     around = surroundings(case, learned, 0, int(case.held[0]), 0)
     return plan_backfill(learned.work(case.work.records), case.by_s, around, sure)
 
@@ -115,7 +115,7 @@ def follow(case: DrawnBackfill, plan: BackfillPlan, tolerance: Tolerance | None)
         plan: of its beginning.
         tolerance: how far the schedule's chance may move; None: it is never looked at again.
     """
-    learned, told, fleet = MeasuredBatches(case), plan.finish, case.job.fleet
+    learned, told, fleet = MeasuredSoFar(case), plan.finish, case.job.fleet
     left, since, paid, changes, moves, before = case.work.records, 0, 0.0, 0, 0, 0
     running, busiest, finish = int(case.held[0]), 0.0, math.inf
     leads = np.random.default_rng((case.seed, 2)).choice(case.job.lead_s, case.horizon)
@@ -144,7 +144,7 @@ def follow(case: DrawnBackfill, plan: BackfillPlan, tolerance: Tolerance | None)
     return FollowedBackfill(finish, paid / 3600.0, kept, place, changes, moves, busiest)
 
 
-def _with_cost(plan: BackfillPlan, learned: MeasuredBatches) -> BackfillPlan:
+def _with_cost(plan: BackfillPlan, learned: MeasuredSoFar) -> BackfillPlan:
     return replace(plan, work=learned.work(plan.work.records))
 
 
