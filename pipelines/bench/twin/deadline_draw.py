@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from models.backfill.given import ReplayWork
+from models.forecast.core.series import SeriesError
 from models.policy.core.capacity import Floats
 from models.twin.backfill.case import LONGER, PARTS, DrawnBackfill, DrawnJob
 from models.twin.experiment.foresight import REACH, IssuedForecasts, issue_forecasts
@@ -46,7 +47,7 @@ def draw_backfill(name: str, number: int) -> tuple[DrawnBackfill, dict[str, Any]
         `scaling`, `lead_s`, `fixed`, `hours` to its deadline.
 
     Raises:
-        SeriesError, TraceError: the load cannot be read.
+        SeriesError, TraceError: the load cannot be read, or is too short.
     """
     seed = int.from_bytes(sha256(f"backfill {number} of {name}".encode()).digest()[:4], "big")
     random = np.random.default_rng(seed)
@@ -71,6 +72,8 @@ def draw_backfill(name: str, number: int) -> tuple[DrawnBackfill, dict[str, Any]
         step_s = max(float(np.floor(by_s / steps / PARTS)), 1.0) * PARTS
         if begins_s + LONGER * steps * step_s + step_s < series.start + len(total) - 1:
             break
+    else:
+        raise SeriesError(f"{name}: {days:.1f} days do not hold what follows backfill {number}. Take a longer load")
     issued = _issued(name, _many(series.step_s, LONGER * steps * step_s)).scaled(factor)
     moments = series.start + np.arange(len(total), dtype=float)
     case = DrawnBackfill(
