@@ -14,6 +14,7 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from pipelines.cli.bench.codecs import measure_compression
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
+from pipelines.cli.bench.deadlines import measure_deadlines_kept
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
 from pipelines.cli.bench.signed_plans import measure_signed_plans
@@ -43,6 +44,7 @@ app.command("agent")(measure_agent)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
 app.command("codecs")(measure_compression)
+app.command("deadline")(measure_deadlines_kept)
 app.command("headroom")(measure_gains)
 app.command("raise")(measure_raise_times)
 app.command("signed")(measure_signed_plans)

@@ -1,0 +1,105 @@
+"""What may come: draws of live load, capacity, cost of a replayed record and lead time, with a fixed seed.
+
+The same seed gives the same normals, so that two schedules are compared under the same futures, and a replanning a
+minute later under nearly the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from models.backfill.given import Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
+from models.backfill.joint import JointErrors, rates_of
+from models.policy.core.capacity import Floats, Integers
+
+COUNT = 256
+"""Futures that are drawn: half of them, and their mirror images."""
+
+
+@dataclass(frozen=True, eq=False)
+class Futures:
+    """S futures over K steps.
+
+    Attributes:
+        live: (S, K) live records/s.
+        held: (S, K) executors that the live promise holds, within the fleet's bounds.
+        slot_rps: (S,) live records/s that a slot serves, what stays idle taken off.
+        cost: (S,) work of a replayed record ÷ that of a live one.
+        lead_s: (S,) seconds from a request until executors work.
+        step_s: seconds per step.
+        fleet: whose bounds hold.
+        running: executors that run when the first step begins.
+    """
+
+    live: Floats
+    held: Integers
+    slot_rps: Floats
+    cost: Floats
+    lead_s: Floats
+    step_s: float
+    fleet: Fleet
+    running: int
+
+    @property
+    def steps(self) -> int:
+        """K."""
+        return self.live.shape[1]
+
+    def executors(self, extra: Integers) -> Integers:
+        """Return (..., S, K) executors under schedules of (..., K) extra ones; never above the fleet's `most`."""
+        return np.minimum(self.held + extra[..., None, :], self.fleet.most)
+
+    def replay_rps(self, extra: Integers) -> Floats:
+        """Return (..., S, K) replayed records/s that (..., K) extra executors leave room for, live records first.
+
+        Executors that a step begins with anew work from their lead time on, at most a step later.
+        """
+        slots = self.fleet.worth[self.executors(extra)]
+        before = np.empty_like(slots)
+        before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
+        late = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
+        slots = slots - np.maximum(slots - before, 0.0) * late
+        return np.maximum(slots * self.slot_rps[:, None] - self.live, 0.0) / self.cost[:, None]
+
+
+def held_for(rps: Floats, slot_rps: float, idle: float, fleet: Fleet) -> Integers:
+    """Return the fewest executors that serve (...) live records/s with the promise's share idle, within the bounds."""
+    slots = rps / (slot_rps * (1 - idle)) * (1 - 1e-12)
+    return np.clip(np.searchsorted(fleet.worth, slots), fleet.least, fleet.most)
+
+
+def draw_futures(
+    outlook: LiveOutlook, joint: JointErrors, promise: LivePromise, slot: SlotRate, work: ReplayWork, fleet: Fleet,
+    running: int, seed: int = 0, count: int = COUNT,
+) -> Futures:  # fmt: skip
+    """Draw futures of all that a finishing time depends on.
+
+    Args:
+        outlook: live load, (K, L) quantiles.
+        joint: how its errors hang together, for at least K steps.
+        promise: what live records need first.
+        slot: what a slot serves.
+        work: of which the cost per record is drawn.
+        fleet: executors, and quantiles of their lead time.
+        running: executors that run now.
+        seed: of the normals.
+        count: even number of futures, at least 2.
+
+    Returns:
+        The futures; executors for live records are held for the higher of a step and the next, as they must work then.
+    """
+    steps = len(outlook.quantiles)
+    half = np.random.default_rng(seed).standard_normal((count // 2, steps + 3))
+    normals = np.concatenate([half, -half])
+    live = rates_of(joint.head(steps).draw(normals[:, 3:]), outlook.quantiles, outlook.levels)
+    ahead = np.maximum(live, np.concatenate([live[:, 1:], live[:, -1:]], axis=1))
+    held = held_for(ahead * promise.headroom, slot.certain, promise.idle, fleet)
+    place = np.clip((ndtr(normals[:, 2]) * len(fleet.lead_s)).astype(int), 0, len(fleet.lead_s) - 1)
+    return Futures(
+        live, held, slot.rps * np.exp(slot.deviation * normals[:, 0]) * (1 - promise.idle),
+        work.cost * np.exp(work.cost_deviation * normals[:, 1]), np.sort(fleet.lead_s)[place], outlook.step_s, fleet,
+        running,
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""What a backfill's plan starts from: its work, the executors there may be, and what is expected of the live load."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from configs.errors import FinalError
+from models.contract.service_rate import ServiceRate
+from models.policy.core.capacity import Floats
+
+
+class BackfillError(FinalError, ValueError):
+    """A backfill cannot be planned as asked; the message names the value and what would be right."""
+
+
+@dataclass(frozen=True)
+class ReplayWork:
+    """Records to replay.
+
+    Attributes:
+        records: that are left, at least 0.
+        cost: work of a replayed record ÷ that of a live one, as believed: the median.
+        cost_deviation: standard deviation of the logarithm of `cost`, 0 where it is known.
+
+    Raises:
+        BackfillError: one of them is out of range.
+    """
+
+    records: float
+    cost: float = 1.0
+    cost_deviation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.records < math.inf and 0 < self.cost < math.inf and 0 <= self.cost_deviation < 2):
+            raise BackfillError(
+                f"records={self.records}, cost={self.cost}, cost_deviation={self.cost_deviation}: at least 0, above 0 "
+                "and 0 to 2 are expected. Count the range, and measure the cost in a rehearsal"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """The executors that live records and the backfill share.
+
+    Attributes:
+        worth: (N + 1,) slots that 0 to N executors are worth, never falling (`policy.core.capacity.speed_table`);
+            beyond `most` only to say what would be needed.
+        least, most: bounds of their number, `most` at most N.
+        lead_s: (Q,) quantiles of the seconds from a request until executors work, at levels (i + 0.5)/Q.
+        price: of an executor-hour, in any currency.
+
+    Raises:
+        BackfillError: the bounds are not 1 ≤ least ≤ most ≤ N, or a lead time is negative or infinite.
+    """
+
+    worth: Floats
+    least: int
+    most: int
+    lead_s: Floats
+    price: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most < len(self.worth):
+            raise BackfillError(
+                f"least={self.least}, most={self.most}, {len(self.worth) - 1} executors in the table of their worth: "
+                "1 <= least <= most <= those is expected"
+            )
+        if not (len(self.lead_s) and np.isfinite(self.lead_s).all() and (self.lead_s >= 0).all()):
+            raise BackfillError(f"lead_s={self.lead_s}: finite seconds of at least 0 are expected")
+
+    def with_most(self, most: int) -> Fleet:
+        """Return the same fleet with another upper bound."""
+        return Fleet(self.worth, self.least, most, self.lead_s, self.price)
+
+
+@dataclass(frozen=True)
+class LivePromise:
+    """What the live records need before the replay gets anything.
+
+    Attributes:
+        idle: share of the capacity that is left free for their latency (`contract.admission.batch_margin_rps` ÷ μ).
+        headroom: executors are held for so many times the rate that really comes, at least 1: the ratio of the
+            quantile that the live job is provisioned for to the median.
+
+    Raises:
+        BackfillError: a share outside [0, 1), or headroom below 1.
+    """
+
+    idle: float = 0.15
+    headroom: float = 1.1
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.idle < 1 <= self.headroom < math.inf):
+            raise BackfillError(f"idle={self.idle}, headroom={self.headroom}: a share below 1, and 1 or more expected")
+
+
+@dataclass(frozen=True, eq=False)
+class LiveOutlook:
+    """Live records/s to expect, as quantiles per step of the plan.
+
+    Attributes:
+        quantiles: (K, L) records/s, mean of each step.
+        levels: (L,) of them, rising in (0, 1).
+        step_s: seconds per step.
+
+    Raises:
+        BackfillError: shapes that do not fit, a rate that is negative or not finite, or a step of 0 s.
+    """
+
+    quantiles: Floats
+    levels: tuple[float, ...]
+    step_s: float
+
+    def __post_init__(self) -> None:
+        if self.quantiles.ndim != 2 or self.quantiles.shape[1] != len(self.levels) or not self.step_s > 0:
+            raise BackfillError(
+                f"quantiles {self.quantiles.shape}, {len(self.levels)} levels, step_s={self.step_s}: a column per "
+                "level and a step above 0 s are expected"
+            )
+        if not (np.isfinite(self.quantiles).all() and (self.quantiles >= 0).all()):
+            raise BackfillError("a forecast rate is negative or not finite: without a forecast no deadline is planned")
+
+    @property
+    def median(self) -> Floats:
+        """(K,) records/s, of the level nearest to 0.5."""
+        return self.quantiles[:, int(np.argmin(np.abs(np.array(self.levels) - 0.5)))]
+
+
+@dataclass(frozen=True)
+class SlotRate:
+    """What one slot serves, live records per busy second: a log-normal belief.
+
+    Attributes:
+        rps: the median.
+        deviation: standard deviation of the logarithm.
+
+    Raises:
+        BackfillError: no rate above 0, or a negative deviation.
+    """
+
+    rps: float
+    deviation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.rps < math.inf and 0 <= self.deviation < 2):
+            raise BackfillError(f"rps={self.rps}, deviation={self.deviation}: above 0, and 0 to 2 are expected")
+
+    @classmethod
+    def learned(cls, known: ServiceRate) -> SlotRate:
+        """Take the Gamma posterior of a service rate: its median, and the deviation of its logarithm, about 1/√shape.
+
+        The exact one is √ψ′(shape), between 1/√shape and that times √(1 + 1/shape).
+        """
+        return cls(known.quantile(0.5), min(math.sqrt(1 / known.shape), 1.9))
+
+    @property
+    def certain(self) -> float:
+        """The 5 % quantile, which live executors are counted with, records/s."""
+        return self.rps * math.exp(-1.6448536 * self.deviation)

@@ -1,0 +1,93 @@
+"""A backfill's plan in one sentence."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from itertools import groupby
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from models.backfill.plan import BackfillPlan
+
+LATE = 0.99
+"""The second level whose finishing time is told."""
+WORTH_TELLING = 0.05
+"""Share of the records below which a stretch is not told."""
+FLAT = 1.25
+"""Ratio of the highest to the lowest live rate under which there is no valley to speak of."""
+HOURS = ((5, "night"), (11, "morning"), (17, "afternoon"), (22, "evening"), (24, "night"))
+
+
+def plan_sentence(plan: BackfillPlan, now_s: float, zone: str) -> str:
+    """Tell a plan: records, when they are replayed, when they are done, what it costs.
+
+    Args:
+        plan: of the backfill.
+        now_s: epoch seconds of the plan's beginning; in a replay of a trace, of the trace.
+        zone: IANA name, of the job.
+
+    Returns:
+        Such as "41.2 M records; into the valley from 01:10 to 05:40 and beside the morning; done by 05:52 (90 %),
+        07:00 with 99 %; live promise kept; 6.1 executor-hours more (at once: 14.3)".
+    """
+    now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
+    told, late = (_clock(now, plan.finish.quantile(level)) for level in (plan.sure, LATE))
+    sure = f"done by {told} ({100 * plan.sure:.3g} %)"
+    surer = f", {late} with {100 * LATE:.3g} %" if plan.sure < LATE else ""
+    promise = "live promise kept"
+    if plan.live_risk > 1 - LATE:
+        promise = f"live records alone are more than all executors serve with {100 * plan.live_risk:.0f} %"
+    hours = f"{plan.schedule.hours:.1f} executor-hours more (at once: {plan.at_once_hours:.1f})"
+    return "; ".join([f"{format_records(plan.work.records)} records", _when(plan, now), sure + surer, promise, hours])
+
+
+def format_records(records: float) -> str:
+    """Format a number of records with three digits: 950, 12.3 k, 41.2 M, 1.20 G."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if records >= 0.9995 * size:
+            digits = max(2 - int(math.log10(max(records / size, 1.0)) + 1e-9), 0)
+            return f"{records / size:.{digits}f}{unit}"
+    return f"{records:.0f}"
+
+
+def _when(plan: BackfillPlan, now: datetime) -> str:
+    """The stretches in which most is replayed: valleys with their times, and what they lie beside."""
+    end = plan.finish.quantile(plan.sure)
+    steps = min(len(plan.replay_rps), math.ceil(min(end, 1e12) / plan.step_s - 1e-9))
+    if steps == 0:
+        return "nothing to do"
+    rates, live = plan.replay_rps[:steps], plan.live_rps[:steps]
+    split = (live.max() + live.min()) / 2
+    flat = live.max() <= FLAT * max(live.min(), 1e-9)
+    valley = np.full(steps, 0) if flat else np.where(live <= split, 1, 2)
+    kinds = np.where(rates > 0, valley, -1)
+    found = []
+    for kind, group in groupby(range(steps), key=lambda k: int(kinds[k])):
+        each = list(group)
+        if kind >= 0 and rates[each].sum() >= WORTH_TELLING * rates.sum():
+            begin, stop = each[0] * plan.step_s, min((each[-1] + 1) * plan.step_s, end)
+            found.append(_stretch(kind, now, begin, stop))
+    return " and ".join(dict.fromkeys(found))
+
+
+def _stretch(kind: int, now: datetime, begin_s: float, end_s: float) -> str:
+    times = f"from {_clock(now, begin_s)} to {_clock(now, end_s)}"
+    if kind == 2:
+        hour = _after(now, (begin_s + end_s) / 2).hour
+        return f"beside the {next(name for below, name in HOURS if hour < below)}"
+    return f"into the valley {times}" if kind else times
+
+
+def _after(now: datetime, seconds: float) -> datetime:
+    # Through UTC, because adding to a local time would ignore a jump of the clock in between.
+    return datetime.fromtimestamp(now.timestamp() + seconds, now.tzinfo)
+
+
+def _clock(now: datetime, seconds: float) -> str:
+    if not math.isfinite(seconds):
+        return "an unknown time"
+    at = _after(now, seconds)
+    days = (at.date() - now.date()).days
+    return f"{at:%H:%M}" + (f" (+{days} d)" if days > 1 or (days == 1 and seconds >= 86_400) else "")

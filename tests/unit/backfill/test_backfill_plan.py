@@ -1,0 +1,169 @@
+"""Plans: kept promises of probability, refusals with what would do, replanning, several beside each other."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from models.backfill.finish import finish_steps, finishing, replayed, weigh
+from models.backfill.given import BackfillError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
+from models.backfill.joint import unknown_errors
+from models.backfill.plan import DeadlineError, Surroundings, at_once_schedule, plan_backfill, shortest_s
+from models.backfill.replan import Tolerance, replan
+from models.backfill.several import AskedBackfill, divide_room, plan_several
+from models.policy.core.capacity import speed_table
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+STEPS, STEP_S = 24, 600.0
+
+
+def around(steps=STEPS, most=16, seed=0, factor=1.0, extra=0):
+    """A night that ends: live records rise from 300 to 1100 per second; a slot serves some 150."""
+    live = factor * (700 - 400 * np.cos(np.pi * np.arange(STEPS)[-steps:] / STEPS))
+    outlook = LiveOutlook(live[:, None] * np.exp(0.1 * ndtri(LEVELS)), LEVELS, STEP_S)
+    fleet = Fleet(speed_table(40, 1, 4000, 0.85), 1, most, np.array([45.0, 60, 75]))
+    unsure = SlotRate(150.0, 0.03)
+    return Surroundings(outlook, unknown_errors(steps), LivePromise(0.125, 1.15), unsure, fleet, 4 + extra, extra, seed)
+
+
+WORK = ReplayWork(4e6, 1.0, 0.05)
+HOURS = 3 * 3600.0
+
+
+def test_a_plan_is_as_sure_as_asked_and_says_so():
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    futures = around().futures(WORK)
+    assert plan.schedule.chance >= 0.9
+    assert finishing(futures, plan.extra, WORK.records).chance(HOURS) == plan.schedule.chance
+    assert plan.finish.quantile(0.5) < plan.finish.quantile(0.9) <= HOURS
+    assert plan.cost == plan.schedule.hours < plan.at_once_hours
+    assert plan.live_risk < 0.1
+
+
+def test_records_that_are_replayed_add_up_to_the_work():
+    futures = around().futures(WORK)
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    done = replayed(futures, plan.extra)
+    ends = finish_steps(done, WORK.records)
+    shares = np.clip(ends[:, None] - np.arange(futures.steps), 0, 1)
+    sums = (np.diff(done, axis=1) * shares).sum(axis=1)
+    assert sums[np.isfinite(ends)] == pytest.approx(WORK.records)
+
+
+def test_more_time_never_costs_more_and_more_sureness_never_ends_later():
+    plans = [plan_backfill(WORK, hours * 3600, around(), 0.9) for hours in (1.5, 2, 2.5, 3, 3.5)]
+    costs = [plan.schedule.hours for plan in plans]
+    assert all(later <= 1.01 * sooner for sooner, later in pairwise(costs)), costs
+    ends = [plan_backfill(WORK, HOURS, around(), sure).finish.quantile(0.9) for sure in (0.5, 0.7, 0.9, 0.97)]
+    assert all(sure <= unsure + STEP_S / 20 for unsure, sure in pairwise(ends)), ends
+
+
+def test_the_chance_holds_in_futures_that_were_not_planned_with():
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    others = replace(around(seed=77), count=8000).futures(WORK)
+    assert finishing(others, plan.extra, WORK.records).chance(HOURS) == pytest.approx(0.9, abs=0.05)
+
+
+def test_a_plan_is_the_same_each_time():
+    one, two = (plan_backfill(WORK, HOURS, around(), 0.9) for _ in range(2))
+    assert np.array_equal(one.extra, two.extra) and one.schedule[1:] == two.schedule[1:]
+
+
+def test_an_impossible_deadline_is_refused_with_what_is_possible():
+    with pytest.raises(DeadlineError, match="The earliest is") as refused:
+        plan_backfill(WORK, 1800, around(), 0.9)
+    error = refused.value
+    assert error.earliest_s == shortest_s(WORK, around()) > 1800
+    assert error.executors > 16
+    assert plan_backfill(WORK, 1800, around(most=error.executors), 0.9).schedule.chance >= 0.9
+    with pytest.raises(DeadlineError):
+        plan_backfill(WORK, 1800, around(most=error.executors - 1), 0.9)
+    late = STEP_S * math.ceil(error.earliest_s / STEP_S)
+    assert plan_backfill(WORK, late, around(), 0.9).schedule.chance >= 0.9
+
+
+def test_what_no_number_of_executors_does_is_said():
+    with pytest.raises(DeadlineError, match="no number of executors") as refused:
+        plan_backfill(ReplayWork(1e9), HOURS, around(), 0.9)
+    assert refused.value.executors is None and math.isinf(refused.value.earliest_s)
+
+
+@pytest.mark.parametrize(("by_s", "sure"), [(0.0, 0.9), (300.0, 0.9), (25 * STEP_S, 0.9), (HOURS, 0.0), (HOURS, 1.0)])
+def test_deadlines_and_probabilities_out_of_range_are_refused(by_s, sure):
+    with pytest.raises(BackfillError):
+        plan_backfill(WORK, by_s, around(), sure)
+
+
+def test_a_schedule_is_kept_while_all_goes_as_told():
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    passed = 4
+    middle = np.median(np.diff(_totals(plan))[:, None], axis=1)[:passed].sum()
+    again = replan(plan, passed, WORK.records - middle, around(STEPS - passed, extra=int(plan.extra[passed - 1])))
+    assert not again.changed
+    assert np.array_equal(again.plan.extra[: 18 - passed], plan.extra[passed:18])
+
+
+def _totals(plan):
+    return np.concatenate([[0.0], np.cumsum(plan.replay_rps * STEP_S)])
+
+
+def test_who_is_behind_gets_executors_and_who_is_ahead_gives_them_back():
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    now = around(STEPS - 6, extra=int(plan.extra[5]))
+    behind = replan(plan, 6, 0.97 * WORK.records, now)
+    assert behind.changed and behind.kept_chance < 0.5 and behind.plan.schedule.chance >= 0.8
+    assert behind.plan.extra[:12].sum() > plan.extra[6:18].sum()
+    ahead = replan(plan, 6, 0.2 * WORK.records, now)
+    assert ahead.changed and ahead.kept_chance == 1 and ahead.plan.extra[:12].sum() < plan.extra[6:18].sum()
+    assert not replan(plan, 6, 0.2 * WORK.records, now, Tolerance(save=0)).changed
+
+
+def test_what_cannot_be_had_any_more_is_tried_with_all_executors():
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    lost = replan(plan, 16, WORK.records, around(STEPS - 16))
+    assert not lost.attainable
+    assert np.array_equal(lost.plan.extra, at_once_schedule(around(STEPS - 16).futures(WORK))[0])
+
+
+def test_tolerances_are_multiples_of_the_chance_of_missing():
+    assert Tolerance().chances(0.9) == pytest.approx((0.5, 0.97, 0.8))
+    assert Tolerance().chances(0.99) == pytest.approx((0.95, 0.997, 0.98))
+    assert Tolerance(1.0, 0.0, 1.0).chances(0.5) == (0.5, 1.0, 0.5)
+    assert Tolerance().chances(0.5) == pytest.approx((0.25, 0.85, 0.25)), "never below half of what was asked for"
+
+
+def test_a_tiny_change_moves_no_executor():
+    plan = plan_backfill(WORK, HOURS, around(), 0.9)
+    for factor in (0.995, 1.005):
+        assert not replan(plan, 0, WORK.records, around(factor=factor)).changed
+
+
+def test_several_backfills_add_up_and_none_takes_from_another():
+    first = ReplayWork(1.5e6)
+    asked = [AskedBackfill(ReplayWork(2e6), HOURS), AskedBackfill(first, 0.5 * HOURS)]
+    late, early = plan_several(asked, around())
+    alone = plan_backfill(first, 0.5 * HOURS, around())
+    assert np.array_equal(early.extra, alone.extra), "the earliest deadline is planned as if it were alone"
+    futures = around().futures(first)
+    both = np.minimum(futures.executors(early.extra + late.extra), 16)
+    assert (both <= 16).all()
+    # Together they need at least as many executor-hours as one of the same work by the later deadline.
+    whole = plan_backfill(ReplayWork(3.5e6), HOURS, around())
+    assert late.schedule.hours + early.schedule.hours >= 0.97 * whole.schedule.hours
+    chance, _ = weigh(futures, (early.extra + late.extra)[None], 3.5e6, 18)
+    assert chance[0] >= 0.8
+
+
+def test_a_backfill_that_another_leaves_no_room_is_refused():
+    with pytest.raises(DeadlineError):
+        plan_several([AskedBackfill(ReplayWork(7e6), HOURS), AskedBackfill(ReplayWork(7e6), HOURS)], around())
+
+
+def test_room_is_divided_by_plans_first_and_then_by_weights():
+    assert divide_room(100, (30, 20), (90, 90), (1, 1)) == pytest.approx((55, 45))
+    assert divide_room(100, (30, 20), (90, 90), (4, 1)) == pytest.approx((70, 30))
+    assert divide_room(30, (30, 30), (90, 90), (2, 1)) == pytest.approx((20, 10))
+    assert divide_room(100, (30, 20), (0, 90), (1, 1)) == pytest.approx((0, 90)), "one of them is paused"

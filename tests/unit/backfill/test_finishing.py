@@ -1,0 +1,118 @@
+"""Finishing times, hand-computed, and by simulated truth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, weigh
+from models.backfill.futures import Futures, draw_futures, held_for
+from models.backfill.given import BackfillError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
+from models.backfill.joint import unknown_errors
+from models.contract.service_rate import ServiceRate
+
+LEVELS = (0.05, 0.5, 0.95)
+
+
+def known(steps=4, live=150.0, most=6, lead=50.0, running=2):
+    """One future: a slot serves 100 records/s, two executors are held for 150."""
+    fleet = Fleet(np.arange(most + 1.0), 1, most, np.array([lead]))
+    rates = np.full((1, steps), live)
+    held = held_for(rates, 100.0, 0.0, fleet)
+    return Futures(rates, held, np.array([100.0]), np.array([1.0]), np.array([lead]), 100.0, fleet, running)
+
+
+def test_the_rest_goes_to_the_replay_and_a_new_executor_works_from_its_lead_time_on():
+    one = np.ones(4, int)
+    assert replayed(known(), 0 * one)[0].tolist() == [0, 5_000, 10_000, 15_000, 20_000]
+    # The third executor comes after half of the first step: 50 + 100 / 2, then 150 records/s.
+    assert replayed(known(), one)[0].tolist() == [0, 10_000, 25_000, 40_000, 55_000]
+    assert finishing(known(), one, 25_000).quantile(0.9) == pytest.approx(200)
+    assert finishing(known(), one, 17_500).quantile(0.9) == pytest.approx(150)
+    chances, hours = weigh(known(), np.stack([0 * one, one]), 25_000, 2)
+    assert chances.tolist() == [0, 1]
+    assert hours.tolist() == pytest.approx([0, 200 / 3600])
+
+
+def test_executors_that_run_already_need_no_start():
+    assert replayed(known(running=3), np.ones(4, int))[0, 1] == 15_000
+
+
+def test_a_dearer_record_takes_longer_and_live_records_come_first():
+    future = known()
+    dear = Futures(*(future.live, future.held, future.slot_rps, np.array([2.0]), *list(vars(future).values())[4:]))
+    assert replayed(dear, np.zeros(4, int))[0, -1] == 10_000
+    assert replayed(known(live=700.0), np.full(4, 5))[0, -1] == 0, "live records take all"
+
+
+def test_no_more_than_the_fleet_and_no_more_paid_than_it():
+    _, hours = weigh(known(), np.full((1, 4), 99), 1e9, 4)
+    assert hours[0] == pytest.approx(4 * 4 * 100 / 3600), "4 beside the 2 that are held"
+
+
+def test_steps_within_which_totals_are_reached():
+    done = np.array([0.0, 10.0, 10.0, 30.0])
+    assert [float(finish_steps(done, records)) for records in (0, 5, 10, 20, 30, 31)] == [0, 0.5, 1, 2.5, 3, math.inf]
+
+
+def test_quantiles_of_finishing_times():
+    times = FinishTimes(np.array([1.0, 2, 3, math.inf]))
+    assert [times.quantile(level) for level in (0.25, 0.26, 0.75, 0.76)] == [1, 2, 3, math.inf]
+    assert [times.chance(within) for within in (0.5, 1, 3, 1e9)] == [0, 0.25, 0.75, 0.75]
+
+
+def drawn(seed, records=3e5, count=256):
+    outlook = LiveOutlook(np.array([[400.0, 500, 600]] * 8), LEVELS, 300.0)
+    fleet = Fleet(np.arange(21.0), 1, 20, np.array([30.0, 60, 90]))
+    slot, work = SlotRate(100.0, 0.05), ReplayWork(records, 1.2, 0.1)
+    return draw_futures(outlook, unknown_errors(8), LivePromise(0.1, 1.1), slot, work, fleet, 6, seed, count)
+
+
+def test_chances_hold_in_futures_that_were_not_looked_at():
+    extra = np.full(8, 3)
+    told = finishing(drawn(0), extra, 4e5)
+    truth = finishing(drawn(99, count=20_000), extra, 4e5)
+    places = np.searchsorted(told.seconds, truth.seconds) / len(told.seconds)
+    gap = np.abs(places - (np.arange(len(places)) + 0.5) / len(places)).max()
+    assert gap < 1.36 / math.sqrt(256), "Kolmogorov's distance at 5 %"
+    assert truth.seconds[0] < 0.8 * truth.seconds[-1], "they do scatter"
+
+
+def test_the_same_seed_gives_the_same_futures_and_another_gives_others():
+    assert np.array_equal(drawn(3).live, drawn(3).live)
+    assert not np.array_equal(drawn(3).live, drawn(4).live)
+
+
+def test_what_is_taken_for_live_records_is_never_less_than_they_are():
+    future = drawn(0)
+    for extra in (0, 3, 14):
+        rate = future.replay_rps(np.full(8, extra)) * future.cost[:, None]
+        room = future.fleet.worth[future.executors(np.full(8, extra))] * future.slot_rps[:, None]
+        assert (rate + np.minimum(future.live, room) <= room * (1 + 1e-12)).all()
+
+
+def test_a_learned_rate_is_taken_with_its_deviation():
+    learned = ServiceRate(400.0, 4.0)
+    assert SlotRate.learned(learned).rps == pytest.approx(100, rel=2e-3)
+    assert SlotRate.learned(learned).certain == pytest.approx(learned.quantile(0.05), rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: ReplayWork(-1),
+        lambda: ReplayWork(1, 0),
+        lambda: ReplayWork(math.nan),
+        lambda: Fleet(np.arange(3.0), 1, 3, np.ones(1)),
+        lambda: Fleet(np.arange(3.0), 0, 2, np.ones(1)),
+        lambda: Fleet(np.arange(3.0), 1, 2, np.array([math.inf])),
+        lambda: LivePromise(1.0),
+        lambda: LivePromise(0.1, 0.9),
+        lambda: SlotRate(0),
+        lambda: LiveOutlook(np.ones((2, 2)), LEVELS, 1.0),
+        lambda: LiveOutlook(np.full((2, 3), math.nan), LEVELS, 1.0),
+    ],
+)
+def test_wrong_numbers_are_refused(wrong):
+    with pytest.raises(BackfillError):
+        wrong()
