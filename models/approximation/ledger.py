@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from configs.limits import ErrorLimit
 from models.approximation.refusal import ApproximationError
-from models.contract.terms import ErrorLimit
 
 Steepest = Callable[[float, float], float]
 """The largest |f'| on [low, high]."""

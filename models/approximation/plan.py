@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
+from configs.limits import ErrorLimit
 from models.approximation.ledger import LedgerEntry, Steepest, linear, smooth
 from models.approximation.refusal import ApproximationError
-from models.contract.terms import ErrorLimit
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from configs.limits import ErrorLimit
 from models.approximation.ledger import LedgerEntry
 from models.approximation.refusal import ApproximationError
 from models.approximation.samples import proportion_error, proportion_size, sampling_rate
-from models.contract.terms import ErrorLimit
 from tidecast.signed.approximate.bounds import (
     MOST_K,
     MOST_PRECISION,

@@ -8,12 +8,11 @@ import sys
 import typer
 
 from configs.errors import CorrectableError
-from pipelines.cli import job, serve, traces, twin
+from pipelines.cli import contract, job, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
-from pipelines.cli.contract import commands as contract
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
 from pipelines.cli.serve import autoscale

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
+from configs.limits import ErrorLimit
 from models.approximation.ledger import LedgerEntry
-from models.contract.terms import ErrorLimit
 from tidecast.signed import (
     SignedError,
     approx_count,

@@ -22,7 +22,7 @@ _ALL = "triggerExecution"
 
 
 @dataclass(frozen=True)
-class Size:
+class PriceEffort:
     """How much is measured.
 
     Attributes:
@@ -38,11 +38,11 @@ class Size:
     pairs: int
 
 
-FULL = Size(rows=6_000_000, stateful_rows=60_000, files=6, pairs=9)
-QUICK = Size(rows=20_000, stateful_rows=2_000, files=3, pairs=1)
+FULL = PriceEffort(rows=6_000_000, stateful_rows=60_000, files=6, pairs=9)
+QUICK = PriceEffort(rows=20_000, stateful_rows=2_000, files=3, pairs=1)
 
 
-def measure_price(spark: SparkSession, size: Size) -> dict[str, Any]:
+def measure_price(spark: SparkSession, size: PriceEffort) -> dict[str, Any]:
     """Run every operator as a plain job and as a signed plan, in turns, and compare records per second.
 
     A run reads Parquet files, one per micro-batch, and writes nowhere. The seconds are those of its micro-batches but

@@ -1,1 +1,0 @@
-"""`tidecast contract`: checks, and replays of what was decided."""
