@@ -60,6 +60,8 @@ def sink(backfill: Backfill) -> Callable[[DataFrame, int], None]:
             f"round {len(backfill.spec.rounds)} of backfill {backfill.spec.words}: write it as one batch"
         )
     number = backfill.spec.last.number
+    if not backfill.checkpoint.exists():  # what stands there is of a batch that was killed
+        namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
 
     def take(batch: DataFrame, batch_id: int) -> None:
         rows = _in_range(backfill, batch)

@@ -95,16 +95,16 @@ def create_table(spark: SparkSession, table: str, rows: StructType, keys: Sequen
     types = {field.name: field.dataType.simpleString() for field in rows} | _TYPES
     columns = ", ".join(f"{quoted(name)} {its}" for name, its in types.items())
     made = {KEYS: json.dumps([*keys]), PLAN: plan, EPOCH: "0", QUERY: ""}
+    why = "something else lies there"
     try:
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {identifier(table)} ({columns}) USING delta TBLPROPERTIES ({_pairs(made)})"
         )
     except AnalysisException as error:
-        raise MergeError(
-            f"{table} is no Delta table, and none can be made there: give another place ({str(error)[:200]})"
-        ) from error
+        why = str(error)[:200]
     form = read_form(spark, table)
-    assert form is not None
+    if form is None:
+        raise MergeError(f"{table} is no Delta table, and none can be made there ({why}): give another place")
     return form
 
 
