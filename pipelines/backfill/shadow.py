@@ -65,12 +65,8 @@ def sink(backfill: Backfill) -> Callable[[DataFrame, int], None]:
 
     def take(batch: DataFrame, batch_id: int) -> None:
         rows = _in_range(backfill, batch)
-        spark = batch.sparkSession
-        form = read_form(spark, str(backfill.shadow)) or create_table(
-            spark, str(backfill.shadow), rows.schema, backfill.form.keys, backfill.spec.plan
-        )
         with refuse_full_disk(backfill, "written"):
-            upsert(form, rows, version_of(number, batch_id))
+            upsert(_made(backfill, rows), rows, version_of(number, batch_id))
 
     return take
 
@@ -141,13 +137,22 @@ def _replace(backfill: Backfill, rows: DataFrame) -> None:
     """The whole shadow, in one commit."""
     from pyspark.sql import functions as F
 
-    spark, path = rows.sparkSession, str(backfill.shadow)
     version = version_of(backfill.spec.last.number, 0)
     # A checkpoint of micro-batches would go on from what is overwritten here.
     namespace.discard(backfill.table, backfill.spec.name, namespace.CHECKPOINT)
-    create_table(spark, path, rows.schema, backfill.form.keys, backfill.spec.plan)
+    form = _made(backfill, rows)
     marked = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
-    marked.write.format("delta").mode("overwrite").save(path)
+    marked.write.format("delta").mode("overwrite").save(form.table)
+
+
+def _made(backfill: Backfill, rows: DataFrame) -> TableForm:
+    """The shadow table, made if need be."""
+    spark, path = rows.sparkSession, str(backfill.shadow)
+    if (form := read_form(spark, path)) is not None:
+        return form
+    # Delta makes none in the folder that a killed creation left.
+    namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
+    return create_table(spark, path, rows.schema, backfill.form.keys, backfill.spec.plan)
 
 
 def _merge(backfill: Backfill, rows: DataFrame) -> None:

@@ -104,7 +104,10 @@ def create_table(spark: SparkSession, table: str, rows: StructType, keys: Sequen
         why = str(error)[:200]
     form = read_form(spark, table)
     if form is None:
-        raise MergeError(f"{table} is no Delta table, and none can be made there ({why}): give another place")
+        raise MergeError(
+            f"{table} is no Delta table, and none can be made there ({why}): give another place, or"
+            " remove the folder if all it holds is what an interrupted creation left"
+        )
     return form
 
 
