@@ -92,7 +92,10 @@ def summarise(backfill: Backfill, found: Differences) -> Summary:
         F.count(F.when(F.col(DUE), 1)).alias("due"),
     ).collect()[0]
     columns = _columns(found.windows, form.keys, numbers) if totals["differs"] + totals["new"] + totals["gone"] else []
-    return Summary(*(totals[name] for name in ("windows", "differs", "new", "gone", "changed", "due")), columns)
+    windows, differs, new, gone, changed, due = (
+        int(totals[name]) for name in ("windows", "differs", "new", "gone", "changed", "due")
+    )
+    return Summary(windows, differs, new, gone, changed, due, columns)
 
 
 _NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal")

@@ -68,7 +68,7 @@ def read_form(spark: SparkSession, table: str) -> TableForm | None:
         lack = f"it lacks {', '.join(f'{name} {_TYPES[name]}' for name in wrong)}" if wrong else f"it has no {KEYS}"
         raise MergeError(
             f"{table} is a sink that does not merge ({lack}), so no two queries' results can meet in it: write it by"
-            " tidecast.merge.MergeSink, which makes such a table"
+            " MergeSink, which makes such a table"
         )
     keys = tuple(json.loads(properties[KEYS]))
     values = {name: its for name, its in types.items() if name not in (*group_of(keys), *BOOKKEEPING)}
