@@ -65,7 +65,6 @@ class World:
     shadow: dict | None = None
     mark: int = -1  # of the shadow as it is written
     noted: tuple | None = None  # mark and windows of the round that is begun
-    published: list = field(default_factory=list)
 
     def truth(self, window, upto=None):
         return sum(sign for w, sign in self.source[:upto] if w == window) or None
@@ -87,7 +86,10 @@ class World:
     def tell(self, batch):
         """Also again, by a driver that was killed before it had noted that it was done."""
         for window, value in self.batches[batch].items():
-            self.table[window] = told(self.table.get(window), value, batch)
+            before = self.table.get(window)
+            self.table[window] = told(before, value, batch)
+            if before is not None and before.covers is not None:  # a reader never sees what was corrected go back
+                assert self.table[window].value == before.value
 
     def note(self):
         newest = max((row.version for row in self.table.values()), default=-1)
