@@ -23,7 +23,7 @@ class Tolerance(NamedTuple):
 
     A schedule planned to be done in time with 0.9 is meant to miss in one of ten cases. Who restores 0.9 whenever it
     is less misses hardly ever, as at every step there is another step to mend things; so a schedule made on the way may
-    miss oftener than that, and costs less. The numbers were chosen on half of the loads of docs/backfill.md.
+    miss oftener than that, and costs less. The numbers were chosen on half of the loads of docs/deadlines.md.
 
     Attributes:
         rescue: a schedule that misses oftener than so many times what was asked for is replaced.

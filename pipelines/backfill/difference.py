@@ -1,0 +1,152 @@
+"""The shadow table against the live one, window by window, read only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.backfill.running import Backfill, rows_at, table_version
+from pipelines.backfill.spec import BackfillError
+from pipelines.backfill.summary import ColumnChange, Summary
+from tidecast.merge.columns import COVERS
+from tidecast.merge.upsert import within
+from tidecast.signed.aggregate import VERSION
+from tidecast.signed.columns import same_as
+from tidecast.signed.sink import DELETED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+KIND, CHANGED, DUE = "_kind", "_changed", "_due"
+_OLD, _NEW, _FRACTIONAL = "_old", "_new", ("double", "float")
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Every window of the range that either table has.
+
+    Attributes:
+        windows: key, window, `_old` and `_new` values (null: no result), `_kind` (equal, differs, new, gone),
+            `_changed` (live told it since the replay noted its version), `_due` (a publish writes it).
+        at: Delta version of the live table.
+    """
+
+    windows: DataFrame
+    at: int
+
+
+def compare(backfill: Backfill, tolerance: float = 0.0) -> Summary:
+    """Return what a publish would change; nothing is changed, and the plan may be another one than live's.
+
+    Args:
+        backfill: with its newest round written.
+        tolerance: relative difference up to which doubles count as equal; sums of doubles depend on their order.
+
+    Raises:
+        BackfillError: the replay is not written to its end.
+    """
+    return summarise(backfill, differences(backfill, backfill.spark, tolerance))
+
+
+def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> Differences:
+    """Return the windows of both tables, of one Delta version each.
+
+    Raises:
+        BackfillError: the replay is not written to its end, or the tolerance is below 0.
+    """
+    from pyspark.sql import functions as F
+
+    spec, form = backfill.spec, backfill.form
+    if tolerance < 0:
+        raise BackfillError(f"tolerance {tolerance}: give 0 or more")
+    if not spec.last.written:
+        raise BackfillError(f"backfill {spec.words} is not written to its end: go on with its replay, or cancel it")
+    at, shadow_at = table_version(backfill.table), table_version(backfill.shadow)
+    inside = within(spec.begin, spec.end)
+    live = rows_at(spark, backfill.table, at).alias("t").where(inside)
+    live = live.select(*form.group, _row(form.values, _OLD), DELETED, VERSION, COVERS)
+    shadow = rows_at(spark, backfill.shadow, shadow_at).alias("t").where(inside).where(~F.col(DELETED))
+    on = {name: f"_of_{i}" for i, name in enumerate(form.group)}
+    shadow = shadow.select(*(F.col(name).alias(of) for name, of in on.items()), _row(form.values, _NEW))
+    both = live.join(shadow, same_as(on), "full_outer")
+    group = [F.coalesce(name, of).alias(name) for name, of in on.items()]
+    old = F.when(~F.col(DELETED), F.col(_OLD))
+    both = both.select(*group, old.alias(_OLD), _NEW, VERSION, COVERS).withColumn(KIND, _kind(form.values, tolerance))
+    changed = F.coalesce(F.col(VERSION) > spec.last.mark, F.lit(False))
+    waits = F.coalesce(F.col(VERSION) > F.col(COVERS), F.lit(False))
+    due = ~F.col(CHANGED) & ((F.col(KIND) != "equal") | waits)
+    return Differences(both.withColumn(CHANGED, changed).withColumn(DUE, due).drop(VERSION, COVERS), at)
+
+
+def summarise(backfill: Backfill, found: Differences) -> Summary:
+    """Return differences in numbers; runs a Spark job."""
+    from pyspark.sql import functions as F
+
+    form = backfill.form
+    schema = rows_at(backfill.spark, backfill.table, found.at).schema
+    numbers = [name for name in form.values if schema[name].dataType.typeName() in _NUMERIC]
+    totals: Any = found.windows.agg(
+        F.count(F.when(F.col(_OLD).isNotNull() | F.col(_NEW).isNotNull(), 1)).alias("windows"),
+        *(F.count(F.when(F.col(KIND) == kind, 1)).alias(kind) for kind in ("differs", "new", "gone")),
+        F.count(F.when(F.col(CHANGED), 1)).alias("changed"),
+        F.count(F.when(F.col(DUE), 1)).alias("due"),
+    ).collect()[0]
+    columns = _columns(found.windows, form.keys, numbers) if totals["differs"] + totals["new"] + totals["gone"] else []
+    windows, differs, new, gone, changed, due = (
+        int(totals[name]) for name in ("windows", "differs", "new", "gone", "changed", "due")
+    )
+    return Summary(windows, differs, new, gone, changed, due, columns)
+
+
+_NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal")
+
+
+def _columns(windows: DataFrame, keys: tuple[str, ...], numbers: list[str]) -> list[ColumnChange]:
+    """The change of each column, of the sums per key."""
+    from pyspark.sql import functions as F
+
+    if not numbers:
+        return []
+    sums = [F.count(F.lit(1)).alias("_many")]
+    for i, name in enumerate(numbers):
+        old, new = (F.coalesce(F.col(side)[name].cast("double"), F.lit(0.0)) for side in (_OLD, _NEW))
+        made = {"old": old, "new": new, "off": F.abs(new - old), "size": F.abs(new) + F.abs(old)}
+        sums += [F.sum(column).alias(f"_{what}{i}") for what, column in made.items()]
+    per_key = windows.where(F.col(KIND) != "equal").groupBy(*keys).agg(*sums)
+    found: list[Column] = []
+    for i, _ in enumerate(numbers):
+        said = F.struct("_many", f"_old{i}", f"_new{i}", f"_off{i}", F.struct(F.lit(0), *keys).alias("_key"))
+        found += [F.sum(f"_size{i}").alias(f"s{i}"), F.sum(f"_off{i}").alias(f"o{i}")]
+        found.append(F.max_by(said, f"_off{i}").alias(f"w{i}"))
+    row: Any = per_key.agg(*found).collect()[0]
+    return [
+        ColumnChange(name, row[f"s{i}"], row[f"o{i}"], tuple(row[f"w{i}"]["_key"])[1:], row[f"w{i}"][f"_off{i}"],
+                     row[f"w{i}"]["_many"], row[f"w{i}"][f"_old{i}"], row[f"w{i}"][f"_new{i}"])
+        for i, name in enumerate(numbers)
+    ]  # fmt: skip
+
+
+def _row(values: Any, name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.struct(F.lit(True).alias("_there"), *values).alias(name)
+
+
+def _kind(values: Any, tolerance: float) -> Column:
+    from pyspark.sql import functions as F
+
+    same = F.lit(True)
+    for name, its in values.items():
+        old, new = F.col(_OLD)[name], F.col(_NEW)[name]
+        equal = old.eqNullSafe(new)
+        if tolerance and its in _FRACTIONAL:
+            near = F.abs(new - old) <= tolerance * F.greatest(F.abs(old), F.abs(new))
+            equal = equal | F.coalesce(near, F.lit(False))
+        same = same & equal
+    before, after = F.col(_OLD).isNotNull(), F.col(_NEW).isNotNull()
+    return (
+        F.when(before & after & ~same, "differs")
+        .when(~before & after, "new")
+        .when(before & ~after, "gone")
+        .otherwise("equal")
+    )

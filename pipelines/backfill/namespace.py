@@ -1,0 +1,144 @@
+"""The folder beside a live table in which its backfills lie: what there is of them, and who runs which.
+
+`<table>.backfills/<id>/` holds the spec, the lease, the shadow table and the replay's checkpoint. A lease is a lock
+that the operating system takes back when its process ends, however it ends. It holds on one computer, and on a network
+file system that hands locks on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipelines.backfill.spec import BackfillError, Spec
+
+SPEC, LEASE, SHADOW, CHECKPOINT = "spec.json", "lease", "shadow", "checkpoint"
+# The spec first: what an interrupted removal leaves is no backfill any more, and goes with the next one of the name.
+_OWN = (SPEC, f"{SPEC}.new", SHADOW, CHECKPOINT, LEASE)
+
+
+def namespace(table: Path) -> Path:
+    """Return the folder of a table's backfills."""
+    return table.with_name(f"{table.name}.backfills")
+
+
+def folder(table: Path, name: str) -> Path:
+    """Return the folder of one of them."""
+    return namespace(table) / name
+
+
+@contextmanager
+def alone(table: Path) -> Iterator[None]:
+    """Keep all others from beginning and ending backfills of a table meanwhile; waits for its turn.
+
+    Raises:
+        OSError: the folder cannot be made or locked.
+    """
+    namespace(table).mkdir(parents=True, exist_ok=True)
+    lock = os.open(namespace(table) / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def take_lease(table: Path, name: str) -> int:
+    """Take a backfill's lease; returns the open file, with which it ends.
+
+    Raises:
+        BackfillError: it runs elsewhere.
+        OSError: the file cannot be made.
+    """
+    path = folder(table, name) / LEASE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lease = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(lease, 100).decode(errors="replace").strip() or "unknown"
+        os.close(lease)
+        raise BackfillError(
+            f"backfill {name} of {table} is running in process {holder}: wait for it, or end that process"
+        ) from None
+    os.truncate(lease, 0)
+    os.pwrite(lease, str(os.getpid()).encode(), 0)
+    return lease
+
+
+def runs(table: Path, name: str) -> bool:
+    """Return whether a process holds a backfill's lease."""
+    try:
+        lease = os.open(folder(table, name) / LEASE, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(lease)
+
+
+def read_spec(table: Path, name: str) -> Spec | None:
+    """Return what is known of a backfill; None for nothing.
+
+    Raises:
+        BackfillError: its spec is broken.
+    """
+    path = folder(table, name) / SPEC
+    try:
+        return Spec.from_json(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise BackfillError(f"{path} is no spec of a backfill ({error}): remove {path.parent}") from None
+
+
+def write_spec(table: Path, spec: Spec) -> None:
+    """Put a spec in place of the one before: all of it or nothing, also where the computer fails meanwhile.
+
+    Raises:
+        OSError: it cannot be written; the one before stands then.
+    """
+    path = folder(table, spec.name) / SPEC
+    new = path.with_name(f"{SPEC}.new")
+    with new.open("w") as file:
+        file.write(spec.to_json())
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def specs(table: Path) -> list[Spec]:
+    """Return all backfills of a table, by name.
+
+    Raises:
+        BackfillError: a spec is broken.
+    """
+    names = sorted(path.parent.name for path in namespace(table).glob(f"*/{SPEC}"))
+    return [spec for name in names if (spec := read_spec(table, name)) is not None]
+
+
+def remove(table: Path, name: str) -> None:
+    """Remove what a backfill has made of its own; whatever else lies in its folder stays, and the folder with it."""
+    own = folder(table, name)
+    discard(table, name, *_OWN)
+    if own.is_dir() and not any(own.iterdir()):
+        own.rmdir()
+
+
+def discard(table: Path, name: str, *parts: str) -> None:
+    """Remove parts of what a backfill has made, where they are."""
+    for part in parts:
+        path = folder(table, name) / part
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

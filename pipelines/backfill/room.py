@@ -1,0 +1,38 @@
+"""A full disk, said so that a person knows what stands and what to do."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pipelines.backfill.running import Backfill
+from pipelines.backfill.spec import BackfillError
+
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
+_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def refuse_full_disk(backfill: Backfill, doing: str) -> Iterator[None]:
+    """Turn errors of a disk that takes no more into one with a remedy; all others pass as they are.
+
+    Args:
+        backfill: that writes.
+        doing: what could not be done, as "published".
+
+    Raises:
+        BackfillError: there was no room.
+    """
+    try:
+        yield
+    except BackfillError:
+        raise
+    except Exception as error:
+        full = isinstance(error, OSError) and error.errno in _CODES
+        if not full and not any(text in str(error) for text in _FULL):
+            raise
+        raise BackfillError(
+            f"backfill {backfill.spec.words} cannot be {doing}: no room beside {backfill.table}; the live table is as"
+            " it was: free some space and go on with the same id"
+        ) from error

@@ -1,0 +1,169 @@
+"""The replay's side: its windows, written into a shadow table of its own, and rounds of what live changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipelines.backfill import namespace
+from pipelines.backfill.room import refuse_full_disk
+from pipelines.backfill.running import Backfill, newest, rows_at
+from pipelines.backfill.spec import BackfillError
+from tidecast.merge.columns import COVERS, version_of
+from tidecast.merge.results import results
+from tidecast.merge.table import TableForm, check_values, create_table, read_form
+from tidecast.merge.upsert import upsert, within
+from tidecast.signed.aggregate import VERSION
+from tidecast.signed.columns import same_as
+from tidecast.signed.sink import DELETED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write(backfill: Backfill, replayed: DataFrame) -> None:
+    """Write the results of a round as one batch; a round that is written again is replaced.
+
+    Windows that do not lie wholly in the range are left out: the replay saw a part of their records only.
+
+    Args:
+        backfill: prepared, or at a further round.
+        replayed: of the plan on the source, cut after `prepare` or `again`: a change log, totals, a relation or plain
+            results with the live table's columns. In a further round at least the windows that `again` named.
+
+    Raises:
+        MergeError: the results have other columns than the live table.
+        BackfillError: the disk is full; the live table is as it was.
+        Exception: as pyspark raises it; the round is not written then.
+    """
+    rows = _in_range(backfill, replayed)
+    with refuse_full_disk(backfill, "written"):
+        if len(backfill.spec.rounds) == 1:
+            _replace(backfill, rows)
+        else:
+            _merge(backfill, rows)
+    finish(backfill)
+
+
+def sink(backfill: Backfill) -> Callable[[DataFrame, int], None]:
+    """Return what a replay by micro-batches gives to `foreachBatch`, with `backfill.checkpoint` as its checkpoint.
+
+    Batches are merged by key, window and number, so that a killed replay goes on where its checkpoint stands. When the
+    query has come to its end, call `finish`. Its plan has to tell every change (not `final` results, which wait for a
+    watermark that a bounded source does not reach), and none of its records may count as late.
+
+    Raises:
+        BackfillError: it is a further round, which is one batch.
+    """
+    if len(backfill.spec.rounds) > 1:
+        raise BackfillError(
+            f"round {len(backfill.spec.rounds)} of backfill {backfill.spec.words}: write it as one batch"
+        )
+    number = backfill.spec.last.number
+    if not backfill.checkpoint.exists():  # what stands there is of a batch that was killed
+        namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
+
+    def take(batch: DataFrame, batch_id: int) -> None:
+        rows = _in_range(backfill, batch)
+        with refuse_full_disk(backfill, "written"):
+            upsert(_made(backfill, rows), rows, version_of(number, batch_id))
+
+    return take
+
+
+def finish(backfill: Backfill) -> None:
+    """Say that the round stands in the shadow table to its end.
+
+    Raises:
+        BackfillError: nothing was written.
+    """
+    shadow_form(backfill)
+    backfill.save(backfill.spec.with_written())
+
+
+def shadow_form(backfill: Backfill) -> TableForm:
+    """Return what the shadow table is made of.
+
+    Raises:
+        BackfillError: there is none.
+    """
+    form = read_form(backfill.spark, str(backfill.shadow))
+    if form is None:
+        raise BackfillError(f"backfill {backfill.spec.words} has no shadow table: write its replay first")
+    return form
+
+
+def again(backfill: Backfill) -> DataFrame | None:
+    """Begin a round of the windows that live changed since the one before; None where there are none.
+
+    The live version is noted anew: cut the replay's source after this.
+
+    Returns:
+        Key and window of each, to be computed again and given to `write`.
+
+    Raises:
+        BackfillError: the round before is not written.
+    """
+    spec = backfill.spec
+    done = [one for one in spec.rounds if one.written]
+    if not done:
+        raise BackfillError(f"backfill {spec.words}: write its replay before windows are computed again")
+    mark, at = newest(backfill)
+    windows = changed(backfill, done[-1].mark, at)
+    if windows.isEmpty():
+        return None
+    backfill.save(spec.with_round(mark, at))
+    return windows
+
+
+def changed(backfill: Backfill, mark: int, at: int) -> DataFrame:
+    """Return key and window of what live told in the range after a version, as the table stood at a Delta version."""
+    from pyspark.sql import functions as F
+
+    spec = backfill.spec
+    rows = rows_at(backfill.spark, backfill.table, at).alias("t").where(within(spec.begin, spec.end))
+    return rows.where(F.col(VERSION) > mark).select(*backfill.form.group)
+
+
+def _in_range(backfill: Backfill, replayed: DataFrame) -> DataFrame:
+    spec = backfill.spec
+    rows = results(replayed, spec.keys)
+    check_values(backfill.form, rows.schema)
+    rows = rows.alias("t").where(within(spec.begin, spec.end))
+    return rows.select(*backfill.form.group, *backfill.form.values, DELETED)
+
+
+def _replace(backfill: Backfill, rows: DataFrame) -> None:
+    """The whole shadow, in one commit."""
+    from pyspark.sql import functions as F
+
+    version = version_of(backfill.spec.last.number, 0)
+    # A checkpoint of micro-batches would go on from what is overwritten here.
+    namespace.discard(backfill.table, backfill.spec.name, namespace.CHECKPOINT)
+    form = _made(backfill, rows)
+    marked = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
+    marked.write.format("delta").mode("overwrite").save(form.table)
+
+
+def _made(backfill: Backfill, rows: DataFrame) -> TableForm:
+    """The shadow table, made if need be."""
+    spark, path = rows.sparkSession, str(backfill.shadow)
+    if (form := read_form(spark, path)) is not None:
+        return form
+    # Delta makes none in the folder that a killed creation left.
+    namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
+    return create_table(spark, path, rows.schema, backfill.form.keys, backfill.spec.plan)
+
+
+def _merge(backfill: Backfill, rows: DataFrame) -> None:
+    """The windows of this round, those without a result as deleted."""
+    from pyspark.sql import functions as F
+
+    one, before = backfill.spec.rounds[-1], backfill.spec.rounds[-2]
+    on = {name: f"_of_{i}" for i, name in enumerate(backfill.form.group)}
+    windows = changed(backfill, before.mark, one.table_version)
+    found = rows.where(~F.col(DELETED)).withColumnsRenamed(on)
+    joined = windows.join(found, same_as(on), "left").drop(*on.values())
+    upsert(
+        shadow_form(backfill), joined.withColumn(DELETED, F.coalesce(DELETED, F.lit(True))), version_of(one.number, 0)
+    )

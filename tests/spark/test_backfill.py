@@ -1,0 +1,242 @@
+"""Replays beside live on real Delta: shadow, comparison, one publish, rounds of what live changed, refusals."""
+
+import resource
+import threading
+import time
+
+import pytest
+
+from pipelines.backfill import publish as publishing
+from pipelines.backfill.difference import compare
+from pipelines.backfill.publish import publish, settle
+from pipelines.backfill.running import cancel, list_backfills, prepare
+from pipelines.backfill.shadow import again, finish, sink, write
+from pipelines.backfill.spec import BackfillError
+from tests.fakes.result_tables import live, seen, told, version
+from tidecast.merge import MergeError
+
+pytestmark = pytest.mark.spark
+OLD = {("a", 0): 5, ("b", 0): 7, ("a", 10): 1, ("a", 20): 50}
+TRUE = {("a", 0): 6, ("c", 0): 3, ("a", 10): 1}  # of the range [0, 20)
+NEW = {**TRUE, ("a", 20): 50}
+
+
+@pytest.fixture
+def table(tmp_path):
+    return tmp_path / "lake" / "hourly"
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partition, table):
+    spark = one_partition
+    sink_ = live(spark, table, OLD)
+    before = version(table)
+    with prepare(spark, table, "fix", 0, 20, "1") as backfill:
+        # a window that is in the range in part only, and one outside of it
+        write(backfill, told(spark, {**TRUE, ("a", 15): 999, ("z", 20): 999, ("z", -10): 999}))
+        summary = compare(backfill)
+        assert (summary.windows, summary.differs, summary.new, summary.gone, summary.changed) == (4, 1, 1, 1, 0)
+        assert summary.text() == (
+            "3 of 4 windows differ (1 other values, 1 new, 1 gone), worst key b: orders 7 → 0, 7 off in 1 window"
+        )
+        assert version(table) == before and seen(spark, table) == OLD
+        assert [(one.spec.name, one.running) for one in list_backfills(table)] == [("fix", True)]
+        done = publish(backfill)
+        assert (done.committed, done.waiting, done.summary.due) == (True, 0, 3)
+        assert version(table) == before + 1 and seen(spark, table) == NEW
+        assert not publish(backfill).committed and version(table) == before + 1
+    with prepare(spark, table, "fix", 0, 20, "1") as repeated:
+        assert not repeated.spec.last.written
+        write(repeated, told(spark, TRUE))
+        assert not publish(repeated).committed
+    assert version(table) == before + 1
+    # live knows less of what was corrected: noted, and not shown
+    sink_(told(spark, {("a", 0): 5, ("b", 0): 8}), 1)
+    assert seen(spark, table) == NEW
+    kept = files(table)
+    assert cancel(table, "fix") and list_backfills(table) == []
+    assert files(table) == kept and files(table.parent / "hourly.backfills") == [".lock"]
+    assert seen(spark, table) == NEW
+
+
+def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, table, monkeypatch):
+    """Live commits before the publish, between its comparison and its merge, and while its merge runs."""
+    spark = one_partition
+    live_ = live(spark, table, OLD)
+    merges, merge = [], publishing.merge
+
+    def beside(form, source, among, matched):
+        merges.append(1)
+        if len(merges) == 1:
+            live_(told(spark, {("b", 0): 8}), 2)
+        if len(merges) == 2:
+            from pyspark.sql import functions as F
+
+            nap = F.udf(lambda _: (time.sleep(12), True)[1], "boolean")
+            other = threading.Thread(target=lambda: (time.sleep(3), live_(told(spark, {("c", 0): 1}), 3)))
+            other.start()
+            try:
+                merge(form, source.where(nap("shop")), among, matched)
+            finally:
+                other.join()
+            return
+        merge(form, source, among, matched)
+
+    monkeypatch.setattr(publishing, "merge", beside)
+    with prepare(spark, table, "fix", 0, 20, "1") as backfill:
+        write(backfill, told(spark, TRUE))
+        live_(told(spark, {("a", 10): 2}), 1)
+        first = publish(backfill)
+        assert first.summary.changed == 1 and first.waiting == 2  # a at 10 and, between comparison and merge, b at 0
+        assert seen(spark, table) == {("a", 0): 6, ("c", 0): 3, ("a", 10): 2, ("a", 20): 50, ("b", 0): 8}
+        asked = []
+
+        def recompute(windows):
+            asked.append({(row.shop, row._window_start) for row in windows.collect()})
+            return told(spark, {("a", 10): 3, ("c", 0): 4, ("a", 0): 999})
+
+        done = settle(backfill, recompute)
+        assert done.waiting == 0 and list_backfills(table)[0].spec.state == "published"
+    assert asked == [{("a", 10), ("b", 0)}, {("c", 0)}]
+    assert len(merges) >= 3, "the merge that ran beside live's was not refused"
+    assert seen(spark, table) == {("a", 0): 6, ("c", 0): 4, ("a", 10): 3, ("a", 20): 50}
+
+
+def test_a_replay_by_micro_batches_goes_on_where_its_checkpoint_stands(one_partition, table, tmp_path):
+    spark = one_partition
+    live(spark, table, OLD)
+    source = tmp_path / "source"
+    for number, rows in enumerate(
+        ({("a", 0): 4, ("b", 0): 9}, {("a", 0): 6, ("b", 0): None, ("c", 0): 3, ("a", 10): 1})
+    ):
+        told(spark, rows).coalesce(1).write.mode("append").json(str(source))
+        del number
+        time.sleep(1.1)  # files are read by their age, to the second
+
+    def run(backfill, take):
+        stream = spark.readStream.schema(
+            "shop string, _window_start bigint, _window_end bigint, orders bigint, _deleted boolean"
+        )
+        stream = stream.option("maxFilesPerTrigger", 1).json(str(source))
+        writer = stream.writeStream.foreachBatch(take).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(backfill.checkpoint)).start().awaitTermination(300)
+
+    batches = []
+    with prepare(spark, table, "fix", 0, 20, "1") as backfill:
+        whole = sink(backfill)
+
+        def killed(batch, number):
+            batches.append(number)
+            whole(batch, number)
+            if number == 1:
+                raise RuntimeError("killed after the merge, before the micro-batch is noted as done")
+
+        with pytest.raises(Exception, match="killed after the merge"):
+            run(backfill, killed)
+        with pytest.raises(BackfillError, match="not written to its end"):
+            publish(backfill)
+    with prepare(spark, table, "fix", 0, 20, "1") as backfill:
+        whole = sink(backfill)
+        run(backfill, lambda batch, number: (batches.append(number), whole(batch, number)))
+        finish(backfill)
+        assert batches == [0, 1, 1]
+        assert publish(backfill).committed
+    assert seen(spark, table) == NEW
+
+
+def test_a_disk_that_is_full_leaves_the_table_as_it_was(one_partition, table):
+    """The JVM may write no byte into a file any more: in the shadow, then in the middle of the publish."""
+    spark = one_partition
+    live(spark, table, OLD)
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    whole = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
+
+    def full(action, says):
+        resource.prlimit(jvm, resource.RLIMIT_FSIZE, (64, whole[1]))
+        try:
+            with pytest.raises(BackfillError, match=says):
+                action()
+        finally:
+            resource.prlimit(jvm, resource.RLIMIT_FSIZE, whole)
+
+    before = version(table)
+    with prepare(spark, table, "fix", 0, 20, "1") as backfill:
+        says = "cannot be {}: no room beside .*hourly; the live table is as it was: free some space"
+        full(lambda: write(backfill, told(spark, TRUE)), says.format("written"))
+        assert not backfill.spec.last.written
+        write(backfill, told(spark, TRUE))
+        full(lambda: publish(backfill), says.format("published"))
+        assert version(table) == before and seen(spark, table) == OLD
+        assert publish(backfill).committed
+    assert seen(spark, table) == NEW
+
+
+def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_path):
+    spark = one_partition
+    rows = told(spark, OLD)
+
+    def begin(name="fix", begin=0, end=20, plan="1", at=table):
+        return prepare(spark, at, name, begin, end, plan, now=100)
+
+    with pytest.raises(BackfillError, match="is no Delta table, so it is a sink that does not merge: refused for over"):
+        begin()
+    rows.write.parquet(str(tmp_path / "parquet"))
+    with pytest.raises(BackfillError, match="is no Delta table"):
+        begin(at=tmp_path / "parquet")
+    rows.drop("_deleted").write.format("delta").save(str(tmp_path / "plain"))
+    with pytest.raises(MergeError, match="plain is a sink that does not merge"):
+        begin(at=tmp_path / "plain")
+    assert not (tmp_path / "plain.backfills").exists()
+    live(spark, table, OLD)
+    with pytest.raises(BackfillError, match="is empty"):
+        begin(end=0)
+    with pytest.raises(BackfillError, match="reaches into the future"):
+        begin(end=101)
+    mine = begin()
+    with pytest.raises(BackfillError, match=r"fix of .* is running in process \d+"):
+        begin()
+    with pytest.raises(BackfillError, match=r"fix .* is running over a part of other .*wait until it ends"):
+        begin("other", 10, 30)
+    with pytest.raises(BackfillError, match="exists with end 20, not 30: give another id, or cancel it"):
+        begin(end=30)
+    begin("beside", 20, 30).close()
+    mine.close()
+    with pytest.raises(BackfillError, match=r"fix .* was begun and is not published: go on with it, or\s+cancel it"):
+        begin("other", 10, 20)
+    with begin() as mine:
+        with pytest.raises(BackfillError, match="write its replay before windows are computed again"):
+            again(mine)
+        with pytest.raises(BackfillError, match="not written to its end"):
+            compare(mine)
+        with pytest.raises(BackfillError, match="has no shadow table"):
+            finish(mine)
+        with pytest.raises(MergeError, match="values"):
+            write(mine, rows.withColumnRenamed("orders", "many"))
+        write(mine, told(spark, {}))
+        with pytest.raises(BackfillError, match="tolerance -1"):
+            compare(mine, -1)
+        assert publish(mine).summary.gone == 3
+    # what a later backfill of the range published is not taken back by an older one
+    with begin("later") as later:
+        write(later, told(spark, TRUE))
+        publish(later)
+    with pytest.raises(BackfillError, match="a later one took over its range"):
+        begin()
+    assert seen(spark, table) == NEW
+
+
+def test_another_plan_is_compared_only_until_it_is_promoted(one_partition, table):
+    spark = one_partition
+    live(spark, table, OLD)
+    with prepare(spark, table, "fix", 0, 20, "2") as backfill:
+        write(backfill, told(spark, TRUE))
+        assert compare(backfill).differs == 1
+        with pytest.raises(BackfillError, match="runs plan '2', the live query runs '1': it can be compared only"):
+            publish(backfill)
+        assert seen(spark, table) == OLD
+        live(spark, table, {("a", 20): 50}, plan="2")  # the first batch of the live query of that plan: a repeat
+        assert publish(backfill).committed
+    assert seen(spark, table) == NEW

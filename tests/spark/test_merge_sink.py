@@ -1,0 +1,115 @@
+"""The sink of a live query on real Delta: idempotent, ordered by version, and equal to the pure rule."""
+
+import json
+
+import numpy as np
+import pytest
+
+from models.relation import results as pure
+from tests.fakes.result_tables import live, seen, told, version
+from tidecast.merge import MergeError, MergeSink, read_results
+from tidecast.merge.columns import COVERS
+from tidecast.merge.table import read_form
+from tidecast.signed import count, signed, sum_of, top
+
+pytestmark = pytest.mark.spark
+HOUR = 3_600_000
+
+
+def test_repeats_and_older_batches_change_nothing_and_commit_nothing(one_partition, tmp_path):
+    spark, table = one_partition, tmp_path / "hourly"
+    sink = live(spark, table, {("a", 0): 1, ("b", 0): 2}, {("a", 0): None, ("b", 0): 5, ("a", 10): 7})
+    assert seen(spark, table) == {("b", 0): 5, ("a", 10): 7}
+    before = version(table)
+    sink(told(spark, {("a", 0): None, ("b", 0): 5, ("a", 10): 7}), 1)
+    MergeSink(str(table), ["shop"])(told(spark, {("a", 0): 1, ("b", 0): 2}), 0)  # a driver that should be dead
+    sink(told(spark, {}), 2)
+    assert version(table) == before and seen(spark, table) == {("b", 0): 5, ("a", 10): 7}
+
+
+def test_any_tellings_end_as_the_pure_rule_says(one_partition, tmp_path):
+    """Random micro-batches, also late and again, on rows that live or a backfill wrote."""
+    spark, table = one_partition, tmp_path / "hourly"
+    rng = np.random.default_rng(5)
+    sink = live(spark, table, {("a", 0): 1, ("b", 0): 1, ("c", 0): 1})
+    spark.sql(f"UPDATE delta.`{table}` SET orders = 100, {COVERS} = 0 WHERE shop = 'b'")
+    rule = {key: pure.ResultRow(1, 0) for key in (("a", 0), ("c", 0))} | {("b", 0): pure.ResultRow(100, 0, 0)}
+    keys = [("a", 0), ("b", 0), ("c", 0), ("d", 0), ("a", 10)]
+    for batch in (2, 1, 3, 2, 5):
+        rows = {keys[i]: [None, 7, 8, 9][rng.integers(4)] for i in rng.choice(5, 3, replace=False)}
+        sink(told(spark, rows), batch)
+        rule |= {key: pure.told(rule.get(key), value, batch) for key, value in rows.items()}
+    found = spark.read.format("delta").load(str(table)).collect()
+    made = {(row.shop, row._window_start): pure.ResultRow(row.orders, row._version, row[COVERS]) for row in found}
+    assert made == rule and len(found) == len(made)
+    assert {row.waits for row in made.values()} == {True, False}
+
+
+def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition, tmp_path):
+    spark, table = one_partition, tmp_path / "best"
+    schema = "shop string, amount bigint, at bigint, sign int"
+    files = [[("a", 10, 5, 1), ("a", 20, 6, 1), ("b", 25, 7, 1)], [("a", 20, 6, -1), ("b", 25, 7, -1)]]
+    source = tmp_path / "orders"
+    source.mkdir()
+    for number, rows in enumerate(files):
+        text = "\n".join(json.dumps(dict(zip(("shop", "amount", "at", "sign"), row, strict=True))) for row in rows)
+        (source / f"{number}.json").write_text(text)
+
+    def plan(df):
+        frame = signed(df, "at", ["shop"], mult="sign", lateness_ms=HOUR)
+        return frame.window(HOUR).aggregate(orders=count(), best=top(2, "amount"))
+
+    def run(sink, checkpoint):
+        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(source))
+        writer = plan(stream).changes.writeStream.foreachBatch(sink).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
+        assert query.awaitTermination(300)
+
+    run(MergeSink(str(table), ["shop"]), "first")
+    rows = [
+        (row.shop, row.orders, [tuple(one) for one in row.best]) for row in read_results(spark, str(table)).collect()
+    ]
+    assert rows == [("a", 1, [(10,)])]
+    form = read_form(spark, str(table))
+    assert form.query and form.epoch == 0
+    with pytest.raises(Exception, match=r"give epoch=1 with a new one"):
+        run(MergeSink(str(table), ["shop"]), "second")
+    run(MergeSink(str(table), ["shop"], epoch=1, plan="2"), "third")
+    again = read_form(spark, str(table))
+    assert (again.epoch, again.plan) == (1, "2") and again.query != form.query
+    assert read_results(spark, str(table)).count() == 1
+
+
+def test_totals_relations_and_plain_results_are_taken(one_partition, tmp_path):
+    spark = one_partition
+    rows = spark.createDataFrame(
+        [("a", 3, 5, 1), ("a", 4, 6, 1), ("b", 9, 5, 1), ("b", 9, 5, -1)], "shop string, x bigint, at bigint, sign int"
+    )
+    frame = signed(rows, "at", ["shop"], mult="sign").window(10)
+    for name, df in (("totals", frame.totals(x=sum_of("x"))), ("relation", frame.aggregate(x=sum_of("x")).relation())):
+        table = str(tmp_path / name)
+        MergeSink(table, ["shop"])(df, 0)
+        assert [tuple(row) for row in read_results(spark, table).collect()] == [("a", 0, 10, 7)]
+
+
+def test_what_cannot_be_merged_is_refused_with_a_remedy(one_partition, tmp_path):
+    spark = one_partition
+    rows = told(spark, {("a", 0): 1})
+    sink = live(spark, tmp_path / "hourly", {("a", 0): 1})
+    with pytest.raises(MergeError, match=r"columns \['_window_end'\] are missing.*put a window before the aggregate"):
+        sink(rows.drop("_window_end"), 1)
+    with pytest.raises(MergeError, match=r"values \{'many': 'bigint'\}.*has \{'orders': 'bigint'\}: select and cast"):
+        sink(rows.withColumnRenamed("orders", "many"), 1)
+    with pytest.raises(MergeError, match=r"keys \[\] of the sink, \['shop'\] of"):
+        MergeSink(str(tmp_path / "hourly"))(rows.drop("shop"), 1)
+    with pytest.raises(Exception, match="two results of one key in one window"):
+        sink(rows.union(rows), 1)
+    rows.write.format("delta").save(str(tmp_path / "plain"))
+    with pytest.raises(MergeError, match=r"plain is a sink that does not merge \(it lacks _covers bigint, _version"):
+        MergeSink(str(tmp_path / "plain"), ["shop"])(rows, 0)
+    rows.write.parquet(str(tmp_path / "parquet"))
+    with pytest.raises(MergeError, match="parquet is no Delta table, and none can be made there"):
+        MergeSink(str(tmp_path / "parquet"), ["shop"])(rows, 0)
+    with pytest.raises(MergeError, match="parquet is no Delta table"):
+        read_results(spark, str(tmp_path / "parquet"))
+    assert seen(spark, tmp_path / "hourly") == {("a", 0): 1}

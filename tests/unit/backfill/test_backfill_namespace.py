@@ -1,0 +1,103 @@
+"""The folder beside the table: leases that end with their process, specs that are whole, removals that are careful."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from configs.settings import ROOT
+from pipelines.backfill import namespace
+from pipelines.backfill.running import cancel, list_backfills
+from pipelines.backfill.spec import BackfillError, Spec
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from pipelines.backfill.namespace import take_lease
+take_lease(Path(sys.argv[1]), "fix")
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "hourly").mkdir()
+    (tmp_path / "hourly" / "part.parquet").write_text("rows")
+    return tmp_path / "hourly"
+
+
+def begun(table, name="fix"):
+    spec = Spec(name, str(table), 0, 10, "1", ("k",)).started_over(3, 4)
+    (namespace.folder(table, name) / "shadow").mkdir(parents=True)
+    namespace.write_spec(table, spec)
+    return spec
+
+
+def test_what_was_written_is_listed(table):
+    spec = begun(table)
+    assert [(one.spec, one.running) for one in list_backfills(table)] == [(spec, False)]
+    assert namespace.folder(table, "fix") == table.parent / "hourly.backfills" / "fix"
+
+
+def test_no_table_has_no_backfills(tmp_path):
+    assert list_backfills(tmp_path / "none") == []
+    assert not cancel(tmp_path / "none", "fix") and not (tmp_path / "none.backfills").exists()
+
+
+def test_a_lease_ends_with_its_process_however_it_ends(table):
+    begun(table)
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(table)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        assert list_backfills(table)[0].running
+        for take in (lambda: namespace.take_lease(table, "fix"), lambda: cancel(table, "fix")):
+            with pytest.raises(BackfillError, match=f"fix of {table} is running in process {holder.pid}: wait for it"):
+                take()
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        holder.stdout.close()
+    assert not list_backfills(table)[0].running
+    assert cancel(table, "fix") and list_backfills(table) == []
+
+
+def test_a_cancel_removes_what_is_its_own_and_nothing_else(table):
+    begun(table)
+    begun(table, "other")
+    (namespace.folder(table, "other") / "notes.txt").write_text("a person's")
+    (namespace.folder(table, "fix") / "checkpoint" / "0").mkdir(parents=True)
+    assert cancel(table, "fix") and cancel(table, "other")
+    left = sorted(str(path.relative_to(table.parent)) for path in table.parent.rglob("*") if path.is_file())
+    assert left == ["hourly.backfills/.lock", "hourly.backfills/other/notes.txt", "hourly/part.parquet"]
+    assert not cancel(table, "fix")
+
+
+def test_a_link_in_the_place_of_a_shadow_is_removed_and_what_it_leads_to_is_not(table):
+    begun(table)
+    (namespace.folder(table, "fix") / "shadow").rmdir()
+    (namespace.folder(table, "fix") / "shadow").symlink_to(table)
+    assert cancel(table, "fix") and (table / "part.parquet").exists()
+
+
+@pytest.mark.parametrize("name", ["../hourly", "a/b", ".lock"])
+def test_a_cancel_of_what_is_no_id_is_refused(table, name):
+    with pytest.raises(BackfillError, match="letters, digits"):
+        cancel(table, name)
+    assert (table / "part.parquet").exists()
+
+
+def test_a_spec_is_replaced_whole_or_not_at_all(table, monkeypatch):
+    spec = begun(table)
+    monkeypatch.setattr(namespace.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space left"):
+        namespace.write_spec(table, spec.with_written())
+    assert namespace.read_spec(table, "fix") == spec
+
+
+def test_a_broken_spec_is_named(table):
+    begun(table)
+    (namespace.folder(table, "fix") / "spec.json").write_text("{")
+    with pytest.raises(BackfillError, match=r"fix/spec\.json is no spec of a backfill"):
+        list_backfills(table)

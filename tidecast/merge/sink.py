@@ -1,0 +1,78 @@
+"""What a live query writes its results by: idempotent, and safe beside a backfill of the same windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidecast.merge.columns import MergeError, version_of
+from tidecast.merge.results import results
+from tidecast.merge.table import TableForm, check_values, create_table, read_form, set_properties
+from tidecast.merge.upsert import retried, upsert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_QUERY = "sql.streaming.queryId"
+
+
+@dataclass
+class MergeSink:
+    """Merges each micro-batch into a Delta table, which the first one makes: for `foreachBatch`.
+
+    One row per key and window stands in the table, with `_version` (of the micro-batch that told it) and `_deleted`
+    (it has no result any more; the row stays, so that what is older does not come back). A repeated micro-batch changes
+    nothing, an older one replaces nothing. Every method needs a session with Delta.
+
+    Attributes:
+        table: path or name of a Delta table.
+        keys: columns of the key, without the window's.
+        plan: version of the plan, to be raised when it computes other results; stands in the table's properties.
+        epoch: one more with every new checkpoint, because micro-batches count from 0 again then.
+        attempts: times that a merge is tried while other writers come between.
+    """
+
+    table: str
+    keys: Sequence[str] = ()
+    plan: str = "1"
+    epoch: int = 0
+    attempts: int = 20
+    _form: TableForm | None = field(default=None, init=False, repr=False)
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Merge a micro-batch.
+
+        Args:
+            batch: a change log of an aggregate, signed totals or plain results, in windows.
+            batch_id: as Spark counts them.
+
+        Raises:
+            MergeError: the results or the table cannot be merged, or the table is another query's.
+            Exception: as pyspark raises it; nothing of the micro-batch is committed then.
+        """
+        version = version_of(self.epoch, batch_id)
+        rows = results(batch, self.keys)
+        if self._form is None:
+            self._form = retried(lambda: self._begun(rows), self.attempts)
+        check_values(self._form, rows.schema)
+        upsert(self._form, rows, version, self.attempts)
+
+    def _begun(self, rows: DataFrame) -> TableForm:
+        """The table, made if need be, with this query as its live one."""
+        spark = rows.sparkSession
+        form = read_form(spark, self.table) or create_table(spark, self.table, rows.schema, self.keys, self.plan)
+        if form.keys != (*self.keys,):
+            raise MergeError(f"keys {[*self.keys]} of the sink, {[*form.keys]} of {self.table}: give the table's")
+        query = spark.sparkContext.getLocalProperty(_QUERY) or ""
+        another = bool(query and form.query and query != form.query)
+        if self.epoch < form.epoch or (another and self.epoch == form.epoch):
+            raise MergeError(
+                f"{self.table} was written by query {form.query or 'unknown'} in epoch {form.epoch}, this is query"
+                f" {query or 'unknown'} in epoch {self.epoch}, whose micro-batches would count as older: go on from"
+                f" that query's checkpoint, or give epoch={form.epoch + 1} with a new one"
+            )
+        wanted = {"plan": self.plan, "epoch": self.epoch, "query": query or form.query}
+        if wanted != {"plan": form.plan, "epoch": form.epoch, "query": form.query}:
+            set_properties(spark, self.table, **wanted)
+        return read_form(spark, self.table) or form

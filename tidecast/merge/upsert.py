@@ -1,0 +1,135 @@
+"""One merge into a table of results, by key, window and version; and again where Delta found a conflict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+from tidecast.merge.columns import COVERS, identifier, quoted
+from tidecast.merge.table import TableForm
+from tidecast.signed.aggregate import VERSION
+from tidecast.signed.columns import END, START, same_as
+from tidecast.signed.sink import DELETED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+_CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "io.delta.exceptions.Concurrent")
+LONGEST_WAIT_S = 5.0
+
+
+def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20) -> bool:
+    """Merge a micro-batch's results: what is newer than the table's replaces it; one Delta commit, or none.
+
+    A row that a backfill corrected keeps its values and notes the version: the correction knows records that this
+    query has not seen, so that it has to be made again with the new one.
+
+    Args:
+        form: of the table.
+        rows: as `results(...)` makes them, with the table's columns.
+        version: of the micro-batch.
+        attempts: times that the merge is tried while other writers come between.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        Exception: as pyspark raises it; nothing is committed then.
+    """
+    from pyspark.sql import functions as F
+
+    rows = rows.persist()
+    try:
+        extent = rows.agg(F.min(START), F.max(END)).collect()[0]
+        if extent[0] is None:
+            return False
+        return retried(lambda: _once(form, rows, version, extent[0], extent[1]), attempts)
+    finally:
+        rows.unpersist()
+
+
+def within(begin: int, end: int) -> str:
+    """Return the condition on a table's row `t` that its window lies in [begin, end), ms."""
+    return f"t.{START} >= {begin} AND t.{END} <= {end}"
+
+
+def _once(form: TableForm, rows: DataFrame, version: int, begin: int, end: int) -> bool:
+    from pyspark.sql import functions as F
+
+    spark = rows.sparkSession
+    # A merge rewrites each file in which a key is found, though it changes no row there, and commits that; so what is
+    # not newer is taken out before. Versions rise, so that files' statistics say mostly that nothing is to be read.
+    known = (
+        spark.read.table(identifier(form.table)).alias("t").where(within(begin, end)).where(F.col(VERSION) >= version)
+    )
+    known = known.select(*(F.col(name).alias(f"_of_{i}") for i, name in enumerate(form.group)))
+    if not known.isEmpty():
+        on = {name: f"_of_{i}" for i, name in enumerate(form.group)}
+        rows = rows.join(known, same_as(on), "left_anti")
+        if rows.isEmpty():
+            return False
+    source = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
+    told = _assigned((*form.values, DELETED, VERSION))
+    merge(form, source, within(begin, end), [
+        f"WHEN MATCHED AND t.{VERSION} < s.{VERSION} AND t.{COVERS} IS NULL THEN UPDATE SET {told}",
+        f"WHEN MATCHED AND t.{VERSION} < s.{VERSION} THEN UPDATE SET {_assigned((VERSION,))}",
+    ])  # fmt: skip
+    return True
+
+
+def merge(form: TableForm, source: DataFrame, among: str, matched: list[str]) -> None:
+    """Merge rows into a table in one commit; those that it has not are inserted.
+
+    Args:
+        form: of the table, `t` in the clauses.
+        source: `s`; with all columns of the table.
+        among: a condition on `t` that holds of all that can match, so that other files are not read.
+        matched: clauses.
+    """
+    spark = source.sparkSession
+    name = f"tidecast_merge_{uuid4().hex}"
+    source.createOrReplaceTempView(name)
+    columns = [quoted(column) for column in (*form.group, *form.values, VERSION, DELETED, COVERS)]
+    on = " AND ".join(f"t.{quoted(column)} <=> s.{quoted(column)}" for column in form.group)
+    try:
+        spark.sql(
+            f"MERGE INTO {identifier(form.table)} t USING {name} s ON {on} AND {among} {' '.join(matched)}"
+            f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join(f's.{c}' for c in columns)})"
+        )
+    finally:
+        spark.catalog.dropTempView(name)
+
+
+def correction(form: TableForm) -> list[str]:
+    """Return the clause that puts a backfill's row in place of one that live has not changed since its `_covers`."""
+    told = _assigned((*form.values, DELETED, VERSION, COVERS))
+    return [f"WHEN MATCHED AND t.{VERSION} <= s.{COVERS} THEN UPDATE SET {told}"]
+
+
+def retried(action: Callable[[], T], attempts: int) -> T:
+    """Do something again, from its beginning, while Delta refuses its commit for another writer's.
+
+    Raises:
+        Exception: as it raises, if no conflict, or after so many attempts.
+    """
+    for attempt in range(attempts):
+        try:
+            return action()
+        except Exception as error:
+            if attempt + 1 == attempts or not is_conflict(error):
+                raise
+        time.sleep(min(0.1 * 2**attempt, LONGEST_WAIT_S))
+    raise ValueError(f"{attempts} attempts: give 1 or more")
+
+
+def is_conflict(error: Exception) -> bool:
+    """Return whether Delta refused a commit because another writer's came before."""
+    text = str(error)
+    return any(name in text for name in _CONFLICTS)
+
+
+def _assigned(columns: tuple[str, ...]) -> str:
+    return ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in columns)
