@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from models.backfill.given import BackfillError
+from models.backfill.given import BackfillPlanError
 
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -39,12 +39,12 @@ def read_deadline(text: str, now_s: float, zone: str) -> DeadlineInstant:
         zone: IANA name, of the job.
 
     Raises:
-        BackfillError: the zone is unknown, the text is neither, or the instant is not in the future.
+        BackfillPlanError: the zone is unknown, the text is neither, or the instant is not in the future.
     """
     try:
         where = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise BackfillError(f"timezone {zone!r} is unknown. Take an IANA name such as Europe/Berlin") from None
+        raise BackfillPlanError(f"timezone {zone!r} is unknown. Take an IANA name such as Europe/Berlin") from None
     now = datetime.fromtimestamp(now_s, where)
     if clock := _CLOCK.fullmatch(text.strip()):
         wall = datetime(now.year, now.month, now.day, int(clock[1]), int(clock[2]))
@@ -53,13 +53,13 @@ def read_deadline(text: str, now_s: float, zone: str) -> DeadlineInstant:
     try:
         said = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise BackfillError(f"--by {text!r} is no time. Write 07:00, or 2026-03-29 07:00") from None
+        raise BackfillPlanError(f"--by {text!r} is no time. Write 07:00, or 2026-03-29 07:00") from None
     if said.tzinfo is not None:
         found = DeadlineInstant(said.timestamp(), said.astimezone(where), "")
     else:
         found = _instant(said, where, now_s)
     if found.epoch_s <= now_s:
-        raise BackfillError(f"--by {text!r} is {found.local.isoformat()}, which is past; now is {now.isoformat()}")
+        raise BackfillPlanError(f"--by {text!r} is {found.local.isoformat()}, which is past; now is {now.isoformat()}")
     return found
 
 

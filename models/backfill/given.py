@@ -12,7 +12,7 @@ from models.contract.service_rate import ServiceRate
 from models.policy.core.capacity import Floats
 
 
-class BackfillError(FinalError, ValueError):
+class BackfillPlanError(FinalError, ValueError):
     """A backfill cannot be planned as asked; the message names the value and what would be right."""
 
 
@@ -26,7 +26,7 @@ class ReplayWork:
         cost_deviation: standard deviation of the logarithm of `cost`, 0 where it is known.
 
     Raises:
-        BackfillError: one of them is out of range.
+        BackfillPlanError: one of them is out of range.
     """
 
     records: float
@@ -35,7 +35,7 @@ class ReplayWork:
 
     def __post_init__(self) -> None:
         if not (0 <= self.records < math.inf and 0 < self.cost < math.inf and 0 <= self.cost_deviation < 2):
-            raise BackfillError(
+            raise BackfillPlanError(
                 f"records={self.records}, cost={self.cost}, cost_deviation={self.cost_deviation}: at least 0, above 0 "
                 "and 0 to 2 are expected. Count the range, and measure the cost in a rehearsal"
             )
@@ -53,7 +53,7 @@ class Fleet:
         price: of an executor-hour, in any currency.
 
     Raises:
-        BackfillError: the bounds are not 1 ≤ least ≤ most ≤ N, or a lead time is negative or infinite.
+        BackfillPlanError: the bounds are not 1 ≤ least ≤ most ≤ N, or a lead time is negative or infinite.
     """
 
     worth: Floats
@@ -64,12 +64,12 @@ class Fleet:
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most < len(self.worth):
-            raise BackfillError(
+            raise BackfillPlanError(
                 f"least={self.least}, most={self.most}, {len(self.worth) - 1} executors in the table of their worth: "
                 "1 <= least <= most <= those is expected"
             )
         if not (len(self.lead_s) and np.isfinite(self.lead_s).all() and (self.lead_s >= 0).all()):
-            raise BackfillError(f"lead_s={self.lead_s}: finite seconds of at least 0 are expected")
+            raise BackfillPlanError(f"lead_s={self.lead_s}: finite seconds of at least 0 are expected")
 
     def with_most(self, most: int) -> Fleet:
         """Return the same fleet with another upper bound."""
@@ -86,7 +86,7 @@ class LivePromise:
             quantile that the live job is provisioned for to the median.
 
     Raises:
-        BackfillError: a share outside [0, 1), or headroom below 1.
+        BackfillPlanError: a share outside [0, 1), or headroom below 1.
     """
 
     idle: float = 0.15
@@ -94,7 +94,9 @@ class LivePromise:
 
     def __post_init__(self) -> None:
         if not (0 <= self.idle < 1 <= self.headroom < math.inf):
-            raise BackfillError(f"idle={self.idle}, headroom={self.headroom}: a share below 1, and 1 or more expected")
+            raise BackfillPlanError(
+                f"idle={self.idle}, headroom={self.headroom}: a share below 1, and 1 or more expected"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ class LiveOutlook:
         step_s: seconds per step.
 
     Raises:
-        BackfillError: shapes that do not fit, a rate that is negative or not finite, or a step of 0 s.
+        BackfillPlanError: shapes that do not fit, a rate that is negative or not finite, or a step of 0 s.
     """
 
     quantiles: Floats
@@ -116,12 +118,14 @@ class LiveOutlook:
 
     def __post_init__(self) -> None:
         if self.quantiles.ndim != 2 or self.quantiles.shape[1] != len(self.levels) or not self.step_s > 0:
-            raise BackfillError(
+            raise BackfillPlanError(
                 f"quantiles {self.quantiles.shape}, {len(self.levels)} levels, step_s={self.step_s}: a column per "
                 "level and a step above 0 s are expected"
             )
         if not (np.isfinite(self.quantiles).all() and (self.quantiles >= 0).all()):
-            raise BackfillError("a forecast rate is negative or not finite: without a forecast no deadline is planned")
+            raise BackfillPlanError(
+                "a forecast rate is negative or not finite: without a forecast no deadline is planned"
+            )
 
     @property
     def median(self) -> Floats:
@@ -138,7 +142,7 @@ class SlotRate:
         deviation: standard deviation of the logarithm.
 
     Raises:
-        BackfillError: no rate above 0, or a negative deviation.
+        BackfillPlanError: no rate above 0, or a negative deviation.
     """
 
     rps: float
@@ -146,7 +150,7 @@ class SlotRate:
 
     def __post_init__(self) -> None:
         if not (0 < self.rps < math.inf and 0 <= self.deviation < 2):
-            raise BackfillError(f"rps={self.rps}, deviation={self.deviation}: above 0, and 0 to 2 are expected")
+            raise BackfillPlanError(f"rps={self.rps}, deviation={self.deviation}: above 0, and 0 to 2 are expected")
 
     @classmethod
     def learned(cls, known: ServiceRate) -> SlotRate:

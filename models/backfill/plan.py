@@ -9,7 +9,7 @@ import numpy as np
 
 from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, weigh
 from models.backfill.futures import COUNT, Futures, draw_futures
-from models.backfill.given import BackfillError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
+from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import JointErrors
 from models.backfill.search import WeighedSchedule, cheapest_schedule, with_tail
 from models.policy.core.capacity import Floats, Integers
@@ -18,7 +18,7 @@ SURE = 0.9
 """Probability with which a deadline is to be met where none is stated."""
 
 
-class DeadlineError(BackfillError):
+class DeadlineError(BackfillPlanError):
     """A deadline that cannot be met so surely; says which can, and what it would take.
 
     Attributes:
@@ -71,11 +71,11 @@ class Surroundings:
         """Return the whole steps until a deadline, seconds from now.
 
         Raises:
-            BackfillError: none, or more than the outlook has.
+            BackfillPlanError: none, or more than the outlook has.
         """
         steps = math.floor(by_s / self.outlook.step_s + 1e-9)
         if not 1 <= steps <= len(self.outlook.quantiles):
-            raise BackfillError(
+            raise BackfillPlanError(
                 f"by_s={by_s:g}: {steps} steps of {self.outlook.step_s:g} s, the outlook has "
                 f"{len(self.outlook.quantiles)}. State a deadline in its reach, or forecast further"
             )
@@ -135,10 +135,10 @@ def plan_backfill(work: ReplayWork, by_s: float, around: Surroundings, sure: flo
 
     Raises:
         DeadlineError: not even all executors at once are done in time so surely.
-        BackfillError: a value out of range.
+        BackfillPlanError: a value out of range.
     """
     if not 0 < sure < 1:
-        raise BackfillError(f"sure={sure}: a probability between 0 and 1 is expected, such as 0.9")
+        raise BackfillPlanError(f"sure={sure}: a probability between 0 and 1 is expected, such as 0.9")
     steps, futures = around.steps_to(by_s), around.futures(work)
     found = cheapest_schedule(futures, work.records, steps, sure, around.extra_now)
     if found is None:

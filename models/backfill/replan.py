@@ -75,7 +75,7 @@ def replan(
         The plan from now on: the same schedule, or a new one.
 
     Raises:
-        BackfillError: the deadline has passed, or lies beyond the outlook.
+        BackfillPlanError: the deadline has passed, or lies beyond the outlook.
     """
     tolerance = Tolerance() if tolerance is None else tolerance
     work = ReplayWork(records, plan.work.cost, plan.work.cost_deviation)

@@ -10,7 +10,7 @@ import numpy as np
 
 from models.backfill.finish import finish_steps, replayed
 from models.backfill.futures import Futures
-from models.backfill.given import BackfillError, ReplayWork
+from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.plan import SURE, BackfillPlan, DeadlineError, Surroundings, at_once_schedule, describe_schedule
 from models.backfill.search import cheapest_schedule
 from models.contract.fairness import water_fill
@@ -39,14 +39,14 @@ def plan_several(asked: Sequence[AskedBackfill], around: Surroundings) -> list[B
 
     Raises:
         DeadlineError: of the first backfill whose deadline cannot be met beside those before it.
-        BackfillError: a value out of range.
+        BackfillPlanError: a value out of range.
     """
     plans: dict[int, BackfillPlan] = {}
     taken: Futures | None = None
     for at in sorted(range(len(asked)), key=lambda i: asked[i].by_s):
         work, by_s, sure = asked[at]
         if not 0 < sure < 1:
-            raise BackfillError(f"sure={sure}: a probability between 0 and 1 is expected, such as 0.9")
+            raise BackfillPlanError(f"sure={sure}: a probability between 0 and 1 is expected, such as 0.9")
         own = around.futures(work)
         futures = own if taken is None else replace(own, live=taken.live, held=taken.held)
         steps = around.steps_to(by_s)

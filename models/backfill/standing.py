@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from models.backfill.given import BackfillError
+from models.backfill.given import BackfillPlanError
 from models.backfill.plan import BackfillPlan
 
 
@@ -45,10 +45,10 @@ class StandingBackfill:
         """Return it after some records more were replayed; without any left it is done.
 
         Raises:
-            BackfillError: a negative number, or it does not run.
+            BackfillPlanError: a negative number, or it does not run.
         """
         if records < 0 or (self.state is not BackfillState.RUNNING and records > 0):
-            raise BackfillError(
+            raise BackfillPlanError(
                 f"{self.name}: {records:g} records replayed while {self.state}: it replays while running"
             )
         left = max(self.left - records, 0.0)
@@ -58,7 +58,7 @@ class StandingBackfill:
         """Return it paused: no executors, no records; its deadline stays where it is.
 
         Raises:
-            BackfillError: it is over.
+            BackfillPlanError: it is over.
         """
         return self._to(BackfillState.PAUSED)
 
@@ -66,21 +66,25 @@ class StandingBackfill:
         """Return it running by a plan that was made for what is left and for the time that is left.
 
         Raises:
-            BackfillError: it is over, or the plan is for other records.
+            BackfillPlanError: it is over, or the plan is for other records.
         """
         if abs(plan.work.records - self.left) > 0.5:
-            raise BackfillError(f"{self.name}: {self.left:g} records are left, the plan is for {plan.work.records:g}")
+            raise BackfillPlanError(
+                f"{self.name}: {self.left:g} records are left, the plan is for {plan.work.records:g}"
+            )
         return replace(self._to(BackfillState.RUNNING), plan=plan)
 
     def cancelled(self) -> StandingBackfill:
         """Return it given up: what is left is never replayed.
 
         Raises:
-            BackfillError: it is over.
+            BackfillPlanError: it is over.
         """
         return self._to(BackfillState.CANCELLED)
 
     def _to(self, state: BackfillState) -> StandingBackfill:
         if self.state in (BackfillState.CANCELLED, BackfillState.DONE):
-            raise BackfillError(f"{self.name} is {self.state}, which is final. Begin another backfill of what is left")
+            raise BackfillPlanError(
+                f"{self.name} is {self.state}, which is final. Begin another backfill of what is left"
+            )
         return replace(self, state=state)

@@ -34,9 +34,12 @@ def test_both_forms_of_each_operator_have_the_same_results(one_partition):
 
 
 def test_a_small_form_runs_and_is_judged(one_partition, monkeypatch):
-    names = ("totals", "sessions")
+    names = ["totals", "sessions"]
     monkeypatch.setattr(price, "PAIRS", tuple(pair for pair in PAIRS if pair.name in names))
-    figures = price.measure_price(one_partition, price.PriceEffort(rows=300, stateful_rows=90, files=2, pairs=1))
+    size, saved = price.PriceEffort(rows=300, stateful_rows=90, files=2, pairs=1), []
+    figures = price.measure_price(one_partition, size, None, saved.append)
+    assert [[*one["operators"]] for one in saved] == [["totals"], ["totals", "sessions"]]
+    assert figures == saved[-1] == price.measure_price(None, size, figures), "nothing is run again"
     assert {*figures["operators"]} == {*names}
     assert figures["worst"] == figures["operators"]["totals"]["ratio"] > 0
     goals = goals_of("tidecast bench signed --quick")

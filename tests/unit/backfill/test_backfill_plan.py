@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtri
 
 from models.backfill.finish import finish_steps, finishing, replayed, weigh
-from models.backfill.given import BackfillError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
+from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import unknown_errors
 from models.backfill.plan import DeadlineError, Surroundings, at_once_schedule, plan_backfill, shortest_s
 from models.backfill.replan import Tolerance, replan
@@ -93,7 +93,7 @@ def test_what_no_number_of_executors_does_is_said():
 
 @pytest.mark.parametrize(("by_s", "sure"), [(0.0, 0.9), (300.0, 0.9), (25 * STEP_S, 0.9), (HOURS, 0.0), (HOURS, 1.0)])
 def test_deadlines_and_probabilities_out_of_range_are_refused(by_s, sure):
-    with pytest.raises(BackfillError):
+    with pytest.raises(BackfillPlanError):
         plan_backfill(WORK, by_s, around(), sure)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from models.backfill.deadline import read_deadline, seconds_until
 from models.backfill.finish import FinishTimes
-from models.backfill.given import BackfillError, ReplayWork
+from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.plan import BackfillPlan
 from models.backfill.search import WeighedSchedule
 from models.backfill.standing import BackfillState, StandingBackfill
@@ -94,7 +94,7 @@ def test_between_the_two_a_clock_time_that_comes_twice_means_the_second_not_tomo
     [("7 o'clock", "UTC"), ("25:00", "UTC"), ("07:00", "Mars/Base"), ("2026-03-27 07:00", "UTC"), ("", "UTC")],
 )
 def test_what_is_no_deadline_is_refused(text, zone):
-    with pytest.raises(BackfillError):
+    with pytest.raises(BackfillPlanError):
         at(text, zone)
 
 
@@ -111,9 +111,9 @@ def test_states_follow_each_other():
     assert half.left == 60
     waits = half.paused()
     assert waits.extra_now == 0 and waits.left == 60
-    with pytest.raises(BackfillError, match="while paused"):
+    with pytest.raises(BackfillPlanError, match="while paused"):
         waits.advanced(1)
-    with pytest.raises(BackfillError, match="60 records are left"):
+    with pytest.raises(BackfillPlanError, match="60 records are left"):
         waits.resumed(made(records=100))
     runs = waits.resumed(made(records=60))
     assert runs.state is BackfillState.RUNNING
@@ -122,8 +122,8 @@ def test_states_follow_each_other():
     gone = half.cancelled()
     for over in (done, gone):
         for change in (over.paused, over.cancelled, lambda over=over: over.resumed(made(records=over.left))):
-            with pytest.raises(BackfillError, match="final"):
+            with pytest.raises(BackfillPlanError, match="final"):
                 change()
-    with pytest.raises(BackfillError):
+    with pytest.raises(BackfillPlanError):
         begun.advanced(-1)
     assert replace(begun, weight=2.0).weight == 2

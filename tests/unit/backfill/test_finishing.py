@@ -7,7 +7,7 @@ import pytest
 
 from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, weigh
 from models.backfill.futures import Futures, draw_futures, held_for
-from models.backfill.given import BackfillError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
+from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import unknown_errors
 from models.contract.service_rate import ServiceRate
 
@@ -114,5 +114,5 @@ def test_a_learned_rate_is_taken_with_its_deviation():
     ],
 )
 def test_wrong_numbers_are_refused(wrong):
-    with pytest.raises(BackfillError):
+    with pytest.raises(BackfillPlanError):
         wrong()
