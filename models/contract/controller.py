@@ -23,7 +23,7 @@ from models.contract.admission import (
 from models.contract.constraints import OperatorLoad, Situation, measured_constraints, predict, worst_ratio
 from models.contract.declared import plain
 from models.contract.fairness import QUANTUM_UNDER_PRESSURE, Credits
-from models.contract.primal_dual import Scaling, descend, lagrangian_gradient, raise_prices
+from models.contract.primal_dual import Scaling, descend, lagrangian_gradient, raise_prices, stop_at_balance
 from models.contract.relief import ReliefStep, advance
 from models.contract.relief_effects import (
     divide_capacity,
@@ -146,12 +146,17 @@ def _step(
     loads = {one.name: OperatorLoad(*known.rooms[one.name][:3], one.core_s, one.held_bytes) for one in plan.operators}
     situation, scaling = Situation(terms, plan, loads, seen, known.live_rps or 0.0, before), Scaling(box)
     units = (scaling.to_unit(before),)
-    gradient = lagrangian_gradient(lambda to: predict(situation, scaling.from_unit(to[0])), units, state.multipliers)
+
+    def slopes(at: Sequence[float]) -> tuple[float, ...]:
+        return lagrangian_gradient(lambda to: predict(situation, scaling.from_unit(to[0])), at, state.multipliers)
+
+    stepped = descend(units, slopes(units), (box.slew,), (1.0,))[0]
+    stepped = stop_at_balance(lambda unit: slopes((unit,))[0], units[0], stepped)
     unread = known.live_rps is None or seen.live_rps is None or seen.replay_backlog is None
     limits = {
         "admission": 0.0 if known.live_rps is None else replay_rate(list(known.rooms.values()), known.high_rps),
         "credits": credits.replay,
-        "step": scaling.from_unit(descend(units, gradient, (box.slew,), (1.0,))[0]),
+        "step": scaling.from_unit(stepped),
         "relief": 0.0 if step >= ReliefStep.REPLAY else math.inf,
         "unread": before if unread else math.inf,
     }

@@ -20,6 +20,9 @@ MOST_MULTIPLIER = 10.0
 PROBE = 1e-4
 """Half the width of central differences, in units of a control's range."""
 
+HALVINGS = 30
+"""Of a step that crosses the balance: it is found to a billionth of the step."""
+
 Model = Callable[[Sequence[float]], tuple[float, Mapping[str, float]]]
 """From scaled controls to the objective and the constraints g by name, each at most 0 where it is kept."""
 
@@ -86,6 +89,30 @@ def descend(
         step = 0.0 if math.isnan(slope) else min(max(-PRIMAL_STEP * slope, -slew), slew)
         moved.append(max(min(unit + step, 1.0, cap), 0.0))
     return tuple(moved)
+
+
+def stop_at_balance(slope: Callable[[float], float], start: float, end: float) -> float:
+    """Return the end of a step of one control, or where on the way the slope vanishes, if it is crossed.
+
+    Near saturation a step of fixed size leaps from one side of the best rate to the other and back, for ever: with the
+    default weights by 7 % of the capacity. A step that stays on its side is the paper's.
+
+    Args:
+        slope: of the Lagrangian, by the control, scaled.
+        start: of the step, scaled.
+        end: likewise.
+    """
+    low, high = start, end
+    before = slope(low)
+    if not before * slope(high) < 0:  # also where one of them is no number
+        return end
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if slope(middle) * before > 0:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def raise_prices(multipliers: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:

@@ -92,7 +92,7 @@ def start_query(
 
 def _topics(settings: Settings) -> tuple[str, ...]:
     """What is followed; the fast path's forecasts are read in its store."""
-    always = ("metrics", "outcomes")
+    always = ("metrics", "outcomes", "replays")
     return always if settings.serving.path == "fast" else (*always, "forecasts", "heartbeats")
 
 

@@ -12,27 +12,28 @@ from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
-from models.policy.live.standing import MOMENTARY, Standing, count_repeat
+from models.policy.live.replay_control import decide_rate
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
+from pipelines.scale.written import Sent, write_decision
 from tidecast.messages import (
     Decision,
     Forecast,
     Heartbeat,
-    Message,
     MessageError,
     MetricSample,
     Outcome,
     Reject,
     decode_keyed,
 )
+from tidecast.orders import ReplayProgress
 
-Sent = list[tuple[str, str, Message]]
-"""Topic, key and message of what is to be sent."""
-BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
 UNKNOWN_S = 600.0  # seconds between two rejects of a job without a contract, and until its memory is dropped
 
-_KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat, "outcomes": Outcome}
+_KINDS: dict[str, Any] = {
+    "metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat, "outcomes": Outcome,
+    "replays": ReplayProgress,
+}  # fmt: skip
 
 
 class Scaler:
@@ -71,7 +72,8 @@ class Scaler:
             this order.
 
         Raises:
-            KeyError: a row of another topic than metrics, forecasts, heartbeats and outcomes, or one without a column.
+            KeyError: a row of another topic than metrics, forecasts, heartbeats, outcomes and replays, or one without a
+                column.
         """
         if self.unknown:
             return self._left(memory, rows, now)
@@ -81,7 +83,7 @@ class Scaler:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:
             decision = self.hold_without_metrics(memory, now)
-        memory, written = self._written(memory, decision, now)
+        memory, written = write_decision(self.job, self.contract.hash, memory, decision, now)
         return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written]
 
     def update_memory(
@@ -91,7 +93,8 @@ class Scaler:
 
         Args:
             memory: what is known of the job.
-            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes), partition, offset and value (bytes).
+            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes, replays), partition, offset and value
+                (bytes).
             now: wall time, epoch seconds; records over 300 s ahead of it are rejected.
 
         Returns:
@@ -118,6 +121,8 @@ class Scaler:
                 memory = held_forecast.with_heartbeat(memory, fields)
             elif isinstance(message, Outcome):
                 memory = memories.with_outcome(memory, fields, self.contract)
+            elif isinstance(message, ReplayProgress):
+                memory = memories.with_replay(memory, fields)
             elif message.kind == "batch":
                 memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now
@@ -169,11 +174,15 @@ class Scaler:
             "lead": lead, "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
+        replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter)
+        memory = dataclasses.replace(memory, replay=replay)
+        if rate.inputs is not None:
+            inputs["replay"] = rate.inputs
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
         # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=made.executors,
-            reason=made.reason, codes=made.codes, inputs=inputs, expected=expected,
+            reason=made.reason, codes=made.codes, inputs=inputs, expected=expected, replay_rps=rate.rps,
         )  # fmt: skip
 
     def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:
@@ -192,6 +201,7 @@ class Scaler:
         return self._record(
             memory, now, id=now, policy=self.policy, executors=memory.target, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},
+            replay_rps=0.0 if memory.replay.replays else None,
         )  # fmt: skip
 
     def _record(self, memory: Memory, now: float, id: float, **made: Any) -> Decision:
@@ -199,37 +209,6 @@ class Scaler:
             id=f"{self.job}-{int(id * 1000)}", job=self.job, time=memory.job_s(now), wall_time=now,
             time_scale=memory.time_scale, mode=self.mode, **made,
         )  # fmt: skip
-
-    def _written(self, memory: Memory, decision: Decision | None, now: float) -> tuple[Memory, Sent]:
-        """The decision unless it comes to the same as the one that stands, and a sign of life where one is due."""
-        standing, closed, out = memory.standing, None, Sent()
-        if decision is not None:
-            received = memory.forecast if decision.inputs.get("ahead") else {}
-            lasting, version = sorted(set(decision.codes) - MOMENTARY), decision.inputs.get("version")
-            same = " ".join(map(str, (
-                *lasting, decision.mode, decision.policy, version, decision.executors, memory.executors,
-                self.contract.hash, received.get("epoch"), received.get("time"),
-            )))  # fmt: skip
-            acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
-            reached = memory.executors == decision.executors or not acts
-            again = count_repeat(standing, now, decision.codes, same, reached)
-            if again is None:
-                out.append(("decisions", self.job, decision))
-                # What came to the same as the decision before is reported before another takes its place.
-                closed = standing if standing is not None and standing.repeats > standing.vouched else None
-            standing = again or Standing(decision.id, now, decision.executors, same)
-        memory = dataclasses.replace(memory, standing=standing)
-        if closed is None and memory.beat_at is not None and 0 <= now - memory.beat_at < BEAT_S:
-            return memory, out
-        stands, time_s = closed or standing, now if memory.metric_at is None else memory.job_s(now)
-        beat = Heartbeat(self.job, "autoscaler", time_s, now, memory.time_scale)
-        if stands is not None:
-            beat = dataclasses.replace(
-                beat, standing=stands.id, since=stands.since, executors=stands.executors, repeats=stands.repeats
-            )
-        out.append(("heartbeats", self.job, beat))
-        reported = standing and dataclasses.replace(standing, vouched=standing.repeats)
-        return dataclasses.replace(memory, beat_at=now, standing=reported), out
 
     def _left(self, memory: Memory | None, rows: list[dict[str, Any]], now: float) -> tuple[Memory | None, Sent]:
         """Of a job without a contract nothing is taken; it is rejected, not once a record but once in a while."""

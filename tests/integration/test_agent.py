@@ -70,12 +70,14 @@ class Life:
                 self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 8)
                 self.produced += 1
 
-    def decide(self, executors, age=0.0, id=None):
+    def decide(self, executors, age=0.0, id=None, replay_rps=None):
         """Publish a decision; its id."""
         made = time.time() - age
         id = id or f"d{next(self._ids)}"
         self.publisher.send(
-            "decisions", JOB, Decision(id, JOB, made, made, 1.0, "act", "test", executors, "told to", [], {}, {})
+            "decisions",
+            JOB,
+            Decision(id, JOB, made, made, 1.0, "act", "test", executors, "told to", [], {}, {}, replay_rps=replay_rps),
         )
         return id
 
@@ -157,13 +159,19 @@ def test_a_scale_up_is_confirmed_by_use(life):
     assert life.interval(lambda m: m.executors == 3, "metric of 3 executors").pending_executors == 0
 
 
-def test_a_range_is_read_again_beside_live_records_at_the_rate_that_was_ordered(life):
+def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(life):
     now = time.time()
     found = find_offsets(life.kafka, "events", now - 3600, now - 2, 1.0, now)
     assert sorted(found.starts["events"].values()) == [0] * 12 and found.records > 100
-    order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=300.0)
+    order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=400.0)
+    running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
     send_order(life.kafka, order)
-    said = list(itertools.takewhile(lambda one: one is not None, follow_progress(life.kafka, order)))
+    said = []
+    for one in itertools.takewhile(lambda one: one is not None, follow_progress(life.kafka, order)):
+        if one.state == "waiting" and not said:
+            life.decide(running, replay_rps=300.0)
+        said.append(one)
+    assert {one.admitted_rps for one in said if one.state == "waiting"} <= {None, 0.0}
     assert (said[-1].state, said[-1].done) == ("done", order.records), said[-3:]
     assert {one.admitted_rps for one in said if one.state == "running"} == {300.0}
     again = life.run_dir / "again"

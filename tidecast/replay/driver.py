@@ -16,6 +16,8 @@ log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
 SAY_S = 5.0  # seconds after which an unchanged progress is said again
+CHANCE_S = 20.0
+"""Seconds that an autoscaler that is heard has for deciding a rate, before what was ordered counts."""
 POOL = "replay"
 """Pool of Spark's fair scheduler in which replays run; in an allocation file live records' pool should have the cores
 first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
@@ -45,6 +47,7 @@ class Replays:
         self._job, self._replayable = job, replayable
         self._queries: dict[str, ReplayQuery] = {}
         self._over: dict[str, float] = {}
+        self._begun: dict[str, float] = {}
         self._said: dict[str, tuple[ReplayProgress, float]] = {}
         self._in_pool = False
 
@@ -100,11 +103,13 @@ class Replays:
 
     def _rate(self, order: ReplayOrder, weights: float) -> float:
         """The order's part of the decided rate, as far as it may be; without a decider, what it may be."""
-        decided = self._job.replay_rps
+        decided, now = self._job.replay_rps, time.time()
         most = float("inf") if order.most_rps is None else order.most_rps
+        heard = now - self._job.last_contact_at <= self._job.lost_contact_s
         if decided is None:
-            return 0.0 if order.most_rps is None else most
-        if time.time() - self._job.last_contact_at > self._job.lost_contact_s:
+            waits = heard and now - self._begun.get(order.id, now) < CHANCE_S
+            return 0.0 if waits or order.most_rps is None else most
+        if not heard:
             return 0.0  # whoever decided is silent, and does not see what live records need
         return min(decided * order.weight / weights if weights > 0 else 0.0, most)
 
@@ -117,6 +122,7 @@ class Replays:
                 context.setLocalProperty("spark.scheduler.pool", POOL)  # of this thread, and of queries it starts
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
+        self._begun[order.id] = time.time()
         return ReplayQuery(order, replayable.start(order))
 
     def _stop(self, order: ReplayOrder) -> None:

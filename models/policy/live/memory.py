@@ -17,6 +17,7 @@ from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
 from models.policy.live.learned_lead import LearnedLead
+from models.policy.live.replay_control import ReplayControl, with_latency, with_progress
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
@@ -45,6 +46,7 @@ class Memory:
         lead: what its raises took; None before one.
         account: of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
+        replay: replays beside the job's live records, and the controller of their rate.
     """
 
     model: BatchTime
@@ -71,6 +73,7 @@ class Memory:
     lead: LearnedLead | None = None
     account: Account = field(default_factory=Account)
     scatter: float = FIRST_SCATTER
+    replay: ReplayControl = field(default_factory=ReplayControl)
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -101,6 +104,7 @@ class Memory:
             data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
             data["account"] = Account.from_json_values(data["account"]) if data.get("account") else Account()
             data["lead"] = LearnedLead.from_json_values(data["lead"]) if data.get("lead") else None
+            data["replay"] = ReplayControl(**data.get("replay", {}))
             data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
@@ -166,7 +170,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     work_s = max(0.0, duration - memory.model.overhead_s)
     memory = replace(
         memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth),
-        account=_accounted(memory, sample, contract),
+        account=_accounted(memory, sample, contract), replay=with_latency(memory.replay, sample),
     )  # fmt: skip
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
@@ -190,6 +194,11 @@ def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Ac
     if latency_s is None:
         return memory.account
     return memory.account.add_batch(Promise.of(contract), sample["wall_time"], latency_s, sample["time_scale"])
+
+
+def with_replay(memory: Memory, progress: dict[str, Any]) -> Memory:
+    """Return the memory after a word on a replay: fields of a `tidecast.orders.ReplayProgress`."""
+    return replace(memory, replay=with_progress(memory.replay, progress))
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:

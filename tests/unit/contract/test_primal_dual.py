@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from models.contract import primal_dual
 from models.contract.admission import OperatorRoom, applied_rate, queue_margin_rps, replay_rate
 from models.contract.objective import over_upper
-from models.contract.primal_dual import Scaling, descend, lagrangian_gradient, raise_prices
+from models.contract.primal_dual import Scaling, descend, lagrangian_gradient, raise_prices, stop_at_balance
 from models.contract.queueing import sojourn_quantile_s
 from models.contract.terms import ControlBox
 
@@ -118,3 +118,12 @@ def test_a_limit_that_is_not_read_keeps_its_price():
 def test_each_control_has_its_own_slope():
     slopes = lagrangian_gradient(lambda u: (u[0] ** 2 + 3 * u[1], {"sum": u[0] + u[1]}), [0.5, 0.5], {"sum": 2.0})
     assert slopes == pytest.approx([3.0, 5.0])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "stops"), [(0.1, 0.2, 0.2), (0.1, 0.7, 0.3), (0.9, 0.1, 0.3), (0.3, 0.8, 0.8)]
+)
+def test_a_step_over_the_balance_stops_at_it_and_any_other_is_left_alone(start, end, stops):
+    """The slope vanishes at 0.3; a step that begins there has no side to leave."""
+    assert stop_at_balance(lambda unit: (unit - 0.3) ** 3, start, end) == pytest.approx(stops, abs=1e-6)
+    assert stop_at_balance(lambda unit: math.nan, start, end) == end

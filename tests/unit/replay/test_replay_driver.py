@@ -120,7 +120,7 @@ def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
     job.orders["fix"] = _order(most_rps=50.0)
     replays = Replays(job, Replayable(lambda order: queries))
     replays.poll()
-    for decided, heard_s, admitted in ((None, 0, 50.0), (20.0, 0, 20.0), (80.0, 0, 50.0), (20.0, 100, 0.0)):
+    for decided, heard_s, admitted in ((None, 100, 50.0), (20.0, 0, 20.0), (80.0, 0, 50.0), (20.0, 100, 0.0)):
         job.replay_rps, job.last_contact_at = decided, time.time() - heard_s
         replays.poll()
         assert queries[0].rates[-1] == admitted
@@ -128,6 +128,17 @@ def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
     job.replay_rps = None
     replays.poll()
     assert queries[0].rates[-1] == 0.0  # no rate was ordered and nobody decides one
+
+
+def test_an_autoscaler_that_is_heard_has_its_chance_before_the_ordered_rate_counts(queries, job, monkeypatch):
+    job.orders["fix"], job.last_contact_at = _order(most_rps=50.0), time.time()
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(2):
+        replays.poll()
+    assert queries[0].rates == [0.0]
+    monkeypatch.setattr(driver, "CHANCE_S", 0.0)
+    replays.poll()
+    assert queries[0].rates[-1] == 50.0
 
 
 def test_progress_is_said_when_it_changes_not_at_every_poll(queries, job):

@@ -9,7 +9,8 @@ import pytest
 from configs.contract import Contract, Executors
 from models.policy.live.memory import Memory
 from models.policy.live.standing import REMIND_S
-from pipelines.scale.processor import BEAT_S, UNKNOWN_S, Scaler
+from pipelines.scale.processor import UNKNOWN_S, Scaler
+from pipelines.scale.written import BEAT_S
 from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
 from tidecast.messages import Heartbeat, encode
 

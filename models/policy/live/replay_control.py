@@ -1,0 +1,165 @@
+"""How fast replays may run beside a job's live records: an interval of the contract's controller in each evaluation.
+
+Replays are queries of their own, and a core that comes free goes to live records first. So no live batch grows by the
+records of a replay, and the controller sees the job as one operator that serves records one by one, by what scaling has
+learned of its batches. What live records wait for a replay's tasks all the same is measured: a latency above its limit
+raises the price of the replay's rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from configs.contract import Contract
+from models.contract.controller import close_interval
+from models.contract.declared import build, plain
+from models.contract.promised.derive import derive_terms
+from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
+from models.contract.state import ControllerState, begin
+from models.contract.terms import LIVE, Terms, compile_terms
+from models.policy.core.batch_time import BatchTime
+from models.policy.core.sustained import admission_reading, sustained_rates
+from models.policy.live.observation import Observation
+from models.policy.received.outlook import Outlook
+
+READING = ("waiting", "running", "paused")
+"""States of a replay that is not read to its end."""
+HIGH = 0.9
+"""Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
+MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
+"""Quantiles of a batch's latency that an agent measures."""
+
+
+@dataclass(frozen=True)
+class ReplayControl:
+    """What is kept of a job's replays between evaluations; JSON holds it exactly.
+
+    Attributes:
+        replays: newest progress by id, of those that are not read to their end.
+        contract: hash of the contract that the terms were derived from.
+        terms: in force (`plain`); None without replays.
+        state: of the controller (`plain`).
+        latency_s: the worst of each measured quantile since the newest interval was closed, by its field.
+    """
+
+    replays: dict[str, dict[str, Any]] = field(default_factory=dict)
+    contract: str = ""
+    terms: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None
+    latency_s: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DecidedRate:
+    """The rate that replays may have together, records per wall second; None where there are none.
+
+    `inputs` are JSON values from which `recompute_rate` comes to the same.
+    """
+
+    rps: float | None
+    inputs: dict[str, Any] | None = None
+
+
+def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> ReplayControl:
+    """Return the control after a word of the agent: fields of a `tidecast.orders.ReplayProgress`."""
+    replays = {name: known for name, known in control.replays.items() if name != progress["id"]}
+    if progress["state"] in READING:
+        replays[progress["id"]] = {name: progress[name] for name in ("state", "records", "done", "wall_time")}
+    return replace(control, replays=replays)
+
+
+def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayControl:
+    """Return the control after a batch: fields of a `MetricSample` of the live query."""
+    if not control.replays:
+        return control
+    told = {name: sample[name] for _, name in MEASURED if sample.get(name) is not None}
+    return replace(
+        control, latency_s=control.latency_s | {n: max(s, control.latency_s.get(n, s)) for n, s in told.items()}
+    )
+
+
+def decide_rate(
+    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float
+) -> tuple[ReplayControl, DecidedRate]:
+    """Decide how fast replays may run until the next evaluation; a new interval is closed at most every `interval_s`.
+
+    Args:
+        control: so far.
+        seen: the job as observed now.
+        contract: of the job; a change of it counts from the next interval on.
+        known: batch time, as scaling has learned it.
+        scatter: of the batches around it (`rate_spread`).
+    """
+    if not control.replays:
+        return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
+    plan = _plan(contract, known)
+    if control.terms is None or control.state is None or control.contract != contract.hash:
+        terms = derive_terms(contract, sustained_rates(contract, known, seen.tasks))
+        control = replace(
+            control, contract=contract.hash, terms=plain(terms), state=plain(_begun(control, terms, plan, seen))
+        )
+    assert control.terms is not None and control.state is not None
+    terms, state = compile_terms(control.terms), build(ControllerState, control.state)
+    signals = _signals(
+        control, terms, seen, admission_reading(contract, known, scatter, max(seen.executors, 1), seen.tasks)
+    )
+    inputs = {"terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals)}
+    closed = close_interval(terms, plan, state, signals)
+    if closed.state.interval != state.interval:
+        control = replace(control, state=plain(closed.state), latency_s={})
+    return control, DecidedRate(closed.controls.replay_rps, inputs)
+
+
+def recompute_rate(inputs: Mapping[str, Any]) -> float:
+    """Return the rate that follows from a decision's logged inputs, to be equal to the logged one bit for bit.
+
+    Raises:
+        KeyError, TermsError: they are not as `decide_rate` writes them.
+    """
+    terms, plan = compile_terms(inputs["terms"]), build(SharedPlan, inputs["plan"])
+    state, signals = build(ControllerState, inputs["state"]), build(Signals, inputs["signals"])
+    return close_interval(terms, plan, state, signals).controls.replay_rps
+
+
+def _begun(control: ReplayControl, terms: Terms, plan: SharedPlan, seen: Observation) -> ControllerState:
+    """A controller's first state, or the one so far where only the contract has changed; its intervals stay as long."""
+    if control.state is None or control.terms is None or compile_terms(control.terms).interval_s != terms.interval_s:
+        return begin(terms, plan, seen.now_s)
+    return build(ControllerState, control.state)
+
+
+def _plan(contract: Contract, known: BatchTime) -> SharedPlan:
+    served = contract.executors.cores / known.per_record_s
+    return SharedPlan((PlannedOperator(contract.job, prior_rps=served, core_s=known.per_record_s),))
+
+
+def _signals(control: ReplayControl, terms: Terms, seen: Observation, reading: OperatorReading) -> Signals:
+    left = sum(max(one["records"] - one["done"], 0) for one in control.replays.values() if one["state"] != "paused")
+    return Signals(
+        seen.now_s, live_rps=seen.arrival_rps, live_high_rps=_highest(seen.ahead, terms.interval_s),
+        replay_backlog=float(left), latency_ms=_latencies(control, terms), operators={terms.name: reading},
+        executors=max(seen.executors, 1),
+    )  # fmt: skip
+
+
+def _highest(ahead: Outlook | None, within_s: float) -> float | None:
+    """The most live records/s of the next interval, by the forecast."""
+    if not ahead or not ahead.rps:
+        return None
+    level = min(range(len(ahead.levels)), key=lambda at: abs(ahead.levels[at] - HIGH))
+    count = max(sum(offset < within_s for offset in ahead.offsets_s) + 1, 1)
+    return max(row[level] for row in ahead.rps[:count])
+
+
+def _latencies(control: ReplayControl, terms: Terms) -> dict[str, float]:
+    """Each live path's measured latency, ms: the next quantile above its own that batches have told, at its worst."""
+    found = {}
+    for path in terms.paths:
+        if path.kind != LIVE:
+            continue
+        name = next(name for level, name in MEASURED if path.quantile <= level)
+        if name in control.latency_s:
+            found[path.name] = 1000 * control.latency_s[name]
+    return found

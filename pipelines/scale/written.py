@@ -1,0 +1,60 @@
+"""What is sent of an evaluation: its decision, unless the one that stands comes to the same, and signs of life."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from models.policy.live.memory import Memory
+from models.policy.live.standing import MOMENTARY, Standing, count_repeat
+from tidecast.messages import Decision, Heartbeat, Message
+
+Sent = list[tuple[str, str, Message]]
+"""Topic, key and message of what is to be sent."""
+BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
+
+
+def write_decision(
+    job: str, contract: str, memory: Memory, decision: Decision | None, now: float
+) -> tuple[Memory, Sent]:
+    """Return the memory after an evaluation, and what is to be sent: the decision, a heartbeat every BEAT_S (7 s).
+
+    Args:
+        job: name of the job.
+        contract: its hash.
+        memory: after the evaluation.
+        decision: that it came to; None: to none.
+        now: wall time, epoch seconds.
+    """
+    standing, closed, out = memory.standing, None, Sent()
+    if decision is not None:
+        same = _alike(decision, memory, contract)
+        acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
+        reached = memory.executors == decision.executors or not acts
+        again = count_repeat(standing, now, decision.codes, same, reached)
+        if again is None:
+            out.append(("decisions", job, decision))
+            # What came to the same as the decision before is reported before another takes its place.
+            closed = standing if standing is not None and standing.repeats > standing.vouched else None
+        standing = again or Standing(decision.id, now, decision.executors, same)
+    memory = dataclasses.replace(memory, standing=standing)
+    if closed is None and memory.beat_at is not None and 0 <= now - memory.beat_at < BEAT_S:
+        return memory, out
+    stands, time_s = closed or standing, now if memory.metric_at is None else memory.job_s(now)
+    beat = Heartbeat(job, "autoscaler", time_s, now, memory.time_scale)
+    if stands is not None:
+        beat = dataclasses.replace(
+            beat, standing=stands.id, since=stands.since, executors=stands.executors, repeats=stands.repeats
+        )
+    out.append(("heartbeats", job, beat))
+    reported = standing and dataclasses.replace(standing, vouched=standing.repeats)
+    return dataclasses.replace(memory, beat_at=now, standing=reported), out
+
+
+def _alike(decision: Decision, memory: Memory, contract: str) -> str:
+    """A text that is equal for decisions that come to the same."""
+    received = memory.forecast if decision.inputs.get("ahead") else {}
+    lasting = sorted(set(decision.codes) - MOMENTARY)
+    return " ".join(map(str, (
+        *lasting, decision.mode, decision.policy, decision.inputs.get("version"), decision.executors, memory.executors,
+        contract, received.get("epoch"), received.get("time"), decision.replay_rps,
+    )))  # fmt: skip

@@ -1,0 +1,131 @@
+"""The rate of replays beside live records, decided by the autoscaler's step and recomputed from what it logged."""
+
+import json
+
+import pytest
+
+from configs.contract import Contract, Executors, Planning
+from models.policy.live.memory import Memory, fresh
+from models.policy.live.replay_control import ReplayControl, recompute_rate
+from pipelines.scale.processor import Scaler
+from tidecast.messages import MetricSample, encode
+from tidecast.orders import ReplayProgress
+
+NOW, JOB = 1_000_000.0, "orders"
+CONTRACT = Contract(
+    job=JOB, latency_target_s=10.0, executors=Executors(min=1, max=4), error_budget=0.05,
+    planning=Planning(overhead_s=0.5, per_record_s=0.01),
+)  # fmt: skip
+
+
+def progress(now, done=0, state="running", name="fix", records=100_000):
+    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, 0.0)
+    return {"topic": "replays", "partition": 0, "offset": 0, "value": encode(said)}
+
+
+def second(now, rps=50.0, executors=2, kind="interval", **more):
+    fields = {"arrival_rps": rps, "lag_records": 10} if kind == "interval" else {}
+    said = MetricSample(JOB, kind, now, now, executors=executors, task_ceiling=8, mode="act", **fields, **more)
+    return {"topic": "metrics", "partition": 0, "offset": 0, "value": encode(said)}
+
+
+class Life:
+    """A job second by second; each evaluation's decision, written or not."""
+
+    def __init__(self, contract=CONTRACT, policy="reactive"):
+        self.scaler, self.memory, self.now = Scaler(JOB, contract, policy, "act"), fresh(contract), NOW
+        self.rates, self.logged = [], []
+
+    def lasts(self, seconds, *rows_of, **second_of):
+        for _ in range(seconds):
+            self.now += 1.0
+            rows = [second(self.now, **second_of), *(of(self.now) for of in rows_of)]
+            self.memory, _, rejects = self.scaler.update_memory(self.memory, rows, self.now)
+            assert not rejects
+            self.memory, decision = self.scaler.decide(self.memory, self.now)
+            self.memory = Memory.from_json(self.memory.to_json())
+            self.rates.append(decision.replay_rps)
+            self.logged.append(json.loads(encode(decision)))
+        return self.rates[-1]
+
+
+def test_without_a_replay_nothing_is_decided_of_one():
+    life = Life()
+    assert life.lasts(15) is None and "replay" not in life.logged[-1]["inputs"]
+    assert life.memory.replay == ReplayControl()
+
+
+def test_a_replay_rises_in_steps_to_what_is_certainly_free_and_ends_as_it_began():
+    life = Life()
+    life.lasts(5)
+    life.lasts(200, progress)
+    highest = max(life.rates[5:])
+    rises = [b - a for a, b in zip(life.rates[5:], life.rates[6:], strict=False)]
+    box = life.logged[-1]["inputs"]["replay"]["terms"]["controls"]["replay_rps"]["max"]
+    assert life.rates[5] == 0.0 and max(rises) <= 0.1 * box + 1e-9
+    certain = life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"]
+    free = 2 * certain - 50.0
+    assert 0.5 * free < highest < free, (highest, free)
+    assert life.lasts(1, lambda now: progress(now, 100_000, "read")) is None
+    assert life.memory.replay == ReplayControl()
+
+
+def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_same_rate():
+    life = Life()
+    life.lasts(150, progress)
+    before = life.rates[-1]
+    life.lasts(11, progress, rps=150.0)
+    certain = life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"]
+    assert life.rates[-1] <= max(2 * certain - 149.0, 0.0) < before
+    for one in life.logged:
+        assert recompute_rate(one["inputs"]["replay"]) == one["replay_rps"]
+    edited = json.loads(json.dumps(life.logged[-1]["inputs"]["replay"]))
+    edited["signals"]["live_rps"] = 0.0
+    edited["signals"]["time_s"] += 10.0
+    assert recompute_rate(edited) != life.logged[-1]["replay_rps"]
+
+
+def test_live_records_that_are_too_late_stop_it_whatever_is_free():
+    life = Life()
+    life.lasts(150, progress)
+    assert life.rates[-1] > 20
+
+    def batch(longest_s):
+        return lambda now: second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=longest_s)
+
+    life.lasts(31, progress, batch(14.0))
+    assert life.rates[-1] == 0.0
+    life.lasts(200, progress, batch(4.0))
+    assert life.rates[-1] > 0.0  # and it comes back once they are in time again
+
+
+def test_a_paused_replay_asks_for_nothing_and_a_short_one_for_no_more_than_is_left():
+    life = Life()
+    life.lasts(60, lambda now: progress(now, state="paused"))
+    assert set(life.rates) == {0.0}
+    life.lasts(60, lambda now: progress(now, 99_950))
+    assert 0 < life.rates[-1] <= 50 / 10  # fifty records, an interval of ten seconds
+
+
+def test_a_changed_contract_is_taken_over_at_the_next_interval():
+    life = Life()
+    life.lasts(100, progress)
+    before, rate = life.logged[-1]["inputs"]["replay"]["terms"], life.rates[-1]
+    stricter = CONTRACT.model_copy(update={"latency_target_s": 5.0})
+    life.scaler = Scaler(JOB, stricter, "reactive", "act")
+    life.lasts(1, progress)
+    after = life.logged[-1]["inputs"]["replay"]
+    assert after["terms"]["scales"]["latency_ms"] == 5_000 != before["scales"]["latency_ms"]
+    assert life.rates[-1] == pytest.approx(rate, rel=0.2)  # no fresh start
+    life.lasts(30, progress)
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+
+
+def test_without_metrics_nothing_more_is_read():
+    life = Life()
+    life.lasts(60, progress)
+    held = life.scaler.hold_without_metrics(life.memory, life.now + 30.0)
+    assert (held.replay_rps, held.codes) == (0.0, ["hold", "no_metrics"])
+    idle = Life()
+    idle.lasts(5)
+    assert idle.scaler.hold_without_metrics(idle.memory, idle.now + 30.0).replay_rps is None
