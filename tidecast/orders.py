@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from tidecast.fields import COUNT_MOST, Count, JobName, MessageError, OneOf, Rate, Scale, Seconds, Time, short_repr
+from tidecast.fields import (
+    COUNT_MOST,
+    Count,
+    JobName,
+    MessageError,
+    Millis,
+    OneOf,
+    Rate,
+    Scale,
+    Seconds,
+    Time,
+    short_repr,
+)
 from tidecast.wire import SCHEMA
 
 WANTED = ("run", "pause", "cancel", "done")
@@ -24,8 +36,8 @@ class ReplayOrder:
     `starts` and `ends` are {topic: {partition: offset}}, of which the end is not read. `wanted`: run, pause (go on
     later), cancel (leave nothing behind), or done, which the job's agent says once it is. `most_rps` bounds its rate,
     records per wall second; where nobody decides one, it is the rate. `weight` is its part among replays that run at
-    once, `task_s` how long its tasks should be: a core that live records need is theirs after that long at most. `plan`
-    names the version of the transformation that it was ordered for.
+    once, `task_s` how long its tasks should be: a core that live records need is theirs after that long at most.
+    Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
     """
 
     id: JobName
@@ -37,7 +49,8 @@ class ReplayOrder:
     most_rps: Rate | None = None
     weight: Rate = 1.0
     task_s: Seconds = 0.5
-    plan: str = ""
+    begin_ms: Millis | None = None
+    end_ms: Millis | None = None
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED

@@ -85,7 +85,10 @@ def _order(
     known = read_orders(settings.kafka, job).get(name)
     if known is not None and known.wanted != "done":
         raise OrderError(f"replay {name!r} of job {job!r} is ordered already: see `tidecast backfill {job}`.")
-    order = ReplayOrder(name, job, now, "run", found.starts, found.ends, most_rps=rps)
+    order = ReplayOrder(
+        name, job, now, "run", found.starts, found.ends, most_rps=rps, begin_ms=int(moments[0] * 1000),
+        end_ms=int(moments[1] * 1000),
+    )  # fmt: skip
     try:
         return decode(ReplayOrder, encode(order))
     except MessageError as error:

@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from pipelines.backfill.publish import publish
-from pipelines.backfill.running import prepare
-from pipelines.backfill.shadow import write
 from pipelines.spark.session import local_session
 from tests.fakes.result_tables import SCHEMA
+from tidecast.backfill.publish import publish
+from tidecast.backfill.running import prepare
+from tidecast.backfill.shadow import write
 
 if __name__ == "__main__":
     spark = local_session("killed-backfill", delta=True)

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from pipelines.backfill import publish as publishing
-from pipelines.backfill.difference import compare
-from pipelines.backfill.publish import publish, settle
-from pipelines.backfill.running import cancel, list_backfills, prepare
-from pipelines.backfill.shadow import again, finish, sink, write
-from pipelines.backfill.spec import BackfillError
 from tests.fakes.result_tables import live, seen, told, version
+from tidecast.backfill import publish as publishing
+from tidecast.backfill.difference import compare
+from tidecast.backfill.publish import publish, settle
+from tidecast.backfill.running import cancel, list_backfills, prepare
+from tidecast.backfill.shadow import again, finish, sink, write
+from tidecast.backfill.spec import BackfillError
 from tidecast.merge import MergeError
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ from contextlib import suppress
 import pytest
 
 from configs.settings import ROOT
-from pipelines.backfill.publish import publish
-from pipelines.backfill.running import list_backfills, prepare
-from pipelines.backfill.shadow import write
 from tests.fakes.result_tables import live, seen, told, version
+from tidecast.backfill.publish import publish
+from tidecast.backfill.running import list_backfills, prepare
+from tidecast.backfill.shadow import write
 
 pytestmark = [pytest.mark.spark, pytest.mark.study]
 WINDOWS, PATIENCE_S = 40, 400

@@ -51,6 +51,8 @@ class ReplayQuery:
                 self._pace = self._paced(batch, batch.batch_s if self._began is None else began - self._began)
                 self.newest = batch
             self._began = began
+        if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
+            self._committed.update(self._reader.committed())
         if all(self._committed.get(place, first) >= self._past[place] for place, first in self._first.items()):
             return True
         if not self._query.isActive:

@@ -139,6 +139,17 @@ class ProgressReader:
             self._seen = ordered[-1].batch_id
         return ordered
 
+    def committed(self) -> Offsets:
+        """Return the offsets up to which the newest report, also one without a batch, says that all was processed.
+
+        Raises:
+            ValueError, AttributeError: it has another form.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        last = self._jquery.lastProgress()
+        sources = [] if last is None else json.loads(last.json()).get("sources") or []
+        return {place: at for source in sources for place, at in parse_offsets(source.get("endOffset")).items()}
+
 
 def _phases(durations: dict[str, Any], state: list[dict[str, Any]]) -> Phases:
     parts = (("queryPlanning",), ("latestOffset", "getBatch"), ("walCommit", "commitOffsets"))

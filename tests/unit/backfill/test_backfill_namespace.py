@@ -7,14 +7,14 @@ import sys
 import pytest
 
 from configs.settings import ROOT
-from pipelines.backfill import namespace
-from pipelines.backfill.running import cancel, list_backfills
-from pipelines.backfill.spec import BackfillError, Spec
+from tidecast.backfill import namespace
+from tidecast.backfill.running import cancel, list_backfills
+from tidecast.backfill.spec import BackfillError, Spec
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from pipelines.backfill.namespace import take_lease
+from tidecast.backfill.namespace import take_lease
 take_lease(Path(sys.argv[1]), "fix")
 print("held", flush=True)
 time.sleep(600)

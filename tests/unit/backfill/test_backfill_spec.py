@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.backfill.spec import BackfillError, Round, Spec, check_name, check_range, instant, overlapping
+from tidecast.backfill.spec import BackfillError, Round, Spec, check_name, check_range, instant, overlapping
 
 DAY = 86_400_000
 

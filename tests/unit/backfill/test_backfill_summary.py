@@ -1,4 +1,4 @@
-from pipelines.backfill.summary import ColumnChange, Summary, count
+from tidecast.backfill.summary import ColumnChange, Summary, count
 
 ORDERS = ColumnChange("orders", 2_513.0, 140.0, ("0042",), 107.0, 31, 1_203.0, 1_310.0)
 REVENUE = ColumnChange("revenue", 1e9, 1e5, ("0007", "eu"), 9e4, 2, 1.25, 0.5)

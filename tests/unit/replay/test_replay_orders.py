@@ -14,8 +14,8 @@ GOOD = {
 
 
 def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
-    order = decode(ReplayOrder, encode(ReplayOrder(**GOOD, most_rps=40.0, plan="v2")))
-    assert order == ReplayOrder(**GOOD, most_rps=40.0, plan="v2")
+    order = decode(ReplayOrder, encode(ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5)))
+    assert order == ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5)
     assert order.first == {("events", 0): 5, ("events", 1): 7}
     assert order.past == {("events", 0): 9, ("events", 1): 7} and order.records == 4
 

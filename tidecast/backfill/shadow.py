@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pipelines.backfill import namespace
-from pipelines.backfill.room import refuse_full_disk
-from pipelines.backfill.running import Backfill, newest, rows_at
-from pipelines.backfill.spec import BackfillError
+from tidecast.backfill import namespace
+from tidecast.backfill.room import refuse_full_disk
+from tidecast.backfill.running import Backfill, newest, rows_at
+from tidecast.backfill.spec import BackfillError
 from tidecast.merge.columns import COVERS, version_of
 from tidecast.merge.results import results
 from tidecast.merge.table import TableForm, check_values, create_table, read_form

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.backfill.running import Backfill, rows_at, table_version
-from pipelines.backfill.spec import BackfillError
-from pipelines.backfill.summary import ColumnChange, Summary
+from tidecast.backfill.running import Backfill, rows_at, table_version
+from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.summary import ColumnChange, Summary
 from tidecast.merge.columns import COVERS
 from tidecast.merge.upsert import within
 from tidecast.signed.aggregate import VERSION

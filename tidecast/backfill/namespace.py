@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipelines.backfill.spec import BackfillError, Spec
+from tidecast.backfill.spec import BackfillError, Spec
 
 SPEC, LEASE, SHADOW, CHECKPOINT = "spec.json", "lease", "shadow", "checkpoint"
 # The spec first: what an interrupted removal leaves is no backfill any more, and goes with the next one of the name.

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipelines.backfill.difference import DUE, differences, summarise
-from pipelines.backfill.room import refuse_full_disk
-from pipelines.backfill.running import Backfill, table_version
-from pipelines.backfill.shadow import again, changed, write
-from pipelines.backfill.spec import BackfillError
-from pipelines.backfill.summary import Summary, count
+from tidecast.backfill.difference import DUE, differences, summarise
+from tidecast.backfill.room import refuse_full_disk
+from tidecast.backfill.running import Backfill, table_version
+from tidecast.backfill.shadow import again, changed, write
+from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.summary import Summary, count
 from tidecast.merge.columns import COVERS
 from tidecast.merge.table import read_form
 from tidecast.merge.upsert import correction, merge, retried, within

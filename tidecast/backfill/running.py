@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pipelines.backfill import namespace
-from pipelines.backfill.spec import BackfillError, Spec, check_name, check_range, overlapping
-from pipelines.lake.tables import newest_version
+from tidecast.backfill import namespace
+from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range, overlapping
 from tidecast.merge.columns import NOTHING_TOLD
 from tidecast.merge.table import TableForm, read_form
 from tidecast.signed.aggregate import VERSION
@@ -164,9 +163,7 @@ def newest(backfill: Backfill) -> tuple[int, int]:
 
 def table_version(table: Path) -> int:
     """Return the newest Delta version of a table that exists."""
-    at = newest_version(table.parent, table.name)
-    assert at is not None
-    return at
+    return max(int(path.stem) for path in (table / "_delta_log").glob("*.json") if path.stem.isdigit())
 
 
 def rows_at(spark: SparkSession, table: Path, version: int) -> DataFrame:

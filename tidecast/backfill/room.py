@@ -6,8 +6,8 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipelines.backfill.running import Backfill
-from pipelines.backfill.spec import BackfillError
+from tidecast.backfill.running import Backfill
+from tidecast.backfill.spec import BackfillError
 
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -9,13 +9,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from configs.errors import CorrectableError
-
 State = Literal["open", "published", "superseded"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class BackfillError(CorrectableError):
+class BackfillError(ValueError):
     """A backfill that cannot be begun, gone on with or published; the message names it, the value and the remedy."""
 
 

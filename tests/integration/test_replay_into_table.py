@@ -1,0 +1,134 @@
+"""A range counted again into the live query's table, on a real broker and real Delta: exact, once, only the range."""
+
+import json
+import time
+from collections import Counter
+
+import pytest
+
+from pipelines.kafka.publisher import Publisher
+from tests.fakes import driver
+from tests.fakes.waiting import wait_until
+from tidecast.backfill import replay_into
+from tidecast.merge import MergeSink, read_results
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.replay.driver import Replays
+from tidecast.signed import count, signed
+
+pytestmark = pytest.mark.integration
+
+MINUTE, MINUTES, EACH, PARTITIONS = 60_000, 6, 20, 2
+BEGIN, END = 2 * MINUTE, 4 * MINUTE
+"""Of the replay: two of six windows."""
+
+
+def _events():
+    """Key and event time, ms; twenty in each minute."""
+    return [(f"k{n % 3}", minute * MINUTE + 1_000 * n) for minute in range(MINUTES) for n in range(EACH)]
+
+
+@pytest.fixture
+def topic(empty_topics):
+    _send(empty_topics, _events())
+    return empty_topics
+
+
+def _send(kafka, events):
+    publisher = Publisher(kafka)
+    for n, (key, at) in enumerate(events):
+        publisher.send_bytes("events", None, json.dumps({"key": key, "at": at}).encode(), partition=n % PARTITIONS)
+    publisher.close()
+
+
+def _plan(left_out=""):
+    """Events per key and minute; the first version of the plan lost a key."""
+
+    def plan(records):
+        from pyspark.sql import functions as F
+
+        event = F.from_json(F.col("value").cast("string"), "key STRING, at BIGINT")
+        events = records.select(event.alias("event")).select("event.key", "event.at").where(F.col("key") != left_out)
+        return signed(events, "at", ["key"], delay_ms=60 * MINUTE).window(MINUTE).totals(n=count())
+
+    return plan
+
+
+class Job:
+    """A live query that merges into a table, and the side of its agent that runs replays."""
+
+    def __init__(self, spark, kafka, folder):
+        self.spark, self.kafka, self.folder = spark, kafka, folder
+        self.table, self.source = str(folder / "counts"), {"kafka.bootstrap.servers": kafka.bootstrap}
+        self.job = driver.job()
+        self.job.mode = "act"
+
+    def live(self, plan, version):
+        """Run the live query until it has all that there is."""
+        records = (
+            self.spark.readStream.format("kafka").options(**self.source)
+            .option("subscribe", self.kafka.topic("events")).option("startingOffsets", "earliest").load()
+        )  # fmt: skip
+        query = (
+            plan(records).writeStream.foreachBatch(MergeSink(self.table, ["key"], plan=version)).outputMode("update")
+            .option("checkpointLocation", str(self.folder / "live")).start()
+        )  # fmt: skip
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def replay(self, name, plan=None, version="2", until="done"):
+        """Order the range again and poll until the replay is over; what was said of it."""
+        events = self.kafka.topic("events")
+        starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
+        self.job.orders[name] = ReplayOrder(
+            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, begin_ms=BEGIN, end_ms=END
+        )
+        replayable = replay_into(self.spark, self.table, plan or _plan(), self.source, version, "update", "200 ms")
+        replays = Replays(self.job, replayable)
+        try:
+            wait_until(lambda: replays.poll() or self.state(name) in ("done", "failed", "cancelled"), "its end")
+        finally:
+            replays.close()
+        return [one for one in self.job.outbox.of(ReplayProgress) if one.id == name]
+
+    def state(self, name):
+        said = [one.state for one in self.job.outbox.of(ReplayProgress) if one.id == name]
+        return said[-1] if said else ""
+
+    def rows(self):
+        return {(r["key"], r["_window_start"]): r["n"] for r in read_results(self.spark, self.table).collect()}
+
+    def commits(self):
+        return self.spark.sql(f"DESCRIBE HISTORY delta.`{self.table}`").count()
+
+
+def _truth(events, left_out=""):
+    return Counter((key, at // MINUTE * MINUTE) for key, at in events if key != left_out)
+
+
+def test_a_corrected_plan_counts_its_range_again_and_readers_see_it_at_once(spark, topic, tmp_path):
+    job = Job(spark, topic, tmp_path)
+    job.live(_plan("k1"), "1")
+    assert job.rows() == _truth(_events(), "k1")
+
+    said = job.replay("early")
+    assert said[-1].state == "failed" and "until that plan is promoted" in said[-1].reason
+    assert job.rows() == _truth(_events(), "k1")  # another plan than live's is compared, not published
+
+    more = [("k1", 5 * MINUTE + 500), ("k0", 5 * MINUTE + 600)]
+    _send(topic, more)
+    job.live(_plan(), "2")  # the corrected plan goes on from where the other stood
+    assert job.rows()["k1", 5 * MINUTE] == 1  # and knows nothing of what that one left out
+
+    before = job.commits()
+    said = job.replay("early")  # the same replay goes on
+    assert said[-1].state == "done", said[-1]
+    inside = {group: n for group, n in _truth(_events()).items() if BEGIN <= group[1] < END}
+    outside = {group: n for group, n in _truth(_events(), "k1").items() if not BEGIN <= group[1] < END}
+    outside["k1", 5 * MINUTE], outside["k0", 5 * MINUTE] = 1, outside["k0", 5 * MINUTE] + 1
+    assert job.rows() == inside | outside
+    assert job.commits() == before + 1
+
+    assert job.replay("again")[-1].state == "done"
+    assert job.commits() == before + 1 and job.rows() == inside | outside  # a repeated one changes nothing
