@@ -79,15 +79,19 @@ class Job:
 
     def replay(self, name, plan=None, version="2", until="done"):
         """Order the range again and poll until the replay is over; what was said of it."""
+        self.job.outbox.clear()
         events = self.kafka.topic("events")
         starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
         self.job.orders[name] = ReplayOrder(
             name, "orders", time.time(), "run", starts, ends, most_rps=1e4, begin_ms=BEGIN, end_ms=END
         )
-        replayable = replay_into(self.spark, self.table, plan or _plan(), self.source, version, "update", "200 ms")
+        replayable = replay_into(
+            self.spark, self.table, plan or _plan(), self.source, version, "update", "200 milliseconds"
+        )
         replays = Replays(self.job, replayable)
         try:
-            wait_until(lambda: replays.poll() or self.state(name) in ("done", "failed", "cancelled"), "its end")
+            over = ("done", "failed", "cancelled")
+            wait_until(lambda: replays.poll() or self.state(name) in over, "its end", 240.0, every_s=0.25)
         finally:
             replays.close()
         return [one for one in self.job.outbox.of(ReplayProgress) if one.id == name]
@@ -130,5 +134,6 @@ def test_a_corrected_plan_counts_its_range_again_and_readers_see_it_at_once(spar
     assert job.rows() == inside | outside
     assert job.commits() == before + 1
 
-    assert job.replay("again")[-1].state == "done"
+    said = job.replay("again")
+    assert said[-1].state == "done", said[-1].reason
     assert job.commits() == before + 1 and job.rows() == inside | outside  # a repeated one changes nothing

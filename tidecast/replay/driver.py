@@ -136,6 +136,7 @@ class Replays:
         self._over[order.id] = order.wall_time
         if state in ("done", "cancelled"):
             over = ReplayOrder(**{**vars(order), "wanted": "done", "wall_time": time.time()})
+            self._job.orders[order.id] = over
             self._job.outbox.enqueue("control", order_key(order.job, order.id), over)
         log.info("%s: replay %s is %s%s", self._job.name, order.id, state, f": {reason}" if reason else "")
 
