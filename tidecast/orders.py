@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import math
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from tidecast.fields import (
@@ -38,6 +40,8 @@ class ReplayOrder:
     records per wall second; where nobody decides one, it is the rate. `weight` is its part among replays that run at
     once, `task_s` how long its tasks should be: a core that live records need is theirs after that long at most.
     Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
+    `schedule` says how many executors beyond the live job's it is to have, as [[job time, executors], ...], each from
+    its time on: what is planned so that it is done in time.
     """
 
     id: JobName
@@ -51,6 +55,7 @@ class ReplayOrder:
     task_s: Seconds = 0.5
     begin_ms: Millis | None = None
     end_ms: Millis | None = None
+    schedule: list[Any] = field(default_factory=list)
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -59,8 +64,10 @@ class ReplayOrder:
         """Check the range.
 
         Raises:
-            MessageError: no partitions, others in `ends` than in `starts`, no offsets, or an end before its start.
+            MessageError: no partitions, others in `ends` than in `starts`, no offsets, or an end before its start; a
+                schedule that is no list of rising times and whole numbers.
         """
+        _check_schedule(self.schedule)
         starts, ends = flat(self.starts, "starts"), flat(self.ends, "ends")
         if not starts or {*starts} != {*ends}:
             raise MessageError(
@@ -80,6 +87,10 @@ class ReplayOrder:
         """Offset after the last one, by (topic, partition)."""
         return flat(self.ends, "ends")
 
+    def executors_at(self, job_time: float) -> int:
+        """Return how many executors beyond the live job's it is to have at a job time, epoch seconds."""
+        return next((int(executors) for at, executors in reversed(self.schedule) if at <= job_time), 0)
+
     @property
     def records(self) -> int:
         """How many offsets the range spans."""
@@ -92,7 +103,8 @@ class ReplayProgress:
 
     `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
     published), done, cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
-    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`.
+    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`. `executors` are those
+    beyond the live job's that its schedule asks for now.
     """
 
     id: JobName
@@ -109,7 +121,19 @@ class ReplayProgress:
     batch_s: Seconds | None = None
     task_s: Seconds | None = None
     reason: str = ""
+    executors: Count | None = None
     schema: int = SCHEMA
+
+
+def _check_schedule(schedule: list[Any]) -> None:
+    try:
+        times = [float(at) for at, executors in schedule if type(executors) is int and 0 <= executors <= COUNT_MOST]
+    except (TypeError, ValueError):
+        times = [math.nan]
+    if len(times) != len(schedule) or not all(a < b for a, b in itertools.pairwise([-1.0, *times, math.inf])):
+        raise MessageError(
+            f"schedule={short_repr(schedule)}: [[job time, executors], ...] with rising times is expected"
+        )
 
 
 def flat(offsets: Any, name: str) -> dict[tuple[str, int], int]:

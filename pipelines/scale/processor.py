@@ -12,7 +12,7 @@ from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
-from models.policy.live.replay_control import decide_rate
+from models.policy.live.replay_control import add_executors, decide_rate
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, write_decision
@@ -174,15 +174,17 @@ class Scaler:
             "lead": lead, "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter)
+        running, extra = memory.executors or seen.executors, memory.replay.executors
+        replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, running)
+        executors, reason = add_executors(made.executors, made.reason, extra, self.contract)
         memory = dataclasses.replace(memory, replay=replay)
         if rate.inputs is not None:
             inputs["replay"] = rate.inputs
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
         # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(
-            memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=made.executors,
-            reason=made.reason, codes=made.codes, inputs=inputs, expected=expected, replay_rps=rate.rps,
+            memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=executors,
+            reason=reason, codes=made.codes, inputs=inputs, expected=expected, replay_rps=rate.rps,
         )  # fmt: skip
 
     def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:
@@ -198,8 +200,9 @@ class Scaler:
         if silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
+        wanted, reason = add_executors(memory.target, reason, memory.replay.executors, self.contract)
         return self._record(
-            memory, now, id=now, policy=self.policy, executors=memory.target, reason=reason,
+            memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},
             replay_rps=0.0 if memory.replay.replays else None,
         )  # fmt: skip

@@ -145,6 +145,8 @@ class Replays:
         measured = {} if query is None else query.measured()
         if state == "done":
             measured["done"] = order.records
+        if state in ("waiting", "running") and order.schedule:
+            measured["executors"] = order.executors_at(job.time.at(now))
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,

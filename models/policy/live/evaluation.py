@@ -55,7 +55,8 @@ def evaluate(
         return memory, None, None
     if now - memory.metric_at > contract.planning.metrics_age_s:
         return memory, None, None
-    target = _target(memory, memory.executors, now, contract)
+    executors = memory.executors - _lent(memory, memory.executors)
+    target = _target(memory, executors, now, contract)
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
     moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past)
@@ -67,7 +68,7 @@ def evaluate(
         now_s=now, since_s=FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at,
         job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps, lag_records=memory.lag_records,
         processed_rps=batches.processed_rps, busy=batches.busy, in_batch=batches.in_batch, batch_s=batch_s,
-        executors=memory.executors, target=target, tasks=memory.ceiling(contract),
+        executors=executors, target=target, tasks=memory.ceiling(contract),
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
@@ -83,6 +84,11 @@ def evaluate(
         account=memory.account.mark_read(),
     )  # fmt: skip
     return memory, seen, made
+
+
+def _lent(memory: Memory, executors: int) -> int:
+    """How many of the executors that run are there for replays: the policy plans for live records alone."""
+    return 0 if memory.target is None else min(memory.replay.executors, max(executors - memory.target, 0))
 
 
 def _target(memory: Memory, executors: int, now: float, contract: Contract) -> int:

@@ -28,6 +28,7 @@ READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 HIGH = 0.9
 """Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
+_KEPT = ("state", "records", "done", "wall_time", "executors")
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
 
@@ -50,6 +51,11 @@ class ReplayControl:
     state: dict[str, Any] | None = None
     latency_s: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def executors(self) -> int:
+        """Executors beyond the live job's that the replays' schedules ask for now."""
+        return sum(one["executors"] or 0 for one in self.replays.values())
+
 
 @dataclass(frozen=True)
 class DecidedRate:
@@ -66,7 +72,7 @@ def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> Replay
     """Return the control after a word of the agent: fields of a `tidecast.orders.ReplayProgress`."""
     replays = {name: known for name, known in control.replays.items() if name != progress["id"]}
     if progress["state"] in READING:
-        replays[progress["id"]] = {name: progress[name] for name in ("state", "records", "done", "wall_time")}
+        replays[progress["id"]] = {name: progress.get(name) for name in _KEPT}
     return replace(control, replays=replays)
 
 
@@ -80,8 +86,17 @@ def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayCon
     )
 
 
+def add_executors(executors: int, reason: str, extra: int, contract: Contract) -> tuple[int, str]:
+    """Return how many executors to ask for, and why, where replays are to have some beyond those of live records."""
+    most = contract.executors.max
+    if not extra or executors >= most:
+        return executors, reason
+    added = min(extra, most - executors)
+    return executors + added, f"{reason}; {added} more for replays"
+
+
 def decide_rate(
-    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float
+    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int
 ) -> tuple[ReplayControl, DecidedRate]:
     """Decide how fast replays may run until the next evaluation; a new interval is closed at most every `interval_s`.
 
@@ -91,6 +106,7 @@ def decide_rate(
         contract: of the job; a change of it counts from the next interval on.
         known: batch time, as scaling has learned it.
         scatter: of the batches around it (`rate_spread`).
+        executors: that run, those for replays too.
     """
     if not control.replays:
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
@@ -102,10 +118,12 @@ def decide_rate(
         )
     assert control.terms is not None and control.state is not None
     terms, state = compile_terms(control.terms), build(ControllerState, control.state)
-    signals = _signals(
-        control, terms, seen, admission_reading(contract, known, scatter, max(seen.executors, 1), seen.tasks)
-    )
-    inputs = {"terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals)}
+    reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks)
+    signals = _signals(control, terms, seen, reading, max(executors, 1))
+    inputs = {
+        "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
+        "executors": control.executors,
+    }  # fmt: skip
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
         control = replace(control, state=plain(closed.state), latency_s={})
@@ -135,12 +153,14 @@ def _plan(contract: Contract, known: BatchTime) -> SharedPlan:
     return SharedPlan((PlannedOperator(contract.job, prior_rps=served, core_s=known.per_record_s),))
 
 
-def _signals(control: ReplayControl, terms: Terms, seen: Observation, reading: OperatorReading) -> Signals:
+def _signals(
+    control: ReplayControl, terms: Terms, seen: Observation, reading: OperatorReading, executors: int
+) -> Signals:
     left = sum(max(one["records"] - one["done"], 0) for one in control.replays.values() if one["state"] != "paused")
     return Signals(
         seen.now_s, live_rps=seen.arrival_rps, live_high_rps=_highest(seen.ahead, terms.interval_s),
         replay_backlog=float(left), latency_ms=_latencies(control, terms), operators={terms.name: reading},
-        executors=max(seen.executors, 1),
+        executors=executors,
     )  # fmt: skip
 
 

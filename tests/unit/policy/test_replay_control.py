@@ -6,6 +6,7 @@ import pytest
 
 from configs.contract import Contract, Executors, Planning
 from models.policy.live.memory import Memory, fresh
+from models.policy.live.replay import replay_decision
 from models.policy.live.replay_control import ReplayControl, recompute_rate
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode
@@ -18,8 +19,8 @@ CONTRACT = Contract(
 )  # fmt: skip
 
 
-def progress(now, done=0, state="running", name="fix", records=100_000):
-    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, 0.0)
+def progress(now, done=0, state="running", name="fix", records=100_000, executors=None):
+    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, 0.0, executors=executors)
     return {"topic": "replays", "partition": 0, "offset": 0, "value": encode(said)}
 
 
@@ -129,3 +130,25 @@ def test_without_metrics_nothing_more_is_read():
     idle = Life()
     idle.lasts(5)
     assert idle.scaler.hold_without_metrics(idle.memory, idle.now + 30.0).replay_rps is None
+
+
+def _decided(life):
+    return life.logged[-5]["executors"] if len(life.logged) >= 5 else 1
+
+
+def test_executors_for_a_replay_come_on_top_and_the_policy_plans_as_if_they_were_not_there():
+    alone, beside = Life(), Life()
+    for rps in (*[50.0] * 20, *[110.0] * 40, *[50.0] * 60):
+        # What is decided is there five seconds later.
+        alone.lasts(1, rps=rps, executors=_decided(alone))
+        beside.lasts(1, lambda now: progress(now, executors=1), rps=rps, executors=_decided(beside))
+    known = {CONTRACT.hash: CONTRACT}
+    for a, b in zip(alone.logged, beside.logged, strict=True):
+        assert b["executors"] == min(a["executors"] + 1, 4), (a["reason"], b["reason"])
+        assert b["reason"] == a["reason"] + ("; 1 more for replays" if a["executors"] < 4 else "")
+        assert replay_decision(b, known) == (b["executors"], b["reason"], b["codes"])
+    assert {one["executors"] for one in alone.logged} > {1, 2}
+    held = beside.scaler.hold_without_metrics(beside.memory, beside.now + 30.0)
+    assert held.executors == beside.logged[-1]["executors"]
+    beside.lasts(1, lambda now: progress(now, 100_000, "done"), executors=2)
+    assert "replays" not in beside.logged[-1]["reason"]
