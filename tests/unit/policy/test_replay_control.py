@@ -147,7 +147,7 @@ def test_executors_for_a_replay_come_on_top_and_the_policy_plans_as_if_they_were
         assert b["executors"] == min(a["executors"] + 1, 4), (a["reason"], b["reason"])
         assert b["reason"] == a["reason"] + ("; 1 more for replays" if a["executors"] < 4 else "")
         assert replay_decision(b, known) == (b["executors"], b["reason"], b["codes"])
-    assert {one["executors"] for one in alone.logged} > {1, 2}
+    assert {one["executors"] for one in alone.logged} >= {1, 2}
     held = beside.scaler.hold_without_metrics(beside.memory, beside.now + 30.0)
     assert held.executors == beside.logged[-1]["executors"]
     beside.lasts(1, lambda now: progress(now, 100_000, "done"), executors=2)
