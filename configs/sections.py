@@ -120,6 +120,7 @@ class Replay(Section):
     surge: Surge | None = None
     late_share: Share = 0.02
     late_s: NotNegative = 3.0
+    withheld_share: Share = 0.0
     seed: int = 7
     newcomer: Newcomer | None = Newcomer()
 

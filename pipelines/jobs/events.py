@@ -28,6 +28,11 @@ def encode_event(event: LoadEvent) -> bytes:
     return json.dumps(event._replace(time=round(event.time, 3))._asdict(), separators=(",", ":")).encode()
 
 
+def event_ms(event: LoadEvent) -> int:
+    """Return an event's time in whole epoch milliseconds: as its record tells it."""
+    return round(round(event.time, 3) * 1000)
+
+
 def decode_event(raw: bytes | None, produced_at: float) -> LoadEvent:
     """Parse and validate one event; unknown fields are ignored.
 

@@ -31,7 +31,7 @@ from configs.sections import Replay
 from configs.settings import Settings, load
 from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.replay import ReplayPlan, plan_replay
-from pipelines.jobs.truth import count_per_key, read_warm_up, write_truth, write_warm_up
+from pipelines.jobs.truth import read_warm_up, true_windows, write_truth, write_warm_up
 from pipelines.kafka.broker import BrokerError, topic_offsets
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.state import with_stack_addresses
@@ -63,11 +63,12 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
 
     Returns:
         The content of `truth.json`, numbers of records: `produced` (acknowledged, warm-up included), `warm_up`, `late`
-        (acknowledged, produced after they happened), `planned`, `unacknowledged`; `wall_start`, `wall_end` (epoch
-        seconds); `per_key`: {key: {"n": acknowledged records, "seq_sum": sum of their sequence numbers}}.
+        (acknowledged, produced after they happened), `withheld` (of these, when their windows were final), `planned`,
+        `unacknowledged`; `wall_start`, `wall_end` (epoch seconds); `windows`: as `true_windows`.
 
     Raises:
         TraceError: the trace cannot be used, or its live part ends in the future.
+        SettingsError: records are to be withheld, and the live part is too short for it.
         BrokerError: no broker, no topic `events`, the clock was not acknowledged within 120 s, or a record not queued
             within 5 minutes.
         kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
@@ -88,10 +89,12 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
     wall_end = time.time()
     good, warm = _acknowledged(sent), read_warm_up(run_dir)
     taken, late = list(compress(sent, good)), plan.late[: len(sent)][good]
+    events, withheld = [event for event, _ in taken], plan.withheld[: len(sent)][good]
     truth = {
-        "produced": len(taken) + len(warm), "warm_up": len(warm), "late": int(late.sum()), "planned": len(plan),
-        "unacknowledged": int((~good).sum()), "wall_start": wall_start, "wall_end": wall_end,
-        "per_key": count_per_key([*(event for event, _ in taken), *warm]),
+        "produced": len(taken) + len(warm), "warm_up": len(warm), "late": int(late.sum()),
+        "withheld": int(withheld.sum()), "planned": len(plan), "unacknowledged": int((~good).sum()),
+        "wall_start": wall_start, "wall_end": wall_end,
+        "windows": true_windows([*compress(events, ~withheld), *warm], compress(events, withheld)),
     }  # fmt: skip
     write_truth(run_dir, truth, [future.value for _, future in taken], produced_at[good], late)
     return truth
@@ -161,7 +164,7 @@ def _produce(
         due = int(np.searchsorted(plan.send_at, time.time() - wall_start, side="right"))
         for i in range(len(sent), due):
             produced_at[i] = now = time.time()
-            event = LoadEvent(int(plan.seq[i]), float(event_times[i]), names[plan.key[i]])
+            event = LoadEvent(int(plan.seq[i]), round(float(event_times[i]), 3), names[plan.key[i]])
             # Spread evenly, not by key: the skew of the keys meets the job where it groups, not where it reads.
             sent.append(_send(publisher, event, partitions[i % len(partitions)], now))
         stop.wait(_TICK_S)

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidecast.signed.progress import late_dropped
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -14,23 +16,26 @@ if TYPE_CHECKING:
 class ProgressLog:
     """Writes every progress of a query to `<job>.progress.jsonl`, and the totals since the start to `<job>.json`.
 
-    `totals` holds numbers of `batches`, `rows`, and `late` and `rejected` events; `application` (id), `ui` (URL or
-    None) and `started` (epoch seconds) of the Spark application.
+    `totals` holds numbers of `batches`, `rows`, and `late` and `rejected` events; `late_dropped`, the rows that came to
+    an operator after their window was final (of a window's records in a batch an aggregate sees one row per key);
+    `application` (id), `ui` (URL or None) and `started` (epoch seconds) of the Spark application.
     """
 
     def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
+        self.job = job
         self._lines = run_dir / f"{job}.progress.jsonl"
         self._summary = run_dir / f"{job}.json"
         self.totals: dict[str, Any] = {
-            "batches": 0, "rows": 0, "late": 0, "rejected": 0,
+            "batches": 0, "rows": 0, "late": 0, "rejected": 0, "late_dropped": 0,
             "application": context.applicationId, "ui": context.uiWebUrl, "started": time.time(),
         }  # fmt: skip
 
-    def add(self, progress_json: str) -> None:
+    def add(self, progress_json: str, dropped: int) -> None:
         """Append one StreamingQueryProgress to `<job>.progress.jsonl`, add it to `totals`, and rewrite `<job>.json`.
 
         Args:
             progress_json: as Spark reports it, a JSON object; `late` and `rejected` come from its metrics "events".
+            dropped: what its operators dropped as late.
 
         Raises:
             ValueError: it is no JSON.
@@ -40,6 +45,7 @@ class ProgressLog:
         seen = progress.get("observedMetrics", {}).get("events", {})
         self.totals["batches"] += 1
         self.totals["rows"] += progress.get("numInputRows", 0)
+        self.totals["late_dropped"] += dropped
         for name in ("late", "rejected"):
             self.totals[name] += seen.get(name) or 0
         with self._lines.open("a") as file:
@@ -48,14 +54,15 @@ class ProgressLog:
 
 
 def listener_of(log: ProgressLog) -> Any:
-    """Make the listener of streaming queries that adds each progress to a log."""
+    """Make the listener of streaming queries that adds each progress of the job's own query to a log: no replay's."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
         def onQueryStarted(self, event: Any) -> None: ...
 
         def onQueryProgress(self, event: Any) -> None:
-            log.add(event.progress.json)
+            if event.progress.name == log.job:
+                log.add(event.progress.json, late_dropped(event.progress))
 
         def onQueryIdle(self, event: Any) -> None: ...
 

@@ -10,10 +10,12 @@ from scipy.interpolate import PchipInterpolator
 
 from configs.sections import Replay
 from models.workload.keys import zipf
-from pipelines.traces.trace import Trace
+from pipelines.jobs.withheld import back_s, withheld_hour
+from pipelines.traces.trace import Trace, live_start
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 BURST = 1.5  # load of a burst's second, relative to the plan without bursts
 _GRID_S = 0.05
@@ -28,6 +30,7 @@ class ReplayPlan:
         event_at: wall seconds since the start at which its event happened; before `send_at` where it is late.
         seq: sequence number in the order of happening, from 0.
         key: index of the record's key, 0 the most frequent.
+        withheld: whether its source was cut off, so that it is produced long after its window is final.
         seconds: wall seconds the plan covers, without the last late records.
     """
 
@@ -35,13 +38,14 @@ class ReplayPlan:
     event_at: Floats
     seq: Ints
     key: Ints
+    withheld: Flags
     seconds: float
 
     def __len__(self) -> int:
         return len(self.seq)
 
     @property
-    def late(self) -> NDArray[np.bool_]:
+    def late(self) -> Flags:
         """(N,) which records are produced later than they happened."""
         return self.send_at > self.event_at
 
@@ -56,13 +60,18 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
         trace: the load; rates in records per wall second, times in epoch seconds.
         replay: `speed` (trace seconds per wall second), `keys` (number) and `zipf` (exponent), `surge` (a stretch at
             `factor` times the load), `burst_share` (of the seconds, at BURST times the load), `late_share` (of the
-            records, produced up to `late_s` wall seconds later), `seed`.
+            records, produced up to `late_s` wall seconds later), `withheld_share` (of the records of one hour, produced
+            `withheld.back_s` later), `seed`.
 
     Returns:
         The N records by rising `send_at`, as arrays (N,); N is the cumulated rate, rounded down.
+
+    Raises:
+        TraceError, SettingsError: records are withheld, and the live day is too short for it, or has no begin.
     """
     # One generator per concern: a changed share of late records leaves keys and bursts as they are.
-    arrivals, bursts, keys, lateness = (np.random.default_rng(s) for s in np.random.SeedSequence(replay.seed).spawn(4))
+    seeds = np.random.SeedSequence(replay.seed).spawn(5)
+    arrivals, bursts, keys, lateness, cut = (np.random.default_rng(seed) for seed in seeds)
     grid, cumulated = _cumulated(trace, replay, bursts)
     total = int(cumulated[-1])
     happened = np.interp(np.arange(total) + arrivals.random(total), cumulated, grid)
@@ -70,9 +79,22 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
     if replay.late_s > 0:
         late = lateness.choice(total, size=round(replay.late_share * total), replace=False)
         send[late] += replay.late_s * (1 - lateness.random(len(late)))
+    withheld = _withheld(happened, replay, cut)
+    send[withheld] = happened[withheld] + back_s(replay)
     key = keys.choice(replay.keys, size=total, p=zipf(replay.keys, replay.zipf))
     order = np.argsort(send, kind="stable")
-    return ReplayPlan(send[order], happened[order], np.arange(total)[order], key[order], float(grid[-1]))
+    seq = np.arange(total)
+    return ReplayPlan(send[order], happened[order], seq[order], key[order], withheld[order], float(grid[-1]))
+
+
+def _withheld(happened: Floats, replay: Replay, cut: np.random.Generator) -> Flags:
+    """Which of the events are withheld: a share of those of the hour, whose times are told to the ms."""
+    withheld, hour = np.zeros(len(happened), bool), withheld_hour(replay)
+    if hour is not None:
+        times = np.round(live_start(replay) + happened * replay.speed, 3)
+        inside = np.flatnonzero((times >= hour[0]) & (times < hour[1]))
+        withheld[cut.choice(inside, size=round(replay.withheld_share * len(inside)), replace=False)] = True
+    return withheld
 
 
 def _cumulated(trace: Trace, replay: Replay, bursts: np.random.Generator) -> tuple[Floats, Floats]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from tidecast.replay import Replayable
+
 TOPICS = ("events", "results")
 """What a job reads and writes, unless it says otherwise."""
 
@@ -91,6 +93,7 @@ class Launch:
 def run_job(
     job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None,
     topics: Sequence[str] = TOPICS, room: str = "",
+    replay: Callable[[Launch, StreamingQuery], Replayable] | None = None,
 ) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
@@ -104,6 +107,7 @@ def run_job(
         topics: that it reads or writes, whose ends are where the run begins.
         room: folder of its module below `pipelines.jobs`, and of its contract below the others, where the autoscaler
             does not look.
+        replay: of its running query, how ranges of it are read again beside it; None: orders of replays are refused.
 
     Returns:
         0 after a clean stop; 1 if the query failed, or if settings, broker, Java or jars are wrong, which stderr says.
@@ -140,14 +144,18 @@ def run_job(
         return 1
     log = ProgressLog(args.run_dir, job, spark.sparkContext)
     spark.streams.addListener(listener_of(log))
-    query = start_query(Launch(job, spark, settings, args.run_dir, start))
-    agent = None if args.no_agent else _attached(query, job, settings, contract)
+    launch = Launch(job, spark, settings, args.run_dir, start)
+    query = start_query(launch)
+    again = None if replay is None else replay(launch, query)
+    agent = None if args.no_agent else _attached(query, job, settings, contract, again)
     while query.isActive and not stop.wait(0.2):
         pass
     return _finish(spark, query, agent, log)
 
 
-def _attached(query: StreamingQuery, job: str, settings: Settings, contract: Contract) -> Any:
+def _attached(
+    query: StreamingQuery, job: str, settings: Settings, contract: Contract, replay: Replayable | None
+) -> Any:
     """The query's agent. This process is ours: while a broker is away its client says so often, and the agent once."""
     from tidecast import attach
 
@@ -155,7 +163,7 @@ def _attached(query: StreamingQuery, job: str, settings: Settings, contract: Con
     bounds, kafka = contract.executors, settings.kafka
     return attach(
         query, job=job, bootstrap=kafka.bootstrap, mode="act", clock=None, security=kafka.security,
-        prefix=kafka.prefix, executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
+        prefix=kafka.prefix, executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores, replay=replay,
     )  # fmt: skip
 
 

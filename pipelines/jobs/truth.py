@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.sections import Kafka
-from pipelines.jobs.events import LoadEvent
+from pipelines.jobs.events import LoadEvent, event_ms
+from pipelines.jobs.windows import JOB, WINDOW_MS, result_key, totals_per_key
 from pipelines.kafka.broker import read_records
 
-Counts = Mapping[str, Mapping[str, int]]
-"""Number of events (`n`) and sum of their sequence numbers (`seq_sum`), by key."""
+Windows = Mapping[str, Mapping[str, int]]
+"""Number of events (`n`) and sum of their sequence numbers (`seq_sum`), by the key of the window's record."""
+_NOTHING = {"n": 0, "seq_sum": 0}
 
 
-def count_per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
-    """Return {key: {"n": number of its events, "seq_sum": sum of their sequence numbers}}, sorted by key."""
-    counts: dict[str, dict[str, int]] = defaultdict(lambda: {"n": 0, "seq_sum": 0})
+@dataclass(frozen=True)
+class Counted:
+    """What the main job has counted.
+
+    Attributes:
+        windows: {`windows.result_key`: {"n": events, "seq_sum": sum of their sequence numbers}}.
+    """
+
+    windows: Windows
+
+    @property
+    def totals(self) -> dict[str, dict[str, int]]:
+        """The same of each key, sorted: the sums of its windows."""
+        return totals_per_key(self.windows, JOB)
+
+
+def count_windows(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
+    """Return {`windows.result_key`: {"n": number of its events, "seq_sum": sum of their sequence numbers}}, sorted."""
+    counts: dict[str, dict[str, int]] = {}
     for event in events:
-        counts[event.key]["n"] += 1
-        counts[event.key]["seq_sum"] += event.seq
+        at = event_ms(event)
+        start = at - at % WINDOW_MS
+        known = counts.setdefault(result_key(JOB, event.key, start, start + WINDOW_MS), dict(_NOTHING))
+        known["n"] += 1
+        known["seq_sum"] += event.seq
     return dict(sorted(counts.items()))
+
+
+def true_windows(expected: Iterable[LoadEvent], withheld: Iterable[LoadEvent]) -> dict[str, Windows]:
+    """Return what the job's windows have to come to.
+
+    Args:
+        expected: events that live records count.
+        withheld: events that come when their windows are final.
+
+    Returns:
+        `live`: as `count_windows`, of what live records alone come to; `corrected`: the windows in which some are
+        withheld, as they are right, and as they are after a backfill.
+    """
+    live, late = count_windows(expected), count_windows(withheld)
+    both = {name: {of: many + live.get(name, _NOTHING)[of] for of, many in one.items()} for name, one in late.items()}
+    return {"live": live, "corrected": both}
 
 
 def read_warm_up(run_dir: Path) -> list[LoadEvent]:
@@ -83,50 +120,60 @@ def write_truth(
     (run_dir / "truth.json").write_text(json.dumps(truth, indent=1))
 
 
-def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
-    """Read the job's final count of every key from `results`: the last record of a key holds.
+def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> Counted:
+    """Read the job's counts of every window from `results`: the last record of a key holds.
 
     Args:
         kafka: the broker.
         start: first offset of this run, by partition; None reads the whole topic.
 
-    Returns:
-        {key: {"n": events, "seq_sum": sum of their sequence numbers}}.
-
     Raises:
         BrokerError: no broker answers, the topic is not there, or nothing more came for 30 s.
         kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         ValueError: a record is no JSON, or kafka-python has no such security option.
-        KeyError: a record lacks `key`, `n` or `seq_sum`.
+        KeyError: a record lacks `n` or `seq_sum`.
     """
-    first, records = start or {}, read_records(kafka, "results")
-    totals = (json.loads(r.value) for r in records if r.value is not None and r.offset >= first.get(r.partition, 0))
-    return {total["key"]: {"n": total["n"], "seq_sum": total["seq_sum"]} for total in totals}
+    first = start or {}
+    newest: dict[str, bytes | None] = {}
+    for record in read_records(kafka, "results"):
+        if record.key and record.key.startswith(f"{JOB}:") and record.offset >= first.get(record.partition, 0):
+            newest[record.key] = record.value
+    told = {name: json.loads(value) for name, value in newest.items() if value is not None}
+    return Counted({name: {of: one[of] for of in _NOTHING} for name, one in told.items()})
 
 
-def compare_counts(truth: Mapping[str, Any], found: Counts) -> dict[str, int]:
-    """Compare the job's counts with what was produced.
+def compare_counts(truth: Mapping[str, Any], found: Counted) -> dict[str, int]:
+    """Compare the job's windows with what was produced.
 
-    Equal numbers of a key with different sums of sequence numbers count as one record lost and one duplicated.
+    A window of which some records are withheld has two right counts: that of live records alone, and the corrected one.
+    Equal numbers with different sums of sequence numbers count as one record lost and one duplicated.
 
     Args:
-        truth: content of `truth.json`; `produced` and `per_key` are read.
-        found: counts by key, from `read_counts`.
+        truth: content of `truth.json`; `produced` and `windows` are read.
+        found: as `read_counts` has them.
 
     Returns:
-        Numbers of records: `produced` and `counted` (in all), `lost` (fewer counted than produced) and `duplicated`
-        (more counted), the last two summed over the keys.
+        Numbers of records: `produced` and `counted` (in all), `lost` (fewer counted than should be) and `duplicated`
+        (more counted), summed over keys and windows, and `late_dropped`: those that are missing in windows that were
+        not corrected, because they came too late for live records. produced − late_dropped − lost + duplicated =
+        counted.
 
     Raises:
-        KeyError: `truth` lacks `produced` or `per_key`, or a key of either lacks `n` or `seq_sum`.
+        KeyError: `truth` lacks `produced` or `windows`, or a window of either lacks `n` or `seq_sum`.
     """
-    expected: Counts = truth["per_key"]
-    lost = duplicated = 0
-    nothing = {"n": 0, "seq_sum": 0}
-    for key in set(expected) | set(found):
-        want, have = expected.get(key, nothing), found.get(key, nothing)
+    live: Windows = truth["windows"]["live"]
+    corrected: Windows = truth["windows"]["corrected"]
+    lost = duplicated = dropped = 0
+    for name in {*live, *corrected, *found.windows}:
+        alone, have = live.get(name, _NOTHING), found.windows.get(name, _NOTHING)
+        right = corrected.get(name, alone)
+        want = alone if have["n"] <= alone["n"] else right
         swapped = want["n"] == have["n"] and want["seq_sum"] != have["seq_sum"]
         lost += max(0, want["n"] - have["n"]) + swapped
         duplicated += max(0, have["n"] - want["n"]) + swapped
-    total = sum(entry["n"] for entry in found.values())
-    return {"produced": truth["produced"], "counted": total, "lost": lost, "duplicated": duplicated}
+        dropped += right["n"] - want["n"]
+    counted = sum(entry["n"] for entry in found.windows.values())
+    return {
+        "produced": truth["produced"], "counted": counted, "lost": lost, "duplicated": duplicated,
+        "late_dropped": dropped,
+    }  # fmt: skip

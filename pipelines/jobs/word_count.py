@@ -1,8 +1,9 @@
-"""The first managed job: running counts per key of everything on `events`, with a simulated service time per record.
+"""The main managed job: events per key and window of event time, with a simulated service time per record.
 
-`python -m pipelines.jobs.word_count --run-dir DIR [--no-agent]`. Not windowed: late events count too, and are reported.
-Each record on `results` is a key's running total, so that a repeated batch changes nothing: the last record of a key
-holds.
+`python -m pipelines.jobs.word_count --run-dir DIR [--no-agent]`. Each record on `results` is a window's counts so far
+under a key of its own (`windows.result_key`), so that a repeated batch changes nothing: the last record of a key holds.
+A key's total is the sum of its windows. What comes after its window is final is dropped and counted (`late_dropped`);
+`tidecast backfill word_count` reads a range again and corrects its windows.
 """
 
 from __future__ import annotations
@@ -10,28 +11,39 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from pipelines.jobs.event_columns import with_event
 from pipelines.jobs.running import Launch, run_job
-from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, service_stage
+from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, Stage, service_stage
+from pipelines.jobs.windows import JOB, WINDOW_MS, result_key_column, watermark_delay_ms
+from pipelines.kafka.spark import spark_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-JOB = "word_count"
+    from tidecast.replay import Replayable
+    from tidecast.signed import SignedFrame
 
 
-def running_totals(served: DataFrame) -> DataFrame:
-    """Count events per key as running totals, as records for the topic `results`; rejected events are left out.
+def plan(events: SignedFrame) -> DataFrame:
+    """Count events (`n`) and add their sequence numbers up (`seq_sum`) per key and window: totals to merge by both."""
+    from tidecast.signed import count, sum_of
+
+    return events.window(WINDOW_MS).totals(n=count(), seq_sum=sum_of("seq"))
+
+
+def signed_events(served: DataFrame, delay_ms: int) -> SignedFrame:
+    """Return what the service stage let through as signed records under their keys; the refused are left out.
 
     The query's Spark metrics "events" hold the numbers `seen`, `late` and `rejected` (null key) of each batch.
 
     Args:
-        served: columns of `service.TYPED`: key (null: rejected), seq (integer), late (boolean).
-
-    Returns:
-        Columns topic ("results"), key and value (JSON of key, n (its events) and seq_sum (of their sequence numbers)).
+        served: columns of `service.TYPED`: key (null: rejected), seq (integer), late (boolean), at (epoch ms).
+        delay_ms: how far behind the newest event time a record is still expected.
     """
     from pyspark.sql import functions as F
+
+    from tidecast.signed import signed
 
     observed = served.observe(
         "events",
@@ -39,27 +51,91 @@ def running_totals(served: DataFrame) -> DataFrame:
         F.count_if("late").alias("late"),
         F.count_if(F.col("key").isNull()).alias("rejected"),
     )
-    counts = (
-        observed.where("key IS NOT NULL")
-        .groupBy("key")
-        .agg(F.count(F.lit(1)).alias("n"), F.sum("seq").alias("seq_sum"))
-    )
-    return counts.select(
-        F.lit("results").alias("topic"), F.col("key"), F.to_json(F.struct("key", "n", "seq_sum")).alias("value")
-    )
+    rows = observed.where("key IS NOT NULL").select("key", "seq", "at")
+    return signed(rows, "at", ["key"], delay_ms=delay_ms).select("seq")
+
+
+def to_records(totals: DataFrame) -> DataFrame:
+    """Return totals as records for the topic `results`.
+
+    Args:
+        totals: as `plan` makes them.
+
+    Returns:
+        Columns topic ("results"), key (`windows.result_key`) and value: JSON of key, begin and end of the window (epoch
+        ms), n (its events) and seq_sum (of their sequence numbers); null where none are left.
+    """
+    from pyspark.sql import functions as F
+
+    begin, end = F.col("_window_start").alias("begin"), F.col("_window_end").alias("end")
+    value = F.when(F.col("_net") > 0, F.to_json(F.struct("key", begin, end, "n", "seq_sum")))
+    key = result_key_column(JOB, "key")
+    return totals.select(F.lit("results").alias("topic"), key.alias("key"), value.alias("value"))
+
+
+def counts(events: DataFrame, stage: Stage, delay_ms: int) -> DataFrame:
+    """Serve and count events: the job from Kafka's records to those for `results`, for live records and for replays.
+
+    Args:
+        events: columns of Spark's Kafka source.
+        stage: the service (`service_stage`).
+        delay_ms: how far behind the newest event time a record is still expected.
+    """
+    served = events.selectExpr(*SOURCE).mapInArrow(stage, OUTPUT).selectExpr(*TYPED)
+    return to_records(plan(signed_events(served, delay_ms)))
+
+
+def events_of(events: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:
+    """Return the valid events of a range of event time, and few others; judged without Python, and not served yet.
+
+    Args:
+        events: columns of Spark's Kafka source.
+        begin_ms: of the range, epoch ms.
+        end_ms: likewise, not part of it.
+    """
+    from pyspark.sql import functions as F
+
+    at = F.col("event.time") * 1000
+    # A ms more on either side: where times are rounded is the stage's to say.
+    inside = F.col("reason").isNull() & (at >= begin_ms - 1) & (at < end_ms + 1)
+    return with_event(events).where(inside).drop("event", "reason")
 
 
 def start_query(launch: Launch) -> StreamingQuery:
-    """Start the job's query, from `events` through service stage and totals to `results`; returns while it runs.
+    """Start the job's query, from `events` through service stage and windows to `results`; returns while it runs.
 
     Raises:
         BrokerError, SettingsError, KeyError: as `Launch.events`.
     """
-    settings = launch.settings
-    stage = service_stage(settings.job.service_ms / 1000, settings.kafka.model_dump(), JOB)
-    served = launch.events().selectExpr(*SOURCE).mapInArrow(stage, OUTPUT).selectExpr(*TYPED)
-    return launch.to_kafka(running_totals(served))
+    return launch.to_kafka(counts(launch.events(), _stage(launch), watermark_delay_ms(launch.settings.replay)))
+
+
+def replayable(launch: Launch, live: StreamingQuery) -> Replayable:
+    """Return how ranges of the job are read again and correct `results`.
+
+    Args:
+        launch: of the job.
+        live: its query.
+
+    Raises:
+        BrokerError, SettingsError: as `Launch.events`.
+    """
+    from tidecast.backfill import replay_into_topic
+
+    def again(events: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:
+        # Nothing of the range is late for a replay of it: the watermark stays before its begin.
+        return counts(events_of(events, begin_ms, end_ms), _stage(launch), end_ms - begin_ms + 2)
+
+    kafka = launch.settings.kafka
+    source = {**spark_options(kafka), "kafka.fetch.max.wait.ms": "20"}
+    return replay_into_topic(
+        launch.spark, kafka.topic("results"), again, source, live, str(launch.run_dir.resolve() / JOB)
+    )  # fmt: skip
+
+
+def _stage(launch: Launch) -> Stage:
+    return service_stage(launch.settings.job.service_ms / 1000, launch.settings.kafka.model_dump(), JOB)
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(JOB, start_query))
+    sys.exit(run_job(JOB, start_query, replay=replayable))

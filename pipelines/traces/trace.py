@@ -149,31 +149,40 @@ def place_on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, flo
     return times, values, step_s
 
 
-def _window(path: Path, replay: Replay, times: Floats, step_s: float) -> tuple[float, float, float]:
-    """History begin, live begin and live end, epoch seconds."""
+def live_start(replay: Replay) -> float:
+    """Return when the live load begins, epoch seconds of trace time.
+
+    Raises:
+        TraceError: `live_start` is no ISO 8601 time.
+    """
     try:
         start = datetime.fromisoformat(replay.live_start)
     except ValueError:
         raise TraceError(
             f"replay.live_start={replay.live_start!r} is not a time such as 2014-10-22T04:00:00."
         ) from None
-    live_start = (start if start.tzinfo else start.replace(tzinfo=ZoneInfo(replay.timezone))).timestamp()
-    live_end = live_start + replay.live_hours * 3600
+    return (start if start.tzinfo else start.replace(tzinfo=ZoneInfo(replay.timezone))).timestamp()
+
+
+def _window(path: Path, replay: Replay, times: Floats, step_s: float) -> tuple[float, float, float]:
+    """History begin, live begin and live end, epoch seconds."""
+    start = live_start(replay)
+    live_end = start + replay.live_hours * 3600
     first, last = float(times[0]), float(times[-1] + step_s)
-    if live_start < first or live_end > last:
+    if start < first or live_end > last:
         raise TraceError(
             f"{path}: the live part, {replay.live_hours:g} h from live_start={replay.live_start}, reaches beyond the "
             f"trace, which runs from {_iso(first)} to {_iso(last)}. Choose another live_start or fewer live_hours."
         )
-    wanted = live_start - replay.history_days * 86_400
+    wanted = start - replay.history_days * 86_400
     if wanted < first - 1e-6:
         raise TraceError(
             f"{path}: replay.history_days={replay.history_days:g} reaches beyond the trace, which begins "
-            f"{(live_start - first) / 86_400:.2f} days before live_start={replay.live_start}. "
+            f"{(start - first) / 86_400:.2f} days before live_start={replay.live_start}. "
             "Choose fewer days or a later live_start."
         )
     history_start = first + step_s * math.ceil((wanted - first) / step_s - 1e-6)
-    return min(history_start, live_start), live_start, live_end
+    return min(history_start, start), start, live_end
 
 
 def _filled(path: Path, times: Floats, values: Floats, used: NDArray[np.bool_]) -> tuple[Floats, tuple[str, ...]]:

@@ -73,9 +73,9 @@ def write(folder: Path, policy: str = "forecast", seconds: int = 150, stop: tupl
     total = len(made) + PARTITIONS
     _json(
         folder / "truth.json",
-        {"produced": total, "per_key": {}, "late": 42, "wall_start": START, "wall_end": START + seconds},
+        {"produced": total, "late": 42, "wall_start": START, "wall_end": START + seconds},
     )
-    _json(folder / "counts.json", {"produced": total, "counted": total, "lost": 0, "duplicated": 0})
+    _json(folder / "counts.json", {"produced": total, "counted": total, "lost": 0, "duplicated": 0, "late_dropped": 0})
     _json(folder / "run.json", _info(folder.name, policy, seconds))
     ups = sum(o["target"] > o["executors_before"] for o in outcomes)
     stopped = 0 if stop is None else int(stop[1])

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.jobs import key_window, word_count
 from pipelines.jobs.events import LoadEvent, encode_event
-from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, service_stage
+from pipelines.jobs.service import service_stage
 from tests.fakes.bad_events import BAD_EVENTS, NOW
 from tidecast.messages import Reject, decode
 
@@ -28,15 +28,25 @@ def event(seq, key, time=5.0):
     return encode_event(LoadEvent(seq, time, key))
 
 
-def test_word_count_keeps_a_running_total_per_key(spark):
-    source = records(spark, event(1, "a"), event(2, "b"), event(3, "a", 4.0)).selectExpr(*SOURCE)
-    served = source.mapInArrow(service_stage(0.0, {}, "word_count"), OUTPUT).selectExpr(*TYPED)
-    rows = {row.key: row for row in word_count.running_totals(served).collect()}
+def test_word_count_counts_per_key_and_window(spark):
+    source = records(spark, event(1, "a"), event(2, "b"), event(3, "a", 4.0), event(4, "a", 600.0))
+    rows = {row.key: row for row in word_count.counts(source, service_stage(0.0, {}, "word_count"), 0).collect()}
+    first = {"begin": 0, "end": 600_000}
     assert {key: json.loads(row.value) for key, row in rows.items()} == {
-        "a": {"key": "a", "n": 2, "seq_sum": 4},
-        "b": {"key": "b", "n": 1, "seq_sum": 2},
+        "word_count:a@0-600000": {"key": "a", **first, "n": 2, "seq_sum": 4},
+        "word_count:b@0-600000": {"key": "b", **first, "n": 1, "seq_sum": 2},
+        "word_count:a@600000-1200000": {"key": "a", "begin": 600_000, "end": 1_200_000, "n": 1, "seq_sum": 4},
     }
     assert {row.topic for row in rows.values()} == {"results"}
+
+
+def test_a_replay_of_a_range_serves_its_own_valid_events_alone(spark):
+    bad = (raw for raw, _ in BAD_EVENTS.values())
+    times = (599.998, 599.999, 600.0, 1199.999, 1200.0, 1200.001)
+    source = records(spark, *(event(n, "a", time) for n, time in enumerate(times)), *bad)
+    kept = word_count.events_of(source, 600_000, 1_200_000)
+    assert kept.columns == source.columns
+    assert [row.offset for row in kept.collect()] == [1, 2, 3, 4]  # what lies next to it is left to the windows
 
 
 def test_key_window_refuses_what_the_reader_refuses(spark):

@@ -6,10 +6,12 @@ import random
 
 import pytest
 
-from pipelines.jobs.plans import best_keys, corrected_join, key_sessions, windowed_count
+from pipelines.jobs.events import LoadEvent
+from pipelines.jobs.plans import best_keys, corrected_join, key_sessions
 from pipelines.jobs.plans.records import SignedEvent, encode_signed, signed_events
-from pipelines.jobs.plans.results import results_of, to_records, totals_per_key
-from pipelines.jobs.truth import count_per_key
+from pipelines.jobs.plans.results import results_of, to_records
+from pipelines.jobs.truth import count_windows
+from pipelines.jobs.windows import totals_per_key
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.signed import late_dropped
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.spark
 BEGIN, HOURS, MINUTE = 1_700_000_000_000, 8, 60_000
 BATCHES = 5
 REFUSED = [b'{"seq":1,"time":5,"key":"a","sign":0}', *(raw for raw, _ in BAD_EVENTS.values() if raw and raw.isascii())]
-JOBS = {job.JOB: job for job in (windowed_count, corrected_join, key_sessions, best_keys)}
+JOBS = {job.JOB: job for job in (corrected_join, key_sessions, best_keys)}
 
 
 def draw(seed, many):
@@ -87,20 +89,11 @@ def test_the_truth_is_what_was_produced(produced, truths):
         key: {"n": sum(k == key for *_, k in there), "seq_sum": sum(s for s, _, k in there if k == key)}
         for key in "abc"
     }
-    assert totals_per_key(truths["windowed_count"], "windowed_count") == per_key
     assert totals_per_key(truths["key_sessions"], "key_sessions") == per_key
+    windows = count_windows(LoadEvent(seq, t_e / 1000, key) for seq, t_e, key in there)
     [*days] = truths["best_keys"].values()
-    assert sum(day["windows"] for day in days) == len(truths["windowed_count"])
-    assert max(day["best"][0]["n"] for day in days) == max(one["n"] for one in truths["windowed_count"].values())
-
-
-def test_totals_of_insertions_are_the_main_jobs_truth(produced):
-    from pipelines.jobs.events import LoadEvent
-
-    events = [event for event in produced[0] if event.sign > 0]
-    windows = windowed_count.truth(events)
-    loads = [LoadEvent(event.seq, event.t_e / 1000, event.key) for event in events]
-    assert totals_per_key(windows, "windowed_count") == count_per_key(loads)
+    assert sum(day["windows"] for day in days) == len(windows)
+    assert max(day["best"][0]["n"] for day in days) == max(one["n"] for one in windows.values())
 
 
 def test_a_table_comes_to_the_truth(one_partition, produced, truths, tmp_path):

@@ -106,8 +106,8 @@ def prepare(
     with namespace.alone(table):
         known = namespace.read_spec(table, name)
         if known is not None:
-            _check_same(known, wanted)
-        _check_range_is_free(table, wanted)
+            check_same(known, wanted)
+        check_range_is_free(table, wanted)
         lease = namespace.take_lease(table, name)
         backfill = Backfill(spark, form, known or wanted, lease)
         try:
@@ -183,7 +183,12 @@ def _form(spark: SparkSession, table: Path) -> TableForm:
     return form
 
 
-def _check_same(known: Spec, wanted: Spec) -> None:
+def check_same(known: Spec, wanted: Spec) -> None:
+    """Refuse to go on with a backfill as another one than it was begun as.
+
+    Raises:
+        BackfillError: range, plan or keys differ, or a later one took over its range.
+    """
     for field in ("begin", "end", "plan", "keys"):
         if (its := getattr(known, field)) != (asked := getattr(wanted, field)):
             raise BackfillError(
@@ -195,7 +200,12 @@ def _check_same(known: Spec, wanted: Spec) -> None:
         )
 
 
-def _check_range_is_free(table: Path, spec: Spec) -> None:
+def check_range_is_free(table: Path, spec: Spec) -> None:
+    """Refuse a range of which another backfill beside the same table has a part.
+
+    Raises:
+        BackfillError: the other one runs, or was begun and is not published.
+    """
     for other in overlapping(spec, namespace.specs(table)):
         if running := namespace.runs(table, other.name):
             raise BackfillError(f"backfill {other.words} is running over a part of {spec.words}: wait until it ends")

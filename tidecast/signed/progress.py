@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 def late_dropped(progress: StreamingQueryProgress) -> int:
     """Return how many records of a micro-batch came too late for an operator; each in several windows counts in each.
 
+    Of what Spark's own aggregate dropped the rows that it had made of them are counted: one per key and window.
+
     Args:
         progress: of one micro-batch, as `query.lastProgress` or a listener has it.
     """

@@ -15,7 +15,8 @@ from models.relation.join import Join
 from models.relation.linear import tumbling
 from pipelines.jobs.plans.launching import run_plan
 from pipelines.jobs.plans.records import SignedEvent
-from pipelines.jobs.plans.results import Results, relation_of, result_key
+from pipelines.jobs.plans.results import Results, relation_of
+from pipelines.jobs.windows import result_key
 
 if TYPE_CHECKING:
     from tidecast.signed import SignedFrame

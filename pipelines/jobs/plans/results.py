@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from models.relation.records import Relation, relation
 from models.relation.windows import WindowedKey
 from pipelines.jobs.plans.records import SignedEvent
+from pipelines.jobs.windows import result_key, result_key_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
 
 Results = dict[str, dict[str, Any]]
 """Columns by name of each result, by the key of its record."""
-
-
-def result_key(job: str, key: str, start: int, end: int) -> str:
-    """Return the key of a result's record, `<job>:<key>@<start>-<end>`, the window's ends in epoch ms."""
-    return f"{job}:{key}@{start}-{end}"
 
 
 def to_records(results: SignedFrame, job: str) -> DataFrame:
@@ -36,10 +32,9 @@ def to_records(results: SignedFrame, job: str) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    key, start, end = F.concat(F.lit(""), *results.keys), F.col("_window_start"), F.col("_window_end")
-    named = F.concat(F.lit(f"{job}:"), key, F.lit("@"), start, F.lit("-"), end)
+    key = result_key_column(job, *results.keys)
     value = F.when(F.col("_mult") > 0, F.to_json(F.struct(*results.values)))
-    return results.changes.select(F.lit("windows").alias("topic"), named.alias("key"), value.alias("value"))
+    return results.changes.select(F.lit("windows").alias("topic"), key.alias("key"), value.alias("value"))
 
 
 def results_of(records: Iterable[tuple[str, str | bytes | None]], job: str) -> Results:
@@ -66,13 +61,3 @@ def expected(job: str, results: Relation, names: Sequence[str]) -> Results:
         assert isinstance(k, WindowedKey)
         found[result_key(job, str(k.key), *k.window)] = dict(zip(names, v, strict=True))
     return found
-
-
-def totals_per_key(results: Mapping[str, Mapping[str, Any]], job: str) -> dict[str, dict[str, int]]:
-    """Return each key's `n` and `seq_sum` over all of its windows, sorted by key."""
-    totals: dict[str, dict[str, int]] = {}
-    for record, result in results.items():
-        key = record.removeprefix(f"{job}:").rpartition("@")[0]
-        known = totals.setdefault(key, {"n": 0, "seq_sum": 0})
-        totals[key] = {name: known[name] + result[name] for name in known}
-    return dict(sorted(totals.items()))

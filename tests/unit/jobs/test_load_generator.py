@@ -10,7 +10,8 @@ from configs.settings import load
 from pipelines.jobs import load_generator as generator
 from pipelines.jobs.events import decode_event
 from pipelines.jobs.replay import ReplayPlan
-from pipelines.jobs.truth import count_per_key
+from pipelines.jobs.truth import count_windows
+from pipelines.jobs.withheld import withheld_hour
 from pipelines.traces.trace import TraceError
 from tidecast.control import clock_of
 
@@ -41,7 +42,7 @@ def plan_of(send_at, event_at=None):
     n = len(send_at)
     send = np.array(send_at, dtype=float)
     event = send if event_at is None else np.array(event_at, dtype=float)
-    return ReplayPlan(send, event, np.arange(n), np.zeros(n, dtype=np.int64), float(max(send_at)))
+    return ReplayPlan(send, event, np.arange(n), np.zeros(n, dtype=np.int64), np.zeros(n, bool), float(max(send_at)))
 
 
 TRACE = SimpleNamespace(live_start=1000.0)
@@ -89,7 +90,7 @@ def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
     events = [decode_event(record[2], record[4]) for record in acknowledged]
     assert truth["produced"] == truth["planned"] - 1 + 12 == len(events)
     assert (truth["unacknowledged"], truth["warm_up"]) == (1, 12)
-    assert truth["per_key"] == count_per_key(events)
+    assert truth["windows"] == {"live": count_windows(events), "corrected": {}} and truth["withheld"] == 0
     assert abs(truth["late"] - truth["planned"] / 2) <= 1
     arrays = np.load(tmp_path / "produced.npz")
     assert list(zip(arrays["partition"].tolist(), arrays["offset"].tolist(), strict=True)) == broker.places[12:]
@@ -98,6 +99,20 @@ def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
     assert seconds[0] == "second,produced"
     assert sum(int(line.split(",")[1]) for line in seconds[1:]) == truth["produced"] - 12
     assert json.loads((tmp_path / "truth.json").read_text()) == truth
+
+
+def test_truth_holds_both_what_live_comes_to_and_what_is_right_after_a_correction(tmp_path, broker):
+    settings = load(replay={"speed": 7200, "live_hours": 200, "peak_rps": 30, "keys": 3, "withheld_share": 0.5})
+    truth = generator.replay(settings, tmp_path, threading.Event())
+    events = [decode_event(record[2], record[4]) for record in broker.records]
+    first, past = withheld_hour(settings.replay)
+    every, live, right = count_windows(events), truth["windows"]["live"], truth["windows"]["corrected"]
+    changed = {name for name in every if every[name] != live.get(name)}
+    assert changed == set(right) and every == {**live, **right}
+    inside = sum(first <= event.time < past for event in events)
+    assert truth["withheld"] == round(0.5 * inside) > 0
+    assert truth["withheld"] == sum(right[name]["n"] - live.get(name, {"n": 0})["n"] for name in right)
+    assert all(first * 1000 <= int(name.rpartition("@")[2].split("-")[0]) < past * 1000 for name in right)
 
 
 def test_every_job_with_a_contract_is_told_the_clock(tmp_path, broker):

@@ -41,6 +41,7 @@ def run(*frames):
 def test_every_good_event_takes_the_service_time(outside):
     out = run(frame(event(1), event(2)), frame(event(3), b"bad"))
     assert out["seq"].tolist() == ["1", "2", "3", "0"]
+    assert out["at"].tolist() == ["5000", "5000", "5000", None]
     assert outside["slept"] == pytest.approx([0.008, 0.004])
 
 

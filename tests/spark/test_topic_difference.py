@@ -1,0 +1,60 @@
+"""What a replay keeps, and what of it differs from a topic: on small frames, without a broker."""
+
+import pytest
+
+from tidecast.backfill.topic.difference import differences, summarise
+from tidecast.backfill.topic.into import WINDOW
+from tidecast.backfill.topic.kept import keep, kept_results
+
+pytestmark = pytest.mark.spark
+
+
+def batch(spark, *rows):
+    return spark.createDataFrame(rows, "topic string, key string, value string").coalesce(1)
+
+
+def name(key, begin):
+    return f"job:{key}@{begin}-{begin + 10}"
+
+
+def read(frame):
+    return {row.key: None if row.value is None else bytes(row.value).decode() for row in frame.collect()}
+
+
+def test_the_newest_result_of_whole_windows_is_kept_and_a_repeated_batch_changes_nothing(one_partition, tmp_path):
+    spark, take = one_partition, keep(tmp_path / "shadow", WINDOW, 100, 120)
+    assert read(kept_results(spark, tmp_path / "shadow")) == {}
+    first = [("t", name("a", 100), "1"), ("t", name("a", 95), "part"), ("t", name("b@1-2", 110), "ü")]
+    take(batch(spark, *first), 0)
+    # Of a change log: the old result goes and the new one comes in one batch.
+    later = batch(spark, ("t", name("a", 100), None), ("t", name("a", 100), "2"), ("t", name("c", 111), "part"))
+    for _ in range(2):
+        take(later, 10)
+    assert read(kept_results(spark, tmp_path / "shadow")) == {name("a", 100): "2", name("b@1-2", 110): "ü"}
+    take(batch(spark, ("t", name("a", 100), None)), 11)
+    assert read(kept_results(spark, tmp_path / "shadow"))[name("a", 100)] is None
+
+
+def test_a_key_without_a_window_stops_the_replay(one_partition, tmp_path):
+    with pytest.raises(Exception, match="result under key plain: no window"):
+        keep(tmp_path, WINDOW, 0, 10)(batch(one_partition, ("t", "plain", "1")), 0)
+
+
+def test_each_key_is_equal_differs_is_new_or_gone(one_partition):
+    newest = one_partition.createDataFrame(
+        [("same", b"1", 0), ("other", b"1", 2), ("gone", b"1", 1), ("deleted", None, 1), ("cleared", b"7", 3)],
+        "key string, value binary, partition int",
+    )
+    kept = one_partition.createDataFrame(
+        [("same", b"1"), ("other", b"2"), ("new", b"3"), ("deleted", None), ("cleared", None)],
+        "key string, value binary",
+    )
+    found = differences(newest, kept)
+    rows = {row.key: (row.partition, row.kind) for row in found.collect()}
+    assert rows == {
+        "same": (0, "equal"), "other": (2, "differs"), "gone": (1, "gone"), "new": (None, "new"),
+        "cleared": (3, "gone"),
+    }  # fmt: skip
+    summary = summarise(found)
+    assert (summary.windows, summary.differs, summary.new, summary.gone, summary.due) == (5, 1, 1, 2, 4)
+    assert summary.text().startswith("4 of 5 windows differ (1 other values, 1 new, 2 gone)")

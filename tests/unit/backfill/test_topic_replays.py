@@ -1,0 +1,233 @@
+"""Replays into a topic without Spark and broker: what is refused, what is sent, what stays, and what is left behind."""
+
+import dataclasses
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+from kafka.errors import KafkaTimeoutError
+
+from tidecast.backfill import namespace
+from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.summary import Summary
+from tidecast.backfill.topic import into, send
+from tidecast.backfill.topic.final import refuse_open_windows, watermark_ms
+from tidecast.orders import ReplayOrder
+
+HOUR = 3_600_000
+OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
+SOURCE = {"kafka.bootstrap.servers": "broker:9092", "kafka.fetch.max.wait.ms": "20"}
+
+
+def order(name="fix", begin=HOUR, end=2 * HOUR):
+    return ReplayOrder(name, "orders", time.time(), "run", **OFFSETS, begin_ms=begin, end_ms=end)
+
+
+def progress(watermark=None, ran=True):
+    told = {"durationMs": {"addBatch": 5} if ran else {"triggerExecution": 1}}
+    if watermark is not None:
+        told["eventTime"] = {"watermark": watermark}
+    return SimpleNamespace(json=json.dumps(told))
+
+
+def live(*reports):
+    return SimpleNamespace(recentProgress=list(reports))
+
+
+class Results:
+    """A replay's results, and every step of the query that would keep them."""
+
+    columns = ("topic", "key", "value")
+    isStreaming = True
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *given, **named):
+        return self
+
+
+class Found:
+    """Differences: keys with partition, new value and kind."""
+
+    def __init__(self, rows):
+        self.rows, self.held = rows, 0
+
+    def persist(self):
+        self.held += 1
+        return self
+
+    def unpersist(self):
+        self.held -= 1
+
+    def where(self, condition):
+        assert condition == "kind <> 'equal'"
+        return Found([row for row in self.rows if row[3] != "equal"])
+
+    def select(self, *names):
+        assert names == ("key", "partition", "new")
+        return self
+
+    def toLocalIterator(self):
+        return iter([(key, at, new) for key, at, new, _ in self.rows])
+
+
+class Producer:
+    """Takes records until `most` are sent; those refused fail, or the flush does."""
+
+    def __init__(self, refused=(), stuck=False):
+        self.refused, self.stuck, self.records, self.closed = set(refused), stuck, [], 0
+
+    def send(self, topic, key, value, partition, headers):
+        good = len(self.records) not in self.refused
+        self.records.append((topic, key, value, partition, headers))
+        error = RuntimeError("gone")
+        return SimpleNamespace(add_errback=lambda told: None if good else told(error))
+
+    def flush(self, timeout):
+        if self.stuck:
+            raise KafkaTimeoutError("slow")
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def replays(tmp_path, monkeypatch):
+    """Replays whose queries run nowhere, of a live query that is two hours on; `found` says what differs."""
+    monkeypatch.setattr(into, "replay_stream", lambda spark, order, source: "records")
+    monkeypatch.setattr(into, "newest_records", lambda *given: None)
+    monkeypatch.setattr(into, "kept_results", lambda spark, folder: None)
+    state = SimpleNamespace(found=Found([]), producer=Producer(), asked=[])
+    monkeypatch.setattr(into, "differences", lambda newest, kept: state.found)
+    monkeypatch.setattr(into, "summarise", lambda found: _summary(found.rows))
+    monkeypatch.setattr(send, "producer", lambda *given, **options: state.producer)
+
+    def plan(records, begin_ms, end_ms):
+        state.asked.append((records, begin_ms, end_ms))
+        return Results()
+
+    running = live(progress("1970-01-01T02:00:00.000Z"))
+    state.of = into.TopicReplays(
+        None, "results", plan, SOURCE, running, tmp_path / "job", into.WINDOW, "update", "1 second"
+    )
+    return state
+
+
+def _summary(rows):
+    kinds = [kind for *_, kind in rows]
+    differs, new, gone = (kinds.count(kind) for kind in ("differs", "new", "gone"))
+    return Summary(len(rows), differs, new, gone, changed=0, due=differs + new + gone)
+
+
+def folders(tmp_path):
+    return sorted(path.name for path in (tmp_path / "job.backfills").glob("*"))
+
+
+def test_the_watermark_is_that_of_the_newest_batch_that_ran():
+    later, earlier = progress("1970-01-01T03:00:00.000Z"), progress("1970-01-01T02:00:00.000Z")
+    assert watermark_ms(live(earlier, later)) == 3 * HOUR
+    idle = progress("1970-01-01T09:00:00.000Z", ran=False)
+    assert watermark_ms(live(earlier, idle)) == 2 * HOUR  # the batch to come drops by the one of before
+    assert watermark_ms(live(idle)) == 9 * HOUR  # nothing was to be done since it was started
+    assert watermark_ms(live()) is None and watermark_ms(live(progress())) is None
+
+
+def test_windows_that_live_may_still_change_are_refused():
+    at = live(progress("1970-01-01T02:00:00.000Z"))
+    refuse_open_windows(at, "fix", 2 * HOUR)
+    with pytest.raises(BackfillError, match="is at 1970-01-01 02:00:00"):
+        refuse_open_windows(at, "fix", 2 * HOUR + 1)
+    with pytest.raises(BackfillError, match="not known yet"):
+        refuse_open_windows(live(), "fix", HOUR)
+
+
+def test_the_plan_is_given_the_range_and_what_is_open_leaves_no_file(replays, tmp_path):
+    replays.of.start(order())
+    assert replays.asked == [("records", HOUR, 2 * HOUR)]
+    with pytest.raises(BackfillError, match="still change"):
+        replays.of.start(order("later", HOUR, 3 * HOUR))
+    with pytest.raises(BackfillError, match="no range"):
+        replays.of.start(order("none", None, None))
+    assert folders(tmp_path) == [".lock", "fix"]
+
+
+def test_a_driver_that_has_just_started_reads_on_and_publishes_nothing_before_it_knows(replays, tmp_path):
+    replays.of = dataclasses.replace(replays.of, live=live())
+    replays.found = Found([("job:a@0-1", 3, b"1", "differs")])
+    replays.of.start(order())
+    with pytest.raises(BackfillError, match="not known yet"):
+        replays.of.publish(order())
+    assert folders(tmp_path) == [".lock", "fix"] and replays.producer.records == []
+
+
+def test_two_replays_of_one_window_are_refused_and_two_beside_each_other_are_not(replays):
+    replays.of.start(order())
+    with pytest.raises(BackfillError, match=r"fix .*is running over a part"):
+        replays.of.start(order("second", HOUR + 1))
+    replays.of.start(order("before", 0, HOUR))
+    with pytest.raises(BackfillError, match="exists with begin"):
+        replays.of.start(order("fix", HOUR + 1))
+
+
+def test_only_what_differs_is_sent_where_the_key_is_and_nothing_is_left_behind(replays, tmp_path):
+    rows = [
+        ("job:a@0-1", 3, bytearray(b"new"), "differs"),
+        ("job:b@0-1", 4, bytearray(b"same"), "equal"),
+        ("job:c@0-1", None, bytearray(b"first"), "new"),
+        ("job:d@0-1", 5, None, "gone"),
+    ]
+    replays.found = Found(rows)
+    replays.of.start(order())
+    replays.of.publish(order())
+    header = [("tidecast-backfill", b"fix")]
+    assert replays.producer.records == [
+        ("results", b"job:a@0-1", b"new", 3, header),
+        ("results", b"job:c@0-1", b"first", None, header),
+        ("results", b"job:d@0-1", None, 5, header),
+    ]
+    assert replays.producer.closed == 1 and replays.found.held == 0
+    assert folders(tmp_path) == [".lock"]
+
+
+def test_a_publish_that_was_cut_off_keeps_its_files_and_sends_the_rest_once_it_goes_on(replays, tmp_path):
+    rows = [("job:a@0-1", 3, b"1", "differs"), ("job:b@0-1", 3, b"2", "differs")]
+    replays.found, replays.producer = Found(rows), Producer(refused={1})
+    replays.of.start(order())
+    with pytest.raises(BackfillError, match="not all of 2 corrected records are on results"):
+        replays.of.publish(order())
+    assert folders(tmp_path) == [".lock", "fix"] and replays.producer.closed == 1
+    replays.found, replays.producer = Found([(*rows[0][:3], "equal"), rows[1]]), Producer()
+    replays.of.start(order())
+    replays.of.publish(order())
+    assert [record[1] for record in replays.producer.records] == [b"job:b@0-1"]
+    assert folders(tmp_path) == [".lock"]
+
+
+def test_a_broker_that_does_not_answer_is_an_error_that_says_how_to_go_on(replays):
+    replays.found, replays.producer = Found([("job:a@0-1", 3, b"1", "differs")]), Producer(stuck=True)
+    replays.of.start(order())
+    with pytest.raises(BackfillError, match="go on with the replay"):
+        replays.of.publish(order())
+
+
+def test_a_repeated_publish_connects_to_nothing(replays):
+    replays.found = Found([("job:a@0-1", 3, b"1", "equal")])
+    replays.of.start(order())
+    replays.of.publish(order())
+    assert replays.producer.records == [] and replays.producer.closed == 0
+
+
+def test_a_cancelled_replay_leaves_nothing_behind(replays, tmp_path):
+    replays.of.start(order())
+    (namespace.folder(tmp_path / "job", "fix") / "shadow" / "0").mkdir(parents=True)
+    replays.of.cancel(order())
+    assert folders(tmp_path) == [".lock"] and replays.producer.records == []
+    replays.of.cancel(order("never"))
+
+
+def test_results_that_are_no_records_are_refused(replays, monkeypatch):
+    monkeypatch.setattr(Results, "columns", ("key", "n"))
+    with pytest.raises(BackfillError, match=r"lack the columns \['value'\]"):
+        replays.of.start(order())

@@ -1,0 +1,160 @@
+"""A job's side of replays whose results go to the compacted topic that its live query writes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidecast.backfill import namespace
+from tidecast.backfill.running import cancel, check_range_is_free, check_same
+from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
+from tidecast.backfill.summary import Summary
+from tidecast.backfill.topic.difference import differences, newest_records, summarise
+from tidecast.backfill.topic.final import refuse_open_windows, watermark_ms
+from tidecast.backfill.topic.kept import check_results, keep, kept_results
+from tidecast.backfill.topic.send import send_corrections
+from tidecast.orders import ReplayOrder
+from tidecast.replay.driver import Replayable
+from tidecast.replay.source import replay_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger("tidecast")
+
+WINDOW = r"@(-?\d+)-(-?\d+)\z"
+"""Of keys that end in `@<begin>-<end>`, the window's ends in ms of event time."""
+
+
+@dataclass(frozen=True)
+class TopicReplays:
+    """Replays of one job into one topic; `replay_into_topic` says what each attribute is."""
+
+    spark: SparkSession
+    topic: str
+    plan: Callable[[DataFrame, int, int], DataFrame]
+    source: Mapping[str, str]
+    live: StreamingQuery
+    place: Path
+    window: str
+    output_mode: str
+    trigger: str
+    leases: dict[str, int] = field(default_factory=dict)
+
+    def start(self, order: ReplayOrder) -> Any:
+        """Start an order's query, which keeps its results in files of its own, or go on where it was.
+
+        Raises:
+            BackfillError: the order has no range of event time, or one that live records may still change or another
+                replay has a part of; the plan makes no records.
+            Exception: as pyspark raises it.
+        """
+        begin_ms, end_ms = _range(order)
+        if watermark_ms(self.live) is not None:  # a driver that has just started knows it when it publishes
+            refuse_open_windows(self.live, order.id, end_ms)
+        results = self.plan(replay_stream(self.spark, order, self.source), begin_ms, end_ms)
+        check_results(results)
+        self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
+        return (
+            results.writeStream.foreachBatch(keep(self._kept(order.id), self.window, begin_ms, end_ms))
+            .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
+            .outputMode(self.output_mode).trigger(processingTime=self.trigger).start()
+        )  # fmt: skip
+
+    def compare(self, order: ReplayOrder) -> Summary:
+        """Return what a publish would change, once all of the range is read; nothing is changed."""
+        return summarise(self._differences(order))
+
+    def publish(self, order: ReplayOrder) -> None:
+        """Send the records that differ, each once; then remove the replay's files. Again, it finds nothing to send.
+
+        Raises:
+            BackfillError: live records may still change windows of the range, or not all were acknowledged; go on then.
+            Exception: as pyspark raises it.
+        """
+        refuse_open_windows(self.live, order.id, _range(order)[1])
+        found = self._differences(order).persist()
+        try:
+            summary = summarise(found)
+            if summary.due:
+                due = found.where("kind <> 'equal'").select("key", "partition", "new")
+                rows = ((key, at, None if new is None else bytes(new)) for key, at, new in due.toLocalIterator())
+                send_corrections(rows, self.topic, self.source, order.id)
+            log.info("replay %s: %s", order.id, summary.text())
+        finally:
+            found.unpersist()
+            self._leave(order.id)
+        cancel(self.place, order.id)  # what it kept is on the topic
+
+    def cancel(self, order: ReplayOrder) -> None:
+        """Remove what an order's replay has written; the topic has nothing of it."""
+        self._leave(order.id)
+        cancel(self.place, order.id)
+
+    def _begin(self, spec: Spec) -> None:
+        check_name(spec.name)
+        check_range(spec.begin, spec.end, spec.end)
+        self._leave(spec.name)
+        with namespace.alone(self.place):
+            if (known := namespace.read_spec(self.place, spec.name)) is not None:
+                check_same(known, spec)
+            check_range_is_free(self.place, spec)
+            self.leases[spec.name] = namespace.take_lease(self.place, spec.name)
+            if not (self._own(spec.name) / namespace.CHECKPOINT).exists():  # what stands there is of no query
+                namespace.discard(self.place, spec.name, namespace.SHADOW)
+            namespace.write_spec(self.place, spec)
+
+    def _leave(self, name: str) -> None:
+        if name in self.leases:
+            os.close(self.leases.pop(name))
+
+    def _differences(self, order: ReplayOrder) -> DataFrame:
+        newest = newest_records(self.spark, self.topic, self.source, self.window, *_range(order))
+        return differences(newest, kept_results(self.spark, self._kept(order.id)))
+
+    def _own(self, name: str) -> Path:
+        return namespace.folder(self.place, name)
+
+    def _kept(self, name: str) -> Path:
+        return self._own(name) / namespace.SHADOW
+
+
+def replay_into_topic(
+    spark: SparkSession, topic: str, plan: Callable[[DataFrame, int, int], DataFrame], source: Mapping[str, str],
+    live: StreamingQuery, place: str, window: str = WINDOW, output_mode: str = "update", trigger: str = "1 second",
+) -> Replayable:  # fmt: skip
+    """Return how ranges of a job are read again so that their results correct the records of its live query, exactly.
+
+    The live query writes a record under one key per window, of which the last one holds. A replay keeps its results in
+    files beside its checkpoint; once the range is read, those that differ from the newest records are sent, each once:
+    a reader sees a window go from old to corrected. A replay that was killed goes on where it was, a cancelled one
+    leaves nothing behind, and a repeated one changes nothing. Only windows that live records change no more are taken:
+    the range has to end by the live query's watermark.
+
+    Args:
+        spark: the live query's session; it needs no Delta.
+        topic: name on the broker.
+        plan: from records, with the columns of Spark's Kafka source, and begin and end of the range (ms of event time)
+            to records: columns key and value (null: no result). It is the live query's plan; none of the range's
+            records may be late for it, so its watermark has to wait for as long as the range lasts, and records outside
+            of the range are best left out before it.
+        source: options of the Kafka source beside its range: broker and security, for the job's topics and this one.
+        live: the running query, whose watermark says which windows are final.
+        place: absolute path, shared with the executors; a replay's files lie in `<place>.backfills/<id>/`.
+        window: pattern (Java's) of the records' keys with two groups, the window's begin and end in ms.
+        output_mode: of the replay's query: `update` for totals, `append` for change logs.
+        trigger: from micro-batch to micro-batch.
+    """
+    made = TopicReplays(spark, topic, plan, source, live, Path(place), window, output_mode, trigger)
+    return Replayable(made.start, made.publish, made.cancel)
+
+
+def _range(order: ReplayOrder) -> tuple[int, int]:
+    if order.begin_ms is None or order.end_ms is None:
+        raise BackfillError(f"replay {order.id} has no range of event time: order it with begin_ms and end_ms")
+    return order.begin_ms, order.end_ms

@@ -1,0 +1,71 @@
+"""What a replay has counted, in files of its own: a folder per micro-batch, so that a repeated one replaces itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidecast.backfill.spec import BackfillError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_SCHEMA = "key string, value binary, batch bigint"
+
+
+def keep(folder: Path, window: str, begin_ms: int, end_ms: int) -> Callable[[DataFrame, int], None]:
+    """Return what a replay gives to `foreachBatch`: it writes the results whose windows lie wholly in the range.
+
+    The others are left out, because the replay may have seen a part of their records only.
+
+    Args:
+        folder: of the replay's results.
+        window: pattern of the records' keys, see `window_of`.
+        begin_ms: of the range, event time.
+        end_ms: likewise.
+    """
+
+    def take(batch: DataFrame, number: int) -> None:
+        from pyspark.sql import functions as F
+
+        start, end = window_of(window)
+        none = F.raise_error(F.format_string("result under key %s: no window in it by the pattern", "key"))
+        inside = F.when(start.isNotNull() & end.isNotNull(), (start >= begin_ms) & (end <= end_ms)).otherwise(none)
+        rows = batch.select(F.col("key").cast("string").alias("key"), F.col("value").cast("binary").alias("value"))
+        rows.where(inside).withColumn("batch", F.lit(number)).write.mode("overwrite").json(str(folder / str(number)))
+
+    return take
+
+
+def kept_results(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the newest result of each key that a replay has kept: columns key, value (bytes, null: none left)."""
+    from pyspark.sql import functions as F
+
+    batches = [str(path) for path in sorted(folder.glob("*")) if path.name.isdigit()]
+    rows = spark.read.schema(_SCHEMA).json(batches) if batches else spark.createDataFrame([], _SCHEMA)
+    # A change log tells in one batch that a result is gone and which one came in its place.
+    newest = F.struct("batch", F.col("value").isNotNull())
+    return rows.groupBy("key").agg(F.max_by("value", newest).alias("value"))
+
+
+def window_of(pattern: str) -> tuple[Column, Column]:
+    """Return begin and end of the window that the column `key` names, ms of event time; null where it names none.
+
+    Args:
+        pattern: a regular expression of Java with two groups, begin and end.
+    """
+    from pyspark.sql import functions as F
+
+    begin, end = (F.regexp_extract("key", pattern, group).try_cast("bigint") for group in (1, 2))
+    return begin, end
+
+
+def check_results(results: DataFrame) -> None:
+    """Refuse what cannot be records of a topic.
+
+    Raises:
+        BackfillError: there are no columns key and value.
+    """
+    if missing := sorted({"key", "value"} - {*results.columns}):
+        raise BackfillError(f"results of the replay's plan lack the columns {missing}: they have {results.columns}")
