@@ -150,7 +150,9 @@ def _train(settings: Settings, screen: Screen, agent: bool) -> str:
 
 def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions, screen: Screen) -> dict[str, Any]:
     """One live run; its summary, and which run of the comparison it was."""
-    chosen = settings.model_copy(update={"autoscaler": settings.autoscaler.model_copy(update={"policy": one.policy})})
+    policy = settings.autoscaler.model_copy(update={"policy": one.policy})
+    alone = settings.replay.model_copy(update={"withheld_share": 0.0})  # of live load alone
+    chosen = settings.model_copy(update={"autoscaler": policy, "replay": alone})
     run_dir = create_run_dir(chosen)
     if one.executors is not None:
         chosen = chosen.model_copy(update={"contracts": _contracts(chosen, run_dir, one.executors)})

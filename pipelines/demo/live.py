@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,24 @@ import psutil
 from configs.contract import load_contract
 from configs.settings import Settings
 from pipelines.demo.champion import DemoError
+from pipelines.demo.correction import Correction, begin_correction, judge_windows
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.truth import compare_counts, read_counts
 from pipelines.kafka.broker import BrokerError, Follower
+from pipelines.report.recorded.backfill import write_backfill
 from pipelines.report.recorded.dump import dump_topics
 from pipelines.stack.processes import Process
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, decode
+from tidecast.orders import ReplayProgress
 
-_KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision}
+_KINDS: dict[str, Any] = {
+    "metrics": MetricSample, "forecasts": Forecast, "decisions": Decision, "replays": ReplayProgress,
+}  # fmt: skip
 PATIENCE_S = 300.0
 """Wall seconds waited for what is slow but has not failed: with a fifth of a core per process it takes minutes."""
+AFTER_S = 100.0
+"""Wall seconds after the live load within which a backfill may still end; then the run goes on without it."""
 WARM_UPS = 6
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
 
@@ -52,6 +59,7 @@ class LiveReplay:
     _started: list[Process] = dataclasses.field(default_factory=list)
     free_at_start: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
     least_free: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
+    _correction: Correction | None = None
 
     def start(self) -> None:
         """Start the autoscaler, the managed job and `job.also`, and warm them up; returns when the first two are ready.
@@ -86,8 +94,10 @@ class LiveReplay:
     def replay(self) -> None:
         """Replay the live load and show its figures until the job has counted every record.
 
-        Blocks for about `live_hours * 3600 / speed` wall seconds, then at most 300 s (`PATIENCE_S`) for records not
-        counted yet (after that it returns all the same), then 3 s for the outcome of the last batch.
+        Where the load withholds records of an hour, its backfill is ordered meanwhile. Blocks for about
+        `live_hours * 3600 / speed` wall seconds, then at most 100 s (`AFTER_S`) for the end of the backfill and 300 s
+        (`PATIENCE_S`) for records not counted yet (after that it returns all the same), then 3 s for the outcome of the
+        last batch.
 
         Raises:
             DemoError: the load generator failed.
@@ -98,11 +108,15 @@ class LiveReplay:
         follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
         generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
         begun, view = time.monotonic(), LiveFigures()
+        self._correction = begin_correction(self.settings, self.began)
         length = self.settings.replay.live_hours * 3600 / self.settings.replay.speed
         while generator.running():
             view = self._watch(follower, view, (time.monotonic() - begun) / length)
         if generator.wait(1) != 0:
             raise DemoError(f"the load generator failed:\n{generator.last_lines()}")
+        given_up, correction = time.monotonic() + AFTER_S, self._correction
+        while correction and not correction.over and time.monotonic() < given_up:
+            view = self._watch(follower, view, 1.0)
         deadline = time.monotonic() + PATIENCE_S
         while self.counts()["lost"] and time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
@@ -122,14 +136,13 @@ class LiveReplay:
             BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or there is no topic `results`.
             KeyError, ValueError: `truth.json` or a result is no JSON, or lacks a field.
         """
-        truth = json.loads((self.run_dir / "truth.json").read_text())
-        return compare_counts(truth, read_counts(self.settings.kafka))
+        return compare_counts(self._truth(), read_counts(self.settings.kafka))
 
     def stop(self) -> dict[str, int]:
         """Stop what was started, newest first, and write `counts.json` and the topics' records of the run to `run_dir`.
 
-        The records go to one `<topic>.jsonl` for each topic in `pipelines.report.recorded.dump.DUMPED`. A process has 8
-        s from SIGTERM to SIGKILL.
+        With a backfill, `backfill.json` too. The records go to one `<topic>.jsonl` for each topic in
+        `pipelines.report.recorded.dump.DUMPED`. A process has 8 s from SIGTERM to SIGKILL.
 
         Returns:
             `produced`, `counted`, `lost`, `duplicated`: numbers of records.
@@ -141,8 +154,12 @@ class LiveReplay:
         """
         for process in self._started:
             process.stop()
-        counts = self.counts()
+        truth, found = self._truth(), read_counts(self.settings.kafka)
+        counts = compare_counts(truth, found)
         (self.run_dir / "counts.json").write_text(json.dumps(counts, indent=1))
+        if self._correction is not None:
+            self._correction.stop()
+            write_backfill(self.run_dir, replace(self._correction.told, windows=judge_windows(truth, found)))
         dump_topics(self.settings.kafka, self.run_dir, self.began)
         return counts
 
@@ -164,9 +181,14 @@ class LiveReplay:
                 before, view = view.last_change, view.updated_by(message)
                 if view.last_change != before and isinstance(message, Decision):
                     self.screen.note(view.last_change)
+        for text in self._correction.notes() if self._correction else ():
+            self.screen.note(text)
         self.least_free = min(self.least_free, psutil.virtual_memory().available)
         self.screen.live(share, view)
         return view
+
+    def _truth(self) -> dict[str, Any]:
+        return dict(json.loads((self.run_dir / "truth.json").read_text()))
 
     def _rows(self) -> int:
         path = self.run_dir / f"{self.settings.job.name}.progress.jsonl"

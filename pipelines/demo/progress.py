@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tidecast.messages import Decision, Forecast, MetricSample
+from tidecast.orders import ReplayProgress
 
 BAR = 24  # characters
 PLAIN_EVERY_S = 10.0
@@ -26,6 +27,7 @@ class LiveFigures:
         target: executors that the newest decision asks for.
         lag_records: records waiting on the topic.
         latency_s: 95 % quantile of the last batch with rows, seconds.
+        backfill: share of the records of a backfill that are read again.
         last_change: reason of the last decision that raised or lowered the target.
     """
 
@@ -35,9 +37,10 @@ class LiveFigures:
     target: int | None = None
     lag_records: int | None = None
     latency_s: float | None = None
+    backfill: float | None = None
     last_change: str = ""
 
-    def updated_by(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
+    def updated_by(self, message: MetricSample | Forecast | Decision | ReplayProgress) -> LiveFigures:
         """Return a copy with the figures of one message; the same object for one without, as a batch without rows."""
         match message:
             case MetricSample(kind="batch"):
@@ -50,14 +53,17 @@ class LiveFigures:
             case Decision(executors=target, codes=codes):
                 changed = {"up", "down"} & set(codes)
                 return replace(self, target=target, last_change=message.reason if changed else self.last_change)
+            case ReplayProgress(records=records, done=done):
+                return replace(self, backfill=done / max(records, 1))
         return self
 
     def line(self) -> str:
         """Format the figures as one line; a dash where nothing is known yet."""
+        filled = "" if self.backfill is None else f"  backfill {self.backfill:4.0%}"
         return (
             f"arrival {_figure(self.arrival_rps, '4.0f')}/s  ahead {_figure(self.ahead_rps, '4.0f')}/s  "
             f"executors {_figure(self.executors, 'd')}→{_figure(self.target, 'd')}  "
-            f"lag {_figure(self.lag_records, '5d')}  latency p95 {_figure(self.latency_s, '4.1f')} s"
+            f"lag {_figure(self.lag_records, '5d')}  latency p95 {_figure(self.latency_s, '4.1f')} s{filled}"
         )
 
 

@@ -19,10 +19,12 @@ from pipelines.demo import newcomer
 from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
+from pipelines.jobs.withheld import withheld_hour
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
 from pipelines.lake.tables import job_span_s
 from pipelines.registry import Registry
+from pipelines.report.backfill.text import backfill_failures
 from pipelines.report.headline import newcomer_lines
 from pipelines.report.page import render_report
 from pipelines.report.summary import write_summary
@@ -57,6 +59,7 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     for job in settings.replayed:
         load_contract(job, settings.contracts_dir)
     newcomer.check_newcomer(settings)
+    withheld_hour(settings.replay)
     began = time.time()
     run_dir = create_run_dir(settings)
     with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
@@ -75,9 +78,9 @@ def left_alive(stack: Stack) -> list[str]:
 def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
     """Say in words what went wrong in a run: one sentence each, an empty list if nothing did.
 
-    Looks for records lost or counted twice, live metrics that are not in the lake, models that were not judged,
-    processes still alive, and, under a policy that uses a forecast, for at least one scale-up that the forecast caused
-    and a batch used.
+    Looks for records lost or counted twice, a backfill that was not done in time or left wrong results, live metrics
+    that are not in the lake, models that were not judged, processes still alive, and, under a policy that uses a
+    forecast, for at least one scale-up that the forecast caused and a batch used.
 
     Args:
         summary: of `write_summary`.
@@ -98,7 +101,7 @@ def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[st
         f"no model of the newcomer {new.get('job')} was judged: {new.get('reason')}": not new["version"],
         f"still alive: {', '.join(run_facts['left_alive'])}": run_facts["left_alive"],
     }
-    return [end for end, open_ in ends.items() if open_]
+    return [*backfill_failures(summary.get("backfill")), *(end for end, open_ in ends.items() if open_)]
 
 
 def create_run_dir(settings: Settings) -> Path:

@@ -49,11 +49,15 @@ def load_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart
 
 def _executors(measured: RunMeasures, other: RunMeasures | None) -> list[Chart]:
     run, acts = measured.run, measured.acts
-    data = [line(*_registered(measured), "registered", "@executors", shape="hv", width=2.5, fill="@executors/22")]
+    data = [
+        line(*registered_executors(measured), "registered", "@executors", shape="hv", width=2.5, fill="@executors/22")
+    ]
     at = acts["wall_time"] - run.start
     data.append(line(at, acts["executors"], "asked for", "@text", shape="hv", dash="dot", width=1.2))
     if other is not None:
-        data.append(line(*_registered(other), f"registered, {_name(other)}", "@other", shape="hv", dash="dash"))
+        data.append(
+            line(*registered_executors(other), f"registered, {_name(other)}", "@other", shape="hv", dash="dash")
+        )
     changed = acts[acts["status"].notna()]
     for name, symbol, colour, some in (
         ("up: forecast", "triangle-up", "@forecast", changed[changed["up"] & changed["by_forecast"]]),
@@ -66,7 +70,8 @@ def _executors(measured: RunMeasures, other: RunMeasures | None) -> list[Chart]:
     return [trace for trace in data if trace["x"]]
 
 
-def _registered(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
+def registered_executors(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
+    """Return (K,) rising times of the live load, seconds since the run's start, and executors from each on."""
     added, removed = (measured.run.executors[name].to_numpy(float) for name in ("added", "removed"))
     times, count = count_open(added, removed, measured.run.start, measured.live_end)
     return times - measured.run.start, count

@@ -7,6 +7,7 @@ from typing import Any
 from pipelines.html.columns import aligned
 from pipelines.html.document import Tile
 from pipelines.html.numbers import difference_in_words, number, share
+from pipelines.report.backfill.text import backfill_sentence, backfill_tiles
 
 Summary = dict[str, Any]
 
@@ -14,18 +15,23 @@ Summary = dict[str, Any]
 def result_sentences(s: Summary) -> str:
     """Return a run's summary (keys as in `summary.KEYS`) in sentences.
 
-    They say whether the promise was kept and for how much, what was lost or counted twice, stops, stand-ins, and
-    scale-ups by the forecast.
+    They say whether the promise was kept, what a backfill beside the live load came to, what it took, what was lost or
+    counted twice, stops, stand-ins, and scale-ups by the forecast.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None.
         ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
-    sentences = [_promise(s), _cost(s)]
+    sentences = [_promise(s)]
+    if filled := s.get("backfill"):  # older summaries have none
+        sentences.append(backfill_sentence(filled))
+    sentences.append(_cost(s))
     if counted_exactly(s):
         sentences.append(f"All {number(s['produced'])} records were counted exactly once.")
     else:
         wrong = f"{number(s['lost'])} were lost and {number(s['duplicated'])} counted twice"
+        if dropped := s.get("late_dropped"):  # older summaries do not say
+            wrong += f", {number(dropped)} came too late for their windows"
         sentences.append(f"Of {number(s['produced'])} records {wrong}.")
     sentences.append(
         "Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s."
@@ -173,7 +179,7 @@ def summary_text(s: Summary) -> str:
         ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
     rows = [("Run", f"{s['id']}: {s['policy']} policy, job {s['job']}, {s['trace']} at {s['time_scale']:g}×")]
-    for tile in headline_tiles(s):
+    for tile in [*headline_tiles(s), *(backfill_tiles(s["backfill"]) if s.get("backfill") else [])]:
         rows.append((tile.label, f"{tile.value}{',' * tile.unit[0].isdigit()} {tile.unit}; {tile.detail}"))
     rows += [
         (f"Forecast v{version}", f"{e['kind']}: error {share(e['wape'], 1)}, 90 % level held {share(e['coverage_90'])}")

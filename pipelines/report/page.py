@@ -11,6 +11,7 @@ from pipelines.html.document import document, holder, section, tile_row
 from pipelines.html.numbers import number
 from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
+from pipelines.report.backfill.section import backfill_section
 from pipelines.report.measures import RunMeasures, measure_run
 from pipelines.report.recorded.run import load_run
 from pipelines.report.time_axis import trace_moments
@@ -41,6 +42,7 @@ def _page(measured: RunMeasures, other: RunMeasures | None) -> str:
         "load": charts.load_chart(measured, other),
         "service": charts.service_chart(measured, other),
     }
+    corrected = backfill_section(measured, figures, chart_by_name)
     parts = [
         _head(measured, figures, other_figures),
         tile_row(headline.headline_tiles(figures, other_figures)),
@@ -56,6 +58,7 @@ def _page(measured: RunMeasures, other: RunMeasures | None) -> str:
             f"Grey: a scale action was under way. {_stops(figures)}",
             holder("service", 560, "latency, lag and running tasks, second by second"),
         ),
+        *corrected,
         section(
             "Decisions",
             f"{number(figures['decisions'])} evaluations, of which {figures['scale_ups'] + figures['scale_downs']} "

@@ -11,6 +11,7 @@ import numpy as np
 from configs.contract import Contract
 from pipelines.report import accuracy, actions
 from pipelines.report.alternatives import price_run
+from pipelines.report.backfill.measure import summarize_backfill
 from pipelines.report.causes import CAUSES, late_seconds_by_cause
 from pipelines.report.measures import RunMeasures, begin_and_end, lost_executors, measure_run
 from pipelines.report.recorded import run as read
@@ -29,6 +30,7 @@ KEYS = {
     "lost": "records produced and not counted",
     "duplicated": "records counted more than once",
     "late": "records produced late and out of order on purpose; they count like all others, from their production",
+    "late_dropped": "records that came when their windows were final, and that no backfill has counted since",
     "rejected": "records on the topic `rejects`, of any kind and cause",
     "unfinished": "live records that no batch had committed by the end",
     "scale_ups": "scale-ups that reached the cluster",
@@ -56,6 +58,8 @@ KEYS = {
     "cost": "executor_s, money (by the contract's price per executor-hour; None without one), and by the job's twin "
     "what others would take: the smallest fixed number, `reactive` by the same promise, who knows the whole load; None "
     "where none keeps the promise, or too little was measured for a twin",
+    "backfill": "of an hour of the live day, beside live load: range, planned and real end, windows corrected of those "
+    "that differed, live promise, late seconds and latency meanwhile, executor-seconds asked for it; None: none",
     "latency_target_s": "the contract's promise for that",
     "over_target_s": "seconds of production in which any record took longer than the target",
     "late_causes": "these seconds by cause, each by the first that holds: "
@@ -110,6 +114,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "trace": run.info["replay"]["trace"],
         **{key: run.counts[key] for key in ("produced", "counted", "lost", "duplicated")},
         "late": run.truth.get("late", 0),
+        "late_dropped": run.counts.get("late_dropped", 0),
         "rejected": len(run.rejects),
         "unfinished": len(latency) - len(finite),
         **actions.count_decisions(measured.acts, actions.made_between(run.outcomes, run.start, run.end)),
@@ -126,6 +131,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
         "promise": judge_promise(measured),
         "cost": {"executor_s": round(paid, 1), "money": _money(run.contract, paid), **price_run(measured)},
+        "backfill": summarize_backfill(measured),
         "latency_target_s": target,
         "over_target_s": int((seconds["latency_max_s"] > target).sum()),
         "late_causes": late_seconds_by_cause(measured),

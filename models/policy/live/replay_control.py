@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
-from models.contract.controller import close_interval
+from models.contract.controller import ClosedInterval, close_interval
 from models.contract.declared import build, plain
 from models.contract.promised.derive import derive_terms
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
@@ -130,15 +130,24 @@ def decide_rate(
     return control, DecidedRate(closed.controls.replay_rps, inputs)
 
 
-def recompute_rate(inputs: Mapping[str, Any]) -> float:
-    """Return the rate that follows from a decision's logged inputs, to be equal to the logged one bit for bit.
+def recompute_interval(inputs: Mapping[str, Any]) -> ClosedInterval:
+    """Return the interval of the controller that follows from a decision's logged inputs, as it was closed then.
 
     Raises:
         KeyError, TermsError: they are not as `decide_rate` writes them.
     """
     terms, plan = compile_terms(inputs["terms"]), build(SharedPlan, inputs["plan"])
     state, signals = build(ControllerState, inputs["state"]), build(Signals, inputs["signals"])
-    return close_interval(terms, plan, state, signals).controls.replay_rps
+    return close_interval(terms, plan, state, signals)
+
+
+def recompute_rate(inputs: Mapping[str, Any]) -> float:
+    """Return the rate that follows from a decision's logged inputs, to be equal to the logged one bit for bit.
+
+    Raises:
+        KeyError, TermsError: as `recompute_interval`.
+    """
+    return recompute_interval(inputs).controls.replay_rps
 
 
 def _begun(control: ReplayControl, terms: Terms, plan: SharedPlan, seen: Observation) -> ControllerState:

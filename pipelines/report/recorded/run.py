@@ -13,6 +13,7 @@ from configs.contract import Contract
 from models.policy.received.rehearsal import Rehearsal
 from pipelines.registry.forecasters import read_rehearsal
 from pipelines.report.recorded import eventlog
+from pipelines.report.recorded.backfill import RecordedBackfill, read_backfill
 from pipelines.report.recorded.batches import QueryBatches, read_batches
 from pipelines.report.recorded.dump import DUMPED
 from pipelines.report.recorded.lines import RunError, existing, json_lines, json_object
@@ -42,6 +43,7 @@ class RecordedRun:
         tasks: of the query, as in `eventlog.EventLog`.
         executors: of the applications that ran the query, by the time they were added.
         rehearsal: what the job's policies had learned of its past when the run began; None where they had nothing.
+        backfill: of the live day; None where it had none.
     """
 
     folder: Path
@@ -62,6 +64,7 @@ class RecordedRun:
     tasks: pd.DataFrame
     executors: pd.DataFrame
     rehearsal: Rehearsal | None = None
+    backfill: RecordedBackfill | None = None
 
 
 def load_run(folder: Path) -> RecordedRun:
@@ -101,6 +104,7 @@ def load_run(folder: Path) -> RecordedRun:
         outcomes=outcomes, rejects=rejects, produced=_produced(folder / "produced.npz", start), truth=truth,
         counts=json_object(folder / "counts.json"), batches=batches, tasks=tasks,
         executors=executors.sort_values("added", ignore_index=True), rehearsal=_rehearsal(folder, job),
+        backfill=read_backfill(folder),
     )  # fmt: skip
 
 

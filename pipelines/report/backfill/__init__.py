@@ -1,0 +1,1 @@
+"""What a run shows of the backfill in its live day."""

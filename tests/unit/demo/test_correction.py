@@ -1,0 +1,132 @@
+"""The correction in a run's live day: when its backfill is ordered, what is kept of it, and what its failure does."""
+
+import time
+
+import pytest
+
+from configs.settings import load
+from pipelines.backfill.ranges import OffsetRange, RangeError
+from pipelines.demo import correction as module
+from pipelines.demo.correction import Correction, begin_correction, judge_windows, with_word
+from pipelines.jobs.truth import Counted
+from pipelines.jobs.withheld import back_s, withheld_hour
+from pipelines.report.recorded.backfill import RecordedBackfill
+from tidecast.control import Clock
+from tidecast.orders import ReplayProgress
+
+SETTINGS = load(replay={"withheld_share": 0.5})
+HOUR = withheld_hour(SETTINGS.replay)
+FOUND = OffsetRange({"events": {"0": 10}}, {"events": {"0": 1210}})
+
+
+def word(state, done, **more):
+    now = time.time()
+    return ReplayProgress("x", "word_count", now, now, 200.0, state, 1200, done, **more)
+
+
+@pytest.fixture
+def world(monkeypatch):
+    """The broker's side of a correction: what was asked of it, and what is answered; the live load began long ago."""
+
+    class World:
+        def __init__(self):
+            self.since = time.time() - 4000
+            began = self.since + 3500
+            self.clocks = [Clock(self.since - 5000, 0.0, 200.0), Clock(began, HOUR[0] - 6 * 3600, 200.0)]
+            self.words = [
+                word("waiting", 0), word("running", 300, rps=20.0), None, word("read", 1200), word("done", 1200),
+            ]  # fmt: skip
+            self.ranges, self.orders = [], []
+
+        def find_offsets(self, kafka, topic, begin, end, slack_s, now):
+            self.ranges.append((topic, begin, end, slack_s, now))
+            return FOUND
+
+    made = World()
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    monkeypatch.setattr(module, "read_clock", lambda *_: made.clocks.pop(0) if len(made.clocks) > 1 else made.clocks[0])
+    monkeypatch.setattr(module, "find_offsets", lambda *asked: made.find_offsets(*asked))
+    monkeypatch.setattr(module, "send_order", lambda kafka, order: made.orders.append(order))
+    monkeypatch.setattr(module, "follow_progress", lambda kafka, order: iter(made.words))
+    return made
+
+
+def ended(correction, start=True):
+    if start:
+        correction.start()
+    until = time.monotonic() + 10
+    while not correction.over and time.monotonic() < until:
+        time.sleep(0.005)
+    assert correction.over
+    return correction.told
+
+
+def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(world):
+    correction = Correction(SETTINGS, world.since, HOUR)
+    told, clock = ended(correction), world.clocks[-1]
+    ((topic, begin, end, slack_s, now),) = world.ranges
+    assert (topic, begin, end) == ("events", *map(clock.wall_at, HOUR))
+    assert slack_s > back_s(SETTINGS.replay) and end + slack_s <= now
+    (order,) = world.orders
+    assert (order.job, order.wanted, order.records) == ("word_count", "run", 1200)
+    assert (order.begin_ms, order.end_ms) == (HOUR[0] * 1000, HOUR[1] * 1000)
+    assert (told.state, told.records, told.ordered_at) == ("done", 1200, order.wall_time)
+    assert told.due_at == told.planned_at == pytest.approx(clock.wall_start + 24 * 3600 / 200)
+    assert [said["done"] for said in told.progress] == [0, 300, 1200, 1200]
+    assert told.begun_at == told.progress[1]["wall_time"] and told.done_at == told.progress[-1]["wall_time"]
+    notes = correction.notes()
+    assert "ordered" in notes[0] and any("nothing is heard" in note for note in notes) and "done" in notes[-1]
+    assert correction.notes() == []
+
+
+def test_what_fails_ends_the_correction_alone_and_is_kept(world):
+    def refuse(*_):
+        raise RangeError("the topic no longer holds it")
+
+    world.find_offsets = refuse
+    correction = Correction(SETTINGS, world.since, HOUR)
+    told = ended(correction)
+    assert told.state == "failed" and "no longer holds" in told.reason
+    assert told.ordered_at is told.done_at is None and not world.orders
+    assert "no longer holds" in correction.notes()[-1]
+
+
+def test_a_backfill_that_fails_is_not_done(world):
+    world.words = [word("running", 300), word("failed", 300, reason="disk full")]
+    told = ended(Correction(SETTINGS, world.since, HOUR))
+    assert (told.state, told.reason, told.done_at) == ("failed", "disk full", None)
+
+
+def test_it_can_be_stopped_while_it_waits(world):
+    world.clocks = world.clocks[:1]  # an earlier load's: it does not count
+    correction = Correction(SETTINGS, world.since, HOUR)
+    correction.start()
+    assert not correction.over
+    correction.stop()
+    told = ended(correction, start=False)
+    assert told.state == "not ordered" and not world.ranges
+
+
+def test_nothing_is_corrected_where_nothing_is_withheld():
+    assert begin_correction(load(replay={"withheld_share": 0.0}), 0.0) is None
+
+
+def test_a_backfill_begins_with_the_first_record_that_it_reads():
+    told = RecordedBackfill("x", *HOUR, due_at=9.0, planned_at=9.0)
+    assert with_word(told, word("waiting", 0)).begun_at is None
+    told = with_word(told, word("paused", 7))
+    assert told.begun_at is not None and with_word(told, word("running", 8)).begun_at == told.begun_at
+
+
+def test_windows_are_judged_by_all_records_of_the_day():
+    one, two, three = ({"n": n, "seq_sum": 10 * n} for n in (1, 2, 3))
+    truth = {"windows": {"live": {"a": one, "b": two}, "corrected": {"b": three, "c": one}}}
+
+    def judged(**windows):
+        return judge_windows(truth, Counted(windows))
+
+    assert judged(a=one, b=two) == {"differed": 2, "corrected": 0, "wrong": 2}
+    assert judged(a=one, b=three, c=one) == {"differed": 2, "corrected": 2, "wrong": 0}
+    assert judged(a=two, b=three) == {"differed": 2, "corrected": 1, "wrong": 2}
+    assert judged(a=one, b=three, c=one, d=one) == {"differed": 2, "corrected": 2, "wrong": 1}
+    assert judged(a=one, b={"n": 3, "seq_sum": 31}, c=one)["wrong"] == 1
