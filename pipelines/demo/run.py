@@ -19,7 +19,6 @@ from pipelines.demo import newcomer
 from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
-from pipelines.jobs.withheld import withheld_hour
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
 from pipelines.lake.tables import job_span_s
@@ -59,7 +58,6 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     for job in settings.replayed:
         load_contract(job, settings.contracts_dir)
     newcomer.check_newcomer(settings)
-    withheld_hour(settings.replay)
     began = time.time()
     run_dir = create_run_dir(settings)
     with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:

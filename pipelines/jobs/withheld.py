@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from configs.errors import SettingsError
 from configs.sections import Replay
 from pipelines.jobs.windows import WINDOW_MS, watermark_delay_ms
 from pipelines.traces.trace import live_start
@@ -12,30 +11,29 @@ from pipelines.traces.trace import live_start
 HOUR_S = 3600
 MARGIN_S = 20.0
 """Wall seconds beyond the watermark: Spark drops by the one of two batches before, and those may be full ones."""
+ROOM_S = 30.0
+"""Wall seconds of live load that have to be left for the backfill."""
 
 
 def withheld_hour(replay: Replay) -> tuple[float, float] | None:
-    """Return begin and end of the hour of which records are withheld, epoch seconds of trace time; None: of none.
+    """Return begin and end of the hour of which records are withheld, epoch seconds of trace time; None: none are.
 
     It is the first whole hour after a quarter of the live day, so that all that is withheld comes within the day.
+
+    A day that is too short for that withholds nothing.
 
     Args:
         replay: `withheld_share`, `live_start`, `live_hours`, and what `back_s` reads.
 
     Raises:
         TraceError: `live_start` is no time.
-        SettingsError: the live day is too short for it.
     """
     if not replay.withheld_share:
         return None
     start = live_start(replay)
     begin = math.ceil((start + replay.live_hours * HOUR_S / 4) / HOUR_S) * HOUR_S
-    hours = (begin + HOUR_S + back_s(replay) * replay.speed - start) / HOUR_S
-    if hours > replay.live_hours:
-        raise SettingsError(
-            f"replay.withheld_share={replay.withheld_share:g}: what is withheld would come until {hours:.1f} h "
-            f"after the live start, but live_hours is {replay.live_hours:g}. Give more hours, a smaller speed, or 0."
-        )
+    if begin + HOUR_S + (back_s(replay) + ROOM_S) * replay.speed > start + replay.live_hours * HOUR_S:
+        return None
     return float(begin), float(begin + HOUR_S)
 
 

@@ -102,7 +102,7 @@ def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
 
 
 def test_truth_holds_both_what_live_comes_to_and_what_is_right_after_a_correction(tmp_path, broker):
-    settings = load(replay={"speed": 7200, "live_hours": 200, "peak_rps": 30, "keys": 3, "withheld_share": 0.5})
+    settings = load(replay={"speed": 7200, "live_hours": 260, "peak_rps": 30, "keys": 3, "withheld_share": 0.5})
     truth = generator.replay(settings, tmp_path, threading.Event())
     events = [decode_event(record[2], record[4]) for record in broker.records]
     first, past = withheld_hour(settings.replay)
