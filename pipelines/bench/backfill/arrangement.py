@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipelines.bench.backfill.cells import ALONE, OURS, Cell
+from pipelines.bench.backfill.cells import ALONE, OURS, MeasuredCell
 from pipelines.bench.backfill.loads import TOLD, mean_rps
 
 EXECUTORS = 4
@@ -80,7 +80,7 @@ class Arrangement:
         }  # fmt: skip
 
 
-def arrange(cell: Cell, until_done: bool) -> Arrangement:
+def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:
     """Arrange a cell in which all executors are there from the beginning.
 
     Arms: `alone`; `ours`; `fixed:N`, N records per batch of the replay; `split:K`, K executors for live records and the
@@ -118,6 +118,6 @@ def arrange(cell: Cell, until_done: bool) -> Arrangement:
     )  # fmt: skip
 
 
-def seed_of(cell: Cell) -> int:
+def seed_of(cell: MeasuredCell) -> int:
     """Return the seed of a cell's live records: of row, load and turn, so that a turn's arms meet the same ones."""
     return int.from_bytes(hashlib.sha256(f"{cell.row} {cell.load} {cell.turn}".encode()).digest()[:4], "big")

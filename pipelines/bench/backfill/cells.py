@@ -16,7 +16,7 @@ Found = Mapping[str, Any]
 """What a session showed (`recorded.read_session`)."""
 
 
-class Cell(NamedTuple):
+class MeasuredCell(NamedTuple):
     """A session: the row of the table that it is for, live load, arm, number of the turn, and minutes.
 
     The minutes are the length of the session, or of the work in it; cells of other minutes are other cells.
@@ -34,13 +34,13 @@ class Cell(NamedTuple):
         return f"{self.row}-{self.load}-{self.arm}-{self.turn:02}-{self.minutes:g}m".replace(":", "-").replace(" ", "-")
 
 
-def take_turns(row: str, load: str, arms: Sequence[str], turns: int, minutes: float) -> list[Cell]:
+def take_turns(row: str, load: str, arms: Sequence[str], turns: int, minutes: float) -> list[MeasuredCell]:
     """Plan sessions in which all arms have a turn each, every second turn in reverse, so that none is always first."""
     order = [(turn, arm) for turn in range(turns) for arm in arms[:: -1 if turn % 2 else 1]]
-    return [Cell(row, load, arm, turn, minutes) for turn, arm in order]
+    return [MeasuredCell(row, load, arm, turn, minutes) for turn, arm in order]
 
 
-def read_kept(folder: Path) -> dict[Cell, Found]:
+def read_kept(folder: Path) -> dict[MeasuredCell, Found]:
     """Read all finished cells of a folder, in the order of their names.
 
     Raises:
@@ -49,11 +49,11 @@ def read_kept(folder: Path) -> dict[Cell, Found]:
     kept = {}
     for path in sorted(folder.glob(f"*/{FILE}")):
         found = json.loads(path.read_text())
-        kept[Cell(**found["cell"])] = found["found"]
+        kept[MeasuredCell(**found["cell"])] = found["found"]
     return kept
 
 
-def keep(folder: Path, cell: Cell, found: Found) -> None:
+def keep(folder: Path, cell: MeasuredCell, found: Found) -> None:
     """Write a finished cell into its own folder below `folder`.
 
     Raises:
@@ -70,7 +70,7 @@ def forget(folder: Path, chosen: Collection[tuple[str, str]]) -> None:
             shutil.rmtree(folder / cell.name)
 
 
-def of_row(kept: Mapping[Cell, Found], row: str, load: str, least_minutes: float) -> dict[str, list[Found]]:
+def of_row(kept: Mapping[MeasuredCell, Found], row: str, load: str, least_minutes: float) -> dict[str, list[Found]]:
     """Return what the sessions of a row and load showed, by arm in the order of turns; shorter ones are left out."""
     arms: dict[str, list[Found]] = {}
     for cell in sorted(kept, key=lambda cell: cell.turn):
@@ -79,7 +79,7 @@ def of_row(kept: Mapping[Cell, Found], row: str, load: str, least_minutes: float
     return arms
 
 
-def latency_limit_s(kept: Mapping[Cell, Found], cell: Cell, most_ratio: float) -> float | None:
+def latency_limit_s(kept: Mapping[MeasuredCell, Found], cell: MeasuredCell, most_ratio: float) -> float | None:
     """Return the p99 that live records may come to in a cell: so many times that of its load's first session alone.
 
     None before there was such a session.

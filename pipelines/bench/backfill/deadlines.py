@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, Arrangement, seed_of
-from pipelines.bench.backfill.cells import Cell, Found
+from pipelines.bench.backfill.cells import Found, MeasuredCell
 from pipelines.bench.backfill.loads import STEADY, TAXI, mean_rps
 from pipelines.bench.twin.deadline import kolmogorov_distance
 
@@ -27,12 +27,12 @@ LATE = 1.5
 """How long a replay is followed, in units of its deadline."""
 
 
-def plan_cells(minutes: float) -> list[Cell]:
+def plan_cells(minutes: float) -> list[MeasuredCell]:
     """Plan the sessions: COUNT, the loads in turn."""
-    return [Cell(ROW, LOADS[turn % len(LOADS)], ARM, turn, minutes) for turn in range(COUNT)]
+    return [MeasuredCell(ROW, LOADS[turn % len(LOADS)], ARM, turn, minutes) for turn in range(COUNT)]
 
 
-def arrange_deadline(cell: Cell) -> Arrangement:
+def arrange_deadline(cell: MeasuredCell) -> Arrangement:
     """Arrange a cell: live records scale between one executor and all, a replay is ordered with a schedule."""
     random = np.random.default_rng(_seed(cell))
     work_s = 60 * cell.minutes * math.exp(random.uniform(*np.log(WORK)))
@@ -44,7 +44,7 @@ def arrange_deadline(cell: Cell) -> Arrangement:
     )
 
 
-def summarise(kept: Mapping[Cell, Found]) -> dict[str, Any]:
+def summarise(kept: Mapping[MeasuredCell, Found]) -> dict[str, Any]:
     """Summarise the sessions of MINUTES or more.
 
     Returns:
@@ -64,7 +64,7 @@ def summarise(kept: Mapping[Cell, Found]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _judge(cell: Cell, found: Found) -> dict[str, Any]:
+def _judge(cell: MeasuredCell, found: Found) -> dict[str, Any]:
     """One session: what was refused is not kept, and has no place; what did not end while it was followed ends last."""
     by_s, done_s, planned = arrange_deadline(cell).by_s, found["done_s"], found["planned"]
     assert by_s is not None
@@ -77,5 +77,5 @@ def _judge(cell: Cell, found: Found) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _seed(cell: Cell) -> int:
+def _seed(cell: MeasuredCell) -> int:
     return int.from_bytes(hashlib.sha256(f"{cell.load} by {cell.turn}".encode()).digest()[:4], "big")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from pipelines.bench.backfill.cells import ALONE, OURS, Cell, Found, of_row, take_turns
+from pipelines.bench.backfill.cells import ALONE, OURS, Found, MeasuredCell, of_row, take_turns
 from pipelines.bench.backfill.latency import MOST_RATIO
 from pipelines.bench.backfill.loads import BURSTS, STEADY, TAXI
 from pipelines.bench.backfill.ratio import latency_quantile
@@ -17,12 +17,12 @@ RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:60"
 """Other ways, and the arms among which each may choose in hindsight."""
 
 
-def plan_load(load: str, minutes: float) -> list[Cell]:
+def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
     """Plan the sessions of a load: all arms in each turn."""
     return take_turns(ROW, load, (ALONE, OURS, *(arm for arms in RIVALS.values() for arm in arms)), TURNS, minutes)
 
 
-def summarise(kept: Mapping[Cell, Found], load: str) -> dict[str, Any]:
+def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     """Summarise the sessions of a load.
 
     A way's time is the median of its arm that is soonest among those that kept the limit, which is MOST_RATIO times the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.bench.backfill.cells import ALONE, OURS, Cell, Found, of_row, take_turns
+from pipelines.bench.backfill.cells import ALONE, OURS, Found, MeasuredCell, of_row, take_turns
 from pipelines.bench.backfill.loads import STEADY, TAXI
 from pipelines.bench.backfill.ratio import latency_ratio
 
@@ -18,13 +18,13 @@ RATES = (40, 60, 80, 100, 120)
 """Fixed rates of the sweep, records/s; one session each."""
 
 
-def plan_load(load: str, minutes: float) -> list[Cell]:
+def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
     """Plan the sessions of a load: both sides in turn, then the sweep."""
     sides = take_turns(ROW, load, (ALONE, OURS), TURNS, minutes)
     return sides + take_turns(ROW, load, [f"fixed:{rate}" for rate in RATES], 1, minutes)
 
 
-def summarise(kept: Mapping[Cell, Found], load: str) -> dict[str, Any]:
+def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     """Summarise the sessions of a load.
 
     Returns:
@@ -63,4 +63,4 @@ def _latencies(sessions: Sequence[Found]) -> list[list[list[int]]]:
 
 
 def _seconds(sessions: Sequence[Found]) -> float:
-    return sum(one["seconds"] for one in sessions)
+    return float(sum(one["seconds"] for one in sessions))

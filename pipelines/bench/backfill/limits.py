@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.bench.backfill.arrangement import CAPACITY_RPS, INTERVAL_S, TARGET_S
-from pipelines.bench.backfill.cells import ALONE, OURS, Cell, Found, of_row, take_turns
+from pipelines.bench.backfill.cells import ALONE, OURS, Found, MeasuredCell, of_row, take_turns
 from pipelines.bench.backfill.loads import BURSTS, HOT, NOISY_STEP, STEP, TOLD_HIGH, TOLD_LOW
 from pipelines.bench.backfill.ratio import PER_S
 
@@ -18,12 +18,12 @@ SETTLED = 2 / 3
 """Share of a step after which the rate is taken for settled."""
 
 
-def plan_load(load: str, minutes: float) -> list[Cell]:
+def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
     """Plan the sessions of a load: both sides in turn."""
     return take_turns(ROW, load, (ALONE, OURS), TURNS, minutes)
 
 
-def summarise(kept: Mapping[Cell, Found], load: str) -> dict[str, Any]:
+def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     """Summarise the sessions of a load.
 
     Returns:

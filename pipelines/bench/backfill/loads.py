@@ -34,7 +34,7 @@ _DAY_S, _DAY_FROM = 86_400.0, 1_413_950_400.0  # 2014-10-22 04:00, as the main j
 _GRID_S = 0.05
 
 
-class Arrivals(NamedTuple):
+class LiveRecords(NamedTuple):
     """Records of a load, in order, arrays of (N,): seconds since its begin, key, partition."""
 
     at_s: Floats
@@ -71,7 +71,7 @@ def mean_rps(load: str, day_s: float) -> float:
     return float(live_rates(load, np.arange(0.0, day_s, 0.5), day_s).mean())
 
 
-def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> Arrivals:
+def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> LiveRecords:
     """Draw the records of a load: Poisson around its rate, evenly where it is a step without noise.
 
     Args:
@@ -93,7 +93,7 @@ def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> Arrival
     hot = (HotEpisode(day_s / 3, day_s / 3, HOT_SHARE),) if load == HOT else ()
     keys = draw_keys(KeyShape(KEYS, 0.5, hot=hot), at_s, random, random, random)
     by_key = load == HOT  # else records are spread evenly, and keys meet only where they are grouped
-    return Arrivals(at_s, keys, (keys if by_key else np.arange(len(at_s))) % PARTITIONS)
+    return LiveRecords(at_s, keys, (keys if by_key else np.arange(len(at_s))) % PARTITIONS)
 
 
 def issued_forecasts(load: str, day_s: float, seconds: float, reach_s: float = 0.0) -> IssuedForecasts | None:

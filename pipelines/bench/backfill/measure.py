@@ -12,7 +12,7 @@ import psutil
 from configs.errors import SettingsError
 from configs.settings import ROOT, Settings
 from pipelines.bench.backfill.arrangement import EXECUTORS, TRIGGER_S
-from pipelines.bench.backfill.cells import Cell, Found, forget, keep, read_kept
+from pipelines.bench.backfill.cells import Found, MeasuredCell, forget, keep, read_kept
 from pipelines.bench.backfill.loads import PARTITIONS
 from pipelines.bench.backfill.rows import TableRow, choose_rows, limit_of, plan_cells, summarise
 from pipelines.bench.backfill.session.recorded import read_session
@@ -69,7 +69,7 @@ def measure_backfills(
                 forget(folder, {(cell.row, cell.load) for cell in left})
                 kept = read_kept(folder)
             create_topics(stack.settings.kafka)
-            spent: list[tuple[Cell, float]] = []
+            spent: list[tuple[MeasuredCell, float]] = []
             for number, cell in enumerate(left, 1):
                 began = time.monotonic()
                 kept[cell] = _run(stack, cell, planned[cell], kept)
@@ -102,7 +102,7 @@ def own_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"var": var, "contracts": var / "contracts", **changed})
 
 
-def _run(stack: Stack, cell: Cell, row: TableRow, kept: Mapping[Cell, Found]) -> Found:
+def _run(stack: Stack, cell: MeasuredCell, row: TableRow, kept: Mapping[MeasuredCell, Found]) -> Found:
     folder, how = stack.settings.var_dir / "cells", row.arrange(cell)
     shutil.rmtree(folder / cell.name, ignore_errors=True)  # of a session that was broken off
     busy = psutil.cpu_percent(LOOK_S) / 100
@@ -112,13 +112,15 @@ def _run(stack: Stack, cell: Cell, row: TableRow, kept: Mapping[Cell, Found]) ->
     return found
 
 
-def _figures(kept: Mapping[Cell, Found]) -> dict[str, Any]:
+def _figures(kept: Mapping[MeasuredCell, Found]) -> dict[str, Any]:
     controller = read_figure(CONTROLLER)
     commits = sorted({found["commit"] or "unknown" for found in kept.values()})
     return {**summarise(kept), "controller": controller.data, "commits": commits}
 
 
-def _rest(left: Sequence[Cell], spent: Sequence[tuple[Cell, float]], planned: Mapping[Cell, TableRow]) -> str:
+def _rest(
+    left: Sequence[MeasuredCell], spent: Sequence[tuple[MeasuredCell, float]], planned: Mapping[MeasuredCell, TableRow]
+) -> str:
     """How many cells are left, and about how long they take."""
     if not left:
         return "none left"

@@ -65,4 +65,4 @@ def _drawn_quantiles(blocks: list[list[int]], level: float, random: np.random.Ge
     times = random.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=DRAWS)
     below = np.cumsum(times @ counts, axis=1)
     place = np.ceil(level * (below[:, -1:] - 1))  # the higher neighbour, as `latency_quantile`
-    return values[(below <= place).sum(axis=1)] / PER_S
+    return np.asarray(values[(below <= place).sum(axis=1)] / PER_S, np.float64)

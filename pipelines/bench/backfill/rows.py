@@ -9,7 +9,7 @@ from typing import Any
 from configs.errors import SettingsError
 from pipelines.bench.backfill import deadlines, finish, latency, limits
 from pipelines.bench.backfill.arrangement import Arrangement, arrange
-from pipelines.bench.backfill.cells import Cell, Found, latency_limit_s
+from pipelines.bench.backfill.cells import Found, MeasuredCell, latency_limit_s
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class TableRow:
     """
 
     minutes: float
-    plan: Callable[[float], list[Cell]]
-    arrange: Callable[[Cell], Arrangement]
+    plan: Callable[[float], list[MeasuredCell]]
+    arrange: Callable[[MeasuredCell], Arrangement]
     limited: bool = False
 
 
 def _row(module: Any, load: str, until_done: bool, limited: bool) -> TableRow:
-    def plan(minutes: float) -> list[Cell]:
+    def plan(minutes: float) -> list[MeasuredCell]:
         return list(module.plan_load(load, minutes))
 
     return TableRow(module.MINUTES, plan, lambda cell: arrange(cell, until_done), limited)
@@ -60,7 +60,7 @@ def choose_rows(names: Sequence[str]) -> list[str]:
     return [row for row in ROWS if row in chosen or not names]
 
 
-def plan_cells(names: Sequence[str], minutes: float | None) -> dict[Cell, TableRow]:
+def plan_cells(names: Sequence[str], minutes: float | None) -> dict[MeasuredCell, TableRow]:
     """Return the cells of some rows in the order in which they are run, with their rows.
 
     Args:
@@ -70,12 +70,12 @@ def plan_cells(names: Sequence[str], minutes: float | None) -> dict[Cell, TableR
     return {cell: ROWS[name] for name in names for cell in ROWS[name].plan(minutes or ROWS[name].minutes)}
 
 
-def limit_of(kept: Mapping[Cell, Found], cell: Cell, row: TableRow) -> float | None:
+def limit_of(kept: Mapping[MeasuredCell, Found], cell: MeasuredCell, row: TableRow) -> float | None:
     """Return what the p99 of live records may come to in a cell, seconds; None: only the promise is known yet."""
     return latency_limit_s(kept, cell, latency.MOST_RATIO) if row.limited else None
 
 
-def summarise(kept: Mapping[Cell, Found]) -> dict[str, Any]:
+def summarise(kept: Mapping[MeasuredCell, Found]) -> dict[str, Any]:
     """Summarise all kept cells: an entry per row, and `cells`, a line for each."""
     finished = {load: finish.summarise(kept, load) for load in finish.LOADS}
     limited = {load: limits.summarise(kept, load) for load in limits.LOADS}

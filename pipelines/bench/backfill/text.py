@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipelines.bench.backfill import deadlines, finish, latency, limits
-from pipelines.bench.backfill.cells import Cell, Found
+from pipelines.bench.backfill.cells import Found, MeasuredCell
 
 
-def describe_cell(cell: Cell, found: Found) -> str:
+def describe_cell(cell: MeasuredCell, found: Found) -> str:
     """Say in a line what a cell showed."""
     parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"]
     if found["rps"] is not None:

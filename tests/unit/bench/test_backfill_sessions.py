@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pipelines.bench.backfill.arrangement import arrange
-from pipelines.bench.backfill.cells import Cell
+from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import issued_forecasts
 from pipelines.bench.backfill.planned import KnownJob, plan_order, to_schedule
 from pipelines.bench.backfill.ratio import NEVER, latency_quantile, latency_ratio
@@ -53,7 +53,7 @@ def folder(tmp_path):
 
 
 def how(**changes):
-    made = arrange(Cell("finish", "steady", "ours", 0, 5.0), True)
+    made = arrange(MeasuredCell("finish", "steady", "ours", 0, 5.0), True)
     return type(made)(**{**vars(made), "records": 8, **changes})
 
 

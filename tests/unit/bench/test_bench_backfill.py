@@ -11,7 +11,7 @@ from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.bench.backfill import cells, deadlines, finish, latency, limits, measure, rows
 from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, arrange
-from pipelines.bench.backfill.cells import Cell
+from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import BURSTS, HOT, LOADS, PARTITIONS, STEP, draw_arrivals, live_rates, mean_rps
 from pipelines.bench.backfill.text import describe_cell, format_figures
 from pipelines.figures import goals
@@ -42,7 +42,10 @@ def test_arms_take_turns_and_which_is_first_does_too():
 
 
 def test_cells_are_kept_and_only_those_of_a_row_and_load_are_forgotten(tmp_path):
-    first, other = Cell("latency", "steady", "fixed:40", 0, 0.5), Cell("latency", "taxi", "ours", 1, 10.0)
+    first, other = (
+        MeasuredCell("latency", "steady", "fixed:40", 0, 0.5),
+        MeasuredCell("latency", "taxi", "ours", 1, 10.0),
+    )
     for cell in (first, other):
         (tmp_path / cell.name).mkdir()
         cells.keep(tmp_path, cell, session())
@@ -54,9 +57,12 @@ def test_cells_are_kept_and_only_those_of_a_row_and_load_are_forgotten(tmp_path)
 
 
 def test_the_limit_is_that_of_the_loads_first_session_alone():
-    cell = Cell("finish", "taxi", "two", 2, 5.0)
+    cell = MeasuredCell("finish", "taxi", "two", 2, 5.0)
     assert cells.latency_limit_s({}, cell, 1.15) is None
-    known = {Cell("finish", "taxi", "alone", 0, 5.0): session(400), Cell("finish", "taxi", "alone", 1, 5.0): session(9)}
+    known = {
+        MeasuredCell("finish", "taxi", "alone", 0, 5.0): session(400),
+        MeasuredCell("finish", "taxi", "alone", 1, 5.0): session(9),
+    }
     assert cells.latency_limit_s(known, cell, 1.15) == pytest.approx(4.6)
     assert cells.latency_limit_s(known, cell._replace(load="steady"), 1.15) is None
 
@@ -91,7 +97,7 @@ def test_a_hot_key_has_its_share_of_the_middle_third_and_one_partition():
 
 def test_arms_by_hand():
     def of(arm, until_done=True):
-        return arrange(Cell("finish", "steady", arm, 0, 5.0), until_done)
+        return arrange(MeasuredCell("finish", "steady", arm, 0, 5.0), until_done)
 
     ours = of("ours")
     assert (ours.live, ours.agent, ours.admission, ours.apart) == ((4, 4), True, "ordered", None)
@@ -126,7 +132,9 @@ def test_every_planned_cell_has_a_name_a_contract_and_cores_of_the_cluster(name)
 
 def test_told_capacity_is_off_by_thirty_percent():
     def per_record_s(load):
-        return arrange(Cell("limits", load, "ours", 0, 6.0), False).contract("x", None)["planning"]["per_record_s"]
+        return arrange(MeasuredCell("limits", load, "ours", 0, 6.0), False).contract("x", None)["planning"][
+            "per_record_s"
+        ]
 
     assert per_record_s("told low") == pytest.approx(0.02 / 0.7)
     assert per_record_s("told high") == pytest.approx(0.02 / 1.3)
@@ -290,7 +298,7 @@ def test_figures_of_all_cells_fill_the_rows_of_the_table():
 
 
 def test_a_cell_is_told_in_a_line():
-    cell = Cell("finish", "taxi", "split:2", 1, 5.0)
+    cell = MeasuredCell("finish", "taxi", "split:2", 1, 5.0)
     found = session(432, rps=81.6, done_s=203.4, exact=False, differing=1, decisions=8)
     assert describe_cell(cell, found) == (
         "finish taxi split:2 turn 2: live p99 4.32 s, replay 82 records/s, done after 203 s, "

@@ -12,7 +12,7 @@ import numpy as np
 
 from configs.sections import Kafka
 from models.twin.experiment.foresight import IssuedForecasts
-from pipelines.bench.backfill.loads import KEYS, PARTITIONS, Arrivals, Floats, Integers
+from pipelines.bench.backfill.loads import KEYS, PARTITIONS, Floats, Integers, LiveRecords
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
 from tidecast.messages import Forecast, Heartbeat, Message
@@ -25,7 +25,7 @@ Due = tuple[float, Callable[[float], tuple[str, str, Message]]]
 """Seconds since a load begins, and what then makes topic, key and message, given the epoch seconds."""
 
 
-class Produced(NamedTuple):
+class SentRecords(NamedTuple):
     """Live records that were acknowledged, arrays of (N,): partition, offset, and epoch seconds of production."""
 
     partition: Integers
@@ -39,13 +39,13 @@ class LiveProducer:
     def __init__(self, kafka: Kafka, warm_rps: float) -> None:
         self._publisher, self._over = Publisher(kafka, linger_ms=LINGER_MS), threading.Event()
         self._warm_rps = warm_rps
-        self._load: tuple[float, Arrivals, list[Due]] | None = None
+        self._load: tuple[float, LiveRecords, list[Due]] | None = None
         self._sent: list[tuple[int, float, Any]] = []
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="live records", daemon=True)
         self._thread.start()
 
-    def begin(self, arrivals: Arrivals, began: float, messages: Sequence[Due] = ()) -> None:
+    def begin(self, arrivals: LiveRecords, began: float, messages: Sequence[Due] = ()) -> None:
         """Begin with a load's records, and messages in between, at an epoch second that has come."""
         self._load = began, arrivals, sorted(messages, key=lambda one: one[0])
 
@@ -54,7 +54,7 @@ class LiveProducer:
         if self._failure is not None:
             raise self._failure
 
-    def stop(self) -> Produced:
+    def stop(self) -> SentRecords:
         """End the load and return its records; those of the warm-up are left out.
 
         Raises:
@@ -64,7 +64,7 @@ class LiveProducer:
         self.check()
         taken = [(part, future.value.offset, at) for part, at, future in self._sent if _acknowledged(future)]
         columns = list(zip(*taken, strict=True)) or [(), (), ()]
-        return Produced(np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], float))
+        return SentRecords(np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], float))
 
     def close(self) -> None:
         """End the load; a second call does nothing."""

@@ -17,7 +17,7 @@ from models.backfill.plan import BackfillPlan, DeadlineError
 from models.twin.experiment.foresight import IssuedForecasts
 from pipelines.backfill.orders import send_order
 from pipelines.bench.backfill.arrangement import REPLAY_TRIGGER_S, SERVICE_MS, Arrangement
-from pipelines.bench.backfill.cells import Cell
+from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import draw_arrivals, issued_forecasts, live_rates
 from pipelines.bench.backfill.planned import LONGER, KnownJob, plan_order, to_schedule
 from pipelines.bench.backfill.session.job import ORDER, READY, REPLAY
@@ -34,7 +34,7 @@ PATIENCE_S, DRAIN_S, LOOK_S, SETTLE_S = 300.0, 60.0, 2.0, 30.0
 until a live job that scales has as many executors as it needs."""
 
 
-def run_session(stack: Stack, cell: Cell, how: Arrangement, limit_s: float | None, folder: Path) -> None:
+def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: float | None, folder: Path) -> None:
     """Run a cell from the start of its processes to their end; blocks, for its minutes and about one more.
 
     Leaves in `folder` (made here): what the applications leave, `produced.npz` (partition, offset, produced_at of live
@@ -120,7 +120,7 @@ def _write_contract(folder: Path, contract: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _started(stack: Stack, cell: Cell, how: Arrangement, folder: Path) -> Iterator[dict[str, Process]]:
+def _started(stack: Stack, cell: MeasuredCell, how: Arrangement, folder: Path) -> Iterator[dict[str, Process]]:
     """The processes of a cell by their role; all are ended."""
     job = ["-m", "pipelines.bench.backfill.session.job", "--run-dir", str(folder), "--job", cell.name]
     job += ["--service-ms", str(SERVICE_MS), "--replay-trigger-s", str(REPLAY_TRIGGER_S)]
