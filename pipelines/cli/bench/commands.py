@@ -12,6 +12,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
+from pipelines.cli.bench.backfills import measure_real_backfills
 from pipelines.cli.bench.codecs import measure_compression
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.deadlines import measure_deadlines_kept
@@ -41,6 +42,7 @@ Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measu
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
 app.command("agent")(measure_agent)
+app.command("backfill")(measure_real_backfills)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
 app.command("codecs")(measure_compression)

@@ -20,6 +20,13 @@ def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
     assert order.past == {("events", 0): 9, ("events", 1): 7} and order.records == 4
 
 
+def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_are_to_be():
+    sent = ReplayOrder(**GOOD, schedule=[[100.5, 2], [160.0, 0]])
+    order = decode(ReplayOrder, encode(sent))
+    assert order == sent
+    assert [order.executors_at(at) for at in (100.0, 100.5, 159.9, 160.0)] == [0, 2, 2, 0]
+
+
 @pytest.mark.parametrize(("changes", "words"), [
     ({"starts": {}, "ends": {}}, "starts name 0 partitions"),
     ({"ends": {"events": {"0": 9}}}, "starts name 2 partitions and ends 1"),
@@ -32,6 +39,10 @@ def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
     ({"wanted": "faster"}, "one of run, pause, cancel, done"),
     ({"most_rps": -1.0}, "most_rps"),
     ({"id": "../x"}, "id"),
+    ({"schedule": [[5.0, 1], [4.0, 2]]}, "schedule=.*rising times"),
+    ({"schedule": [[5.0, True]]}, "schedule="),
+    ({"schedule": [[5.0]]}, "schedule="),
+    ({"schedule": [3]}, "schedule="),
 ])  # fmt: skip
 def test_a_bad_order_is_refused_by_the_field(changes, words):
     with pytest.raises(MessageError, match=words):

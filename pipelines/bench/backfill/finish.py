@@ -1,0 +1,94 @@
+"""Row: how soon the same work is done beside live records by other ways to share the same cores, the p99 limit kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from pipelines.bench.backfill.cells import ALONE, OURS, Found, MeasuredCell, of_row, take_turns
+from pipelines.bench.backfill.latency import MOST_RATIO
+from pipelines.bench.backfill.loads import BURSTS, STEADY, TAXI
+from pipelines.bench.backfill.ratio import latency_quantile
+
+ROW, LOADS = "finish", (STEADY, TAXI, BURSTS)
+MINUTES, TURNS = 5.0, 3
+RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:60", "fixed:90", "fixed:120")}
+"""Other ways, and the arms among which each may choose in hindsight."""
+
+
+def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
+    """Plan the sessions of a load: all arms in each turn."""
+    return take_turns(ROW, load, (ALONE, OURS, *(arm for arms in RIVALS.values() for arm in arms)), TURNS, minutes)
+
+
+def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
+    """Summarise the sessions of a load.
+
+    A way's time is the median of its arm that is soonest among those that kept the limit, which is MOST_RATIO times the
+    p99 of live alone: it may choose when all is known. A session that did not finish counts with all its time.
+
+    Returns:
+        `limit_s`; `arms`, a row each (`arm`, `median_s`, `p99_s`, `kept`, `finished`, `n`); of each way the `ratio` of
+        its time to ours, and `any`, whatever became of the p99; None where TURNS sessions of MINUTES of each of
+        its arms, of ours and of live alone are not there, for `ratio` also where none of them keeps the limit (`why`
+        says which); `edge`, of the fixed limits, whether the best one is the highest or the lowest that was tried.
+    """
+    sessions = of_row(kept, ROW, load, MINUTES)
+    alone_s = latency_quantile([one["latency"] for one in sessions.get(ALONE, [])])
+    limit_s = None if alone_s is None else MOST_RATIO * alone_s
+    arms = {arm: _arm(arm, found, limit_s) for arm, found in sessions.items() if arm != ALONE}
+    ours, whole = arms.get(OURS), len(sessions.get(ALONE, [])) >= TURNS
+    ready = whole and ours is not None and ours["n"] >= TURNS
+    found: dict[str, Any] = {"limit_s": limit_s, "arms": list(arms.values())}
+    for way, names in RIVALS.items():
+        there = [arms[name] for name in names if name in arms and arms[name]["n"] >= TURNS]
+        found[way] = _beside(there, ours if ready and len(there) == len(names) else None)
+    best = found["fixed"]["arm"]
+    found["edge"] = None if best is None else best in (RIVALS["fixed"][0], RIVALS["fixed"][-1])
+    return found
+
+
+def over_loads(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Summarise all loads: of each way the median of its ratios, None where a load's is not known.
+
+    Also `n`, sessions with a replay; `p99_ratio`, ours ÷ live alone, of the worst load; `inexact`, sessions whose
+    finished replay did not see just its range.
+    """
+    found: dict[str, Any] = {}
+    for way in RIVALS:
+        for kind in ("ratio", "any"):
+            ratios = [part[way][kind] for part in parts.values()]
+            found.setdefault(way, {})[kind] = None if None in ratios or not ratios else median(ratios)
+    arms = [(arm, part["limit_s"]) for part in parts.values() for arm in part["arms"]]
+    ours = [MOST_RATIO * arm["p99_s"] / limit_s for arm, limit_s in arms if arm["arm"] == OURS and limit_s]
+    return {
+        **found, "n": sum(arm["n"] for arm, _ in arms), "p99_ratio": max(ours) if len(ours) == len(LOADS) else None,
+        "inexact": sum(arm["inexact"] for arm, _ in arms) if arms else None,
+    }  # fmt: skip
+
+
+def _arm(arm: str, sessions: Sequence[Found], limit_s: float | None) -> dict[str, Any]:
+    times = [one["seconds"] if one["done_s"] is None else one["done_s"] for one in sessions]
+    p99_s = latency_quantile([one["latency"] for one in sessions])
+    return {
+        "arm": arm, "median_s": median(times), "p99_s": p99_s, "n": len(sessions),
+        "kept": None if limit_s is None or p99_s is None else p99_s <= limit_s,
+        "finished": sum(one["done_s"] is not None for one in sessions),
+        "inexact": sum(one["exact"] is False for one in sessions),
+    }  # fmt: skip
+
+
+def _beside(arms: Sequence[Mapping[str, Any]], ours: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A way's arms beside ours."""
+    if ours is None:
+        return {"ratio": None, "any": None, "arm": None, "why": "not measured to its end"}
+    soonest = min(arms, key=lambda one: one["median_s"])
+    keeping = [one for one in arms if one["kept"]]
+    chosen = min(keeping, key=lambda one: one["median_s"], default=None)
+    why = "" if ours["kept"] else "ours does not keep the limit"
+    if chosen is None:
+        why = "none of its arms keeps the limit"
+    ratio = None if why or chosen is None else chosen["median_s"] / ours["median_s"]
+    arm = None if chosen is None else chosen["arm"]
+    return {"ratio": ratio, "any": soonest["median_s"] / ours["median_s"], "arm": arm, "why": why}

@@ -1,0 +1,124 @@
+"""The live loads of the bench, named beforehand: how many records come when, with which keys, into which partitions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.forecast.core.series import Series
+from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts
+from models.workload.keys import HotEpisode, KeyShape, draw_keys
+from pipelines.traces.shipped import find_shipped
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PARTITIONS, KEYS = 8, 48
+STEADY, TAXI, BURSTS = "steady", "taxi", "bursts"
+STEP, NOISY_STEP, HOT, TOLD_LOW, TOLD_HIGH = "step", "noisy step", "hot keys", "told low", "told high"
+LOADS = (STEADY, TAXI, BURSTS, STEP, NOISY_STEP, HOT, TOLD_LOW, TOLD_HIGH)
+STEADY_RPS, PEAK_RPS, BASE_RPS = 80.0, 110.0, 65.0
+"""Records/s of the steady load, at the taxi day's highest step, and between bursts or with hot keys."""
+STEPS_RPS = (50.0, 110.0, 70.0)
+"""Records/s of the thirds of a session with steps."""
+BURST_AT_S, BURST_EVERY_S, BURST_S, BURST_FACTOR = 45.0, 75.0, 15.0, 2.0
+HOT_SHARE = 0.4
+"""Share of the records of the middle third that go to one key, and so to one partition."""
+TOLD = {TOLD_LOW: 0.7, TOLD_HIGH: 1.3}
+"""By what the capacity that the contract tells is off."""
+_EVEN = (STEP, TOLD_LOW, TOLD_HIGH)  # a step without noise
+_DAY_S, _DAY_FROM = 86_400.0, 1_413_950_400.0  # 2014-10-22 04:00, as the main job's
+_GRID_S = 0.05
+
+
+class LiveRecords(NamedTuple):
+    """Records of a load, in order, arrays of (N,): seconds since its begin, key, partition."""
+
+    at_s: Floats
+    key: Integers
+    partition: Integers
+
+
+def live_rates(load: str, times_s: Floats, day_s: float) -> Floats:
+    """Return the expected (T,) records/s at (T,) seconds since a load's begin.
+
+    Args:
+        load: one of LOADS.
+        times_s: at least 0.
+        day_s: wall seconds of a day of the trace, of three steps, or of the time around hot keys.
+
+    Raises:
+        KeyError: no such load.
+    """
+    if load == TAXI:
+        series = _taxi()
+        middles = series.start + series.step_s * (np.arange(len(series)) + 0.5)
+        return np.interp(_DAY_FROM + times_s * _DAY_S / day_s, middles, series.values)
+    if load == BURSTS:
+        burst = (times_s >= BURST_AT_S) & ((times_s - BURST_AT_S) % BURST_EVERY_S < BURST_S)
+        return BASE_RPS * np.where(burst, BURST_FACTOR, 1.0)
+    if load in (STEP, NOISY_STEP, TOLD_LOW, TOLD_HIGH):
+        third = np.minimum(times_s * 3 / day_s, 2).astype(np.int64)
+        return np.array(STEPS_RPS)[third]
+    return np.full(len(times_s), {STEADY: STEADY_RPS, HOT: BASE_RPS}[load])
+
+
+def mean_rps(load: str, day_s: float) -> float:
+    """Return the mean rate of a load's day, records/s."""
+    return float(live_rates(load, np.arange(0.0, day_s, 0.5), day_s).mean())
+
+
+def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> LiveRecords:
+    """Draw the records of a load: Poisson around its rate, evenly where it is a step without noise.
+
+    Args:
+        load: one of LOADS.
+        seconds: how long it lasts.
+        day_s: as `live_rates`.
+        seed: equal ones give equal records.
+    """
+    grid = np.linspace(0.0, seconds, int(np.ceil(seconds / _GRID_S)) + 1)
+    parts = live_rates(load, (grid[:-1] + grid[1:]) / 2, day_s) * np.diff(grid)
+    total = np.concatenate([[0.0], np.cumsum(parts)])
+    random = np.random.default_rng(seed)
+    if load in _EVEN:
+        due = np.arange(int(total[-1] + 1e-6)) + 0.5
+    else:
+        many = int(total[-1] + 8 * np.sqrt(total[-1]) + 16)
+        due = np.cumsum(random.exponential(size=many))
+    at_s = np.interp(due[due < total[-1]], total, grid)
+    hot = (HotEpisode(day_s / 3, day_s / 3, HOT_SHARE),) if load == HOT else ()
+    keys = draw_keys(KeyShape(KEYS, 0.5, hot=hot), at_s, random, random, random)
+    by_key = load == HOT  # else records are spread evenly, and keys meet only where they are grouped
+    return LiveRecords(at_s, keys, (keys if by_key else np.arange(len(at_s))) % PARTITIONS)
+
+
+def issued_forecasts(load: str, day_s: float, seconds: float, reach_s: float = 0.0) -> IssuedForecasts | None:
+    """Return what the blend issues while a load lasts, in wall seconds from its begin; None for a load without a past.
+
+    Args:
+        load: of LOADS; only the taxi day has a past.
+        day_s: wall seconds of a day.
+        seconds: how long the load lasts.
+        reach_s: wall seconds that each forecast is to reach at least; its steps are as long as that takes.
+    """
+    if load != TAXI:
+        return None
+    series, speed = _taxi(), _DAY_S / day_s
+    first = round((_DAY_FROM - series.start) / series.step_s)
+    many = max(1, int(np.ceil(reach_s * speed / (12 * series.step_s))))
+    end = first + many * int(np.ceil(seconds * speed / (many * series.step_s)) + 1)
+    issued = issue_forecasts("blend", Series(series.start, series.step_s, series.values[:end]), first, many)
+    return issued._replace(step_s=issued.step_s / speed, begins_s=0.0)
+
+
+@cache
+def _taxi() -> Series:
+    """Trips per half hour, scaled so that the day's highest step is PEAK_RPS; in trace seconds."""
+    series = find_shipped("nyc_taxi 30min").series()
+    first = round((_DAY_FROM - series.start) / series.step_s)
+    day = series.values[first : first + round(_DAY_S / series.step_s)]
+    return Series(series.start, series.step_s, series.values * (PEAK_RPS / float(np.nanmax(day))))

@@ -1,0 +1,72 @@
+"""Cells and figures of the measurement in lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipelines.bench.backfill import deadlines, finish, latency, limits
+from pipelines.bench.backfill.cells import Found, MeasuredCell
+
+
+def describe_cell(cell: MeasuredCell, found: Found) -> str:
+    """Say in a line what a cell showed."""
+    parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"]
+    if found["rps"] is not None:
+        parts.append(f"replay {found['rps']:.0f} records/s")
+    if found["done_s"] is not None:
+        parts.append(f"done after {found['done_s']:.0f} s")
+    if found["refused"]:
+        parts.append(f"refused: {found['refused']}")
+    if found["exact"] is False:
+        parts.append("NOT JUST THE RANGE WAS READ")
+    if found["differing"]:
+        parts.append(f"{found['differing']} of {found['decisions']} decisions do not replay")
+    return f"{cell.row} {cell.load} {cell.arm} turn {cell.turn + 1}: {', '.join(parts)}"
+
+
+def format_figures(figures: Mapping[str, Any]) -> str:
+    """Format what all kept cells come to, judged or not yet."""
+    return "\n".join([*_latency(figures), *_finish(figures), *_deadlines(figures), *_limits(figures)])
+
+
+def _latency(figures: Mapping[str, Any]) -> Iterator[str]:
+    for load, one in figures[latency.ROW].items():
+        if one["ratio"] is not None:
+            told = "" if one["judged"] is not None else "; too short to be judged"
+            yield (
+                f"{load}: live p99 {one['ratio']:.3f} x live alone ({one['low']:.3f} to {one['high']:.3f}), replay "
+                f"{_number(one['rps'], '.0f')} records/s, best fixed {_number(one['best_rps'], '.0f')}{told}"
+            )
+
+
+def _finish(figures: Mapping[str, Any]) -> Iterator[str]:
+    for load in finish.LOADS:
+        for one in figures[finish.ROW][load]["arms"]:
+            kept = {True: "kept", False: "not kept", None: "unknown"}[one["kept"]]
+            yield (
+                f"{load}, {one['arm']}: {one['median_s']:.0f} s, {one['finished']} of {one['n']} finished, "
+                f"live p99 {_number(one['p99_s'], '.2f')} s, limit {kept}"
+            )
+
+
+def _deadlines(figures: Mapping[str, Any]) -> Iterator[str]:
+    one = figures[deadlines.ROW]
+    if one["n"]:
+        yield f"deadlines: {one['kept']} of {one['n']} kept, {one['refused']} refused, places {_list(one['places'])}"
+
+
+def _limits(figures: Mapping[str, Any]) -> Iterator[str]:
+    for load in limits.LOADS:
+        one = figures[limits.ROW][load]
+        if one["n"]:
+            more, ripple = _number(one["more_s"], ".1f"), _number(one["ripple"], ".3f")
+            yield f"{load}: {more} s more over the limit, ripple {ripple}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _list(values: list[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)

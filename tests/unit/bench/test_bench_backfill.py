@@ -1,0 +1,317 @@
+"""What the backfill bench plans, and what it makes of sessions: by hand, of cells that were never run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract
+from configs.errors import SettingsError
+from configs.settings import load
+from pipelines.bench.backfill import cells, deadlines, finish, latency, limits, measure, rows
+from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, arrange
+from pipelines.bench.backfill.cells import MeasuredCell
+from pipelines.bench.backfill.loads import BURSTS, HOT, LOADS, PARTITIONS, STEP, draw_arrivals, live_rates, mean_rps
+from pipelines.bench.backfill.text import describe_cell, format_figures
+from pipelines.figures import goals
+from tidecast.fields import job_name
+
+GOALS = goals.goals_of("tidecast bench backfill")
+
+
+def session(p99=400, rps=None, seconds=600, **more):
+    """What a session showed: a record a second, all with this latency, hundredths of a second."""
+    found = {
+        "seconds": float(seconds), "latency": [[p99]] * seconds, "p99_s": p99 / 100, "limit_s": 4.6, "done_s": None,
+        "rps": rps, "exact": None, "rates": [], "decisions": 0, "differing": 0, "planned": None, "futures": None,
+        "refused": None, "schedule": None, "commit": "abc", "busy_before": 0.0,
+    }  # fmt: skip
+    return {**found, **more}
+
+
+def kept_of(planned, showed):
+    """Each planned cell with what `showed` says of its arm, or of the cell."""
+    return {cell: showed(cell) for cell in planned}
+
+
+def test_arms_take_turns_and_which_is_first_does_too():
+    planned = cells.take_turns("finish", "steady", ("alone", "ours", "two"), 3, 5.0)
+    assert [cell.arm for cell in planned] == ["alone", "ours", "two", "two", "ours", "alone", "alone", "ours", "two"]
+    assert [cell.turn for cell in planned] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_cells_are_kept_and_only_those_of_a_row_and_load_are_forgotten(tmp_path):
+    first, other = (
+        MeasuredCell("latency", "steady", "fixed:40", 0, 0.5),
+        MeasuredCell("latency", "taxi", "ours", 1, 10.0),
+    )
+    for cell in (first, other):
+        (tmp_path / cell.name).mkdir()
+        cells.keep(tmp_path, cell, session())
+    (tmp_path / "broken-off").mkdir()
+    assert set(cells.read_kept(tmp_path)) == {first, other}
+    assert cells.read_kept(tmp_path)[first] == session()
+    cells.forget(tmp_path, {("latency", "steady"), ("finish", "taxi")})
+    assert list(cells.read_kept(tmp_path)) == [other]
+
+
+def test_the_limit_is_that_of_the_loads_first_session_alone():
+    cell = MeasuredCell("finish", "taxi", "two", 2, 5.0)
+    assert cells.latency_limit_s({}, cell, 1.15) is None
+    known = {
+        MeasuredCell("finish", "taxi", "alone", 0, 5.0): session(400),
+        MeasuredCell("finish", "taxi", "alone", 1, 5.0): session(9),
+    }
+    assert cells.latency_limit_s(known, cell, 1.15) == pytest.approx(4.6)
+    assert cells.latency_limit_s(known, cell._replace(load="steady"), 1.15) is None
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_records_of_a_load_come_in_order_and_as_often_as_they_should(name):
+    found = draw_arrivals(name, 90.0, 90.0, seed=3)
+    assert (np.diff(found.at_s) >= 0).all() and found.at_s[0] >= 0 and found.at_s[-1] <= 90.0
+    assert len(found.at_s) == len(found.key) == len(found.partition)
+    assert len(found.at_s) == pytest.approx(90 * mean_rps(name, 90.0), rel=0.06)
+    assert set(found.partition.tolist()) == set(range(PARTITIONS))
+    again = draw_arrivals(name, 90.0, 90.0, seed=3)
+    assert all((one == other).all() for one, other in zip(found, again, strict=True))
+
+
+def test_rates_by_hand():
+    assert live_rates(STEP, np.array([0.0, 29.9, 30.0, 60.0, 200.0]), 90.0).tolist() == [50, 50, 110, 70, 70]
+    assert live_rates(BURSTS, np.array([44.9, 45.0, 59.9, 60.0, 120.0]), 300.0).tolist() == [65, 130, 130, 65, 130]
+    day = live_rates("taxi", np.arange(0.0, 600.0), 600.0)
+    assert day.max() == pytest.approx(110.0, rel=5e-3) and 5 < day.min() < 30
+    even = draw_arrivals(STEP, 90.0, 90.0, seed=1)
+    assert len(even.at_s) == 30 * (50 + 110 + 70) and np.diff(even.at_s[:1000]) == pytest.approx(1 / 50, rel=1e-6)
+
+
+def test_a_hot_key_has_its_share_of_the_middle_third_and_one_partition():
+    found = draw_arrivals(HOT, 90.0, 90.0, seed=2)
+    middle = (found.at_s >= 30) & (found.at_s < 60)
+    hot, before = ((found.key[part] == 0).mean() for part in (middle, found.at_s < 30))
+    assert hot == pytest.approx(0.4 + 0.6 * before, abs=0.05)
+    assert (found.partition == found.key % PARTITIONS).all()
+
+
+def test_arms_by_hand():
+    def of(arm, until_done=True):
+        return arrange(MeasuredCell("finish", "steady", arm, 0, 5.0), until_done)
+
+    ours = of("ours")
+    assert (ours.live, ours.agent, ours.admission, ours.apart) == ((4, 4), True, "ordered", None)
+    assert ours.records == round(0.6 * (200 - 80) * 300) == 21_600 and (ours.most_s, ours.until_done) == (900.0, True)
+    assert of("ours", until_done=False).records == 1.2 * 200 * 300
+    assert (of("ours", until_done=False).most_s, of("ours", until_done=False).until_done) == (300.0, False)
+    alone = of("alone")
+    assert (alone.admission, alone.records, alone.most_s, alone.until_done) == ("none", 0, 300.0, False)
+    assert (of("fixed:80").admission, of("fixed:80").offsets, of("fixed:80").agent) == ("fixed", 80, True)
+    assert (of("split:3").live, of("split:3").apart, of("split:3").agent) == ((3, 3), (1, 1), False)
+    assert of("split:3").offsets == 250 and (of("two").live, of("two").apart) == ((2, 4), (1, 4))
+    assert {of(arm).seed for arm in ("ours", "alone", "two")} == {ours.seed}  # a turn's arms meet the same records
+    with pytest.raises(ValueError, match=r"arm='thrice'.*alone, ours, fixed, split, two"):
+        of("thrice")
+
+
+@pytest.mark.parametrize("name", rows.ROWS)
+def test_every_planned_cell_has_a_name_a_contract_and_cores_of_the_cluster(name):
+    row = rows.ROWS[name]
+    planned = row.plan(row.minutes)
+    assert len({cell.name for cell in planned}) == len(planned)
+    for cell in planned:
+        job_name(f"{cell.name}-range")
+        how = row.arrange(cell)
+        contract = Contract.model_validate(how.contract(cell.name, 4.6))
+        assert contract.backpressure.paths[0].max_ms == pytest.approx(4600)
+        assert contract.executors.max == how.live[1] <= EXECUTORS
+        if how.apart is not None and cell.arm != "two":
+            assert how.live[1] + how.apart[1] == EXECUTORS
+        assert how.expected_s <= how.most_s
+
+
+def test_told_capacity_is_off_by_thirty_percent():
+    def per_record_s(load):
+        return arrange(MeasuredCell("limits", load, "ours", 0, 6.0), False).contract("x", None)["planning"][
+            "per_record_s"
+        ]
+
+    assert per_record_s("told low") == pytest.approx(0.02 / 0.7)
+    assert per_record_s("told high") == pytest.approx(0.02 / 1.3)
+    assert per_record_s("step") == 0.02
+
+
+def test_rows_are_chosen_by_name_or_by_its_beginning():
+    assert rows.choose_rows([]) == list(rows.ROWS)
+    assert rows.choose_rows(["limits-step", "latency"]) == ["latency-steady", "latency-taxi", "limits-step"]
+    with pytest.raises(SettingsError, match="--rows 'latencies': there is no such row; there are latency-steady"):
+        rows.choose_rows(["latencies"])
+    assert {cell.minutes for cell in rows.plan_cells(["deadline"], 0.5)} == {0.5}
+    everything = rows.plan_cells(rows.choose_rows([]), None)
+    assert len({cell.name for cell in everything}) == len(everything)
+
+
+def test_of_nothing_nothing_is_judged():
+    figures = {**rows.summarise({}), "controller": {}, "commits": []}
+    json.dumps(figures, allow_nan=False)
+    assert [row.what for row in GOALS.fill_rows(figures) if row.holds is not None] == []
+    assert format_figures(figures) == ""
+
+
+def test_latency_by_hand():
+    def showed(cell):
+        rate = int(cell.arm.partition(":")[2] or 0)
+        return session({"alone": 400, "ours": 440}.get(cell.arm, 400 + rate), rps=90.0 if cell.arm == "ours" else rate)
+
+    made = latency.summarise(kept_of(latency.plan_load("steady", 10.0), showed), "steady")
+    assert (made["ratio"], made["low"], made["high"]) == (pytest.approx(1.1),) * 3 == (made["judged"],) * 3
+    assert (made["ours_s"], made["alone_s"], made["n"]) == (4.4, 4.0, 1800)
+    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.1, 1.15, 1.2, 1.25, 1.3])
+    assert made["best_rps"] == 60 and made["share"] == 1.5
+
+
+def test_latency_of_too_few_seconds_or_without_a_whole_sweep_is_told_and_not_judged():
+    planned = latency.plan_load("steady", 10.0)
+    short = latency.summarise(kept_of(planned[:5], lambda cell: session(rps=50.0)), "steady")
+    assert short["judged"] is None and short["share"] is None and short["ratio"] == 1.0
+    unswept = latency.summarise(kept_of(planned[:-1], lambda cell: session(rps=50.0)), "steady")
+    assert unswept["judged"] == 1.0 and unswept["best_rps"] is None and unswept["share"] is None
+    loud = kept_of(planned, lambda cell: session(400 if cell.arm in ("alone", "ours") else 900, rps=50.0))
+    assert latency.summarise(loud, "steady")["best_rps"] is None  # no fixed rate keeps the limit
+
+
+def finished(done_s, p99=400):
+    return session(p99, rps=80.0, done_s=done_s, exact=True)
+
+
+def test_finishing_by_hand():
+    times = {
+        "ours": 200,
+        "split:2": 260,
+        "split:3": 500,
+        "two": 320,
+        "fixed:60": 360,
+        "fixed:90": 240,
+        "fixed:120": 190,
+    }
+    p99 = {"fixed:120": 461}  # over 1.15 x 4 s
+
+    def showed(cell):
+        if cell.arm == "alone":
+            return session(400)
+        return finished(times[cell.arm] + 10 * (cell.turn - 1), p99.get(cell.arm, 460))
+
+    planned = finish.plan_load("taxi", 5.0)
+    made = finish.summarise(kept_of(planned, showed), "taxi")
+    assert made["limit_s"] == pytest.approx(4.6)
+    assert (made["split"]["ratio"], made["split"]["arm"]) == (1.3, "split:2")
+    assert (made["two"]["ratio"], made["fixed"]["ratio"], made["fixed"]["any"]) == (1.6, 1.2, 0.95)
+    assert made["fixed"]["arm"] == "fixed:90" and made["edge"] is False
+    kept = {one["arm"]: one["kept"] for one in made["arms"]}
+    assert kept.pop("fixed:120") is False and all(kept.values())
+
+    part = finish.summarise(kept_of(planned[:-1], showed), "taxi")  # the last one is an arm of `fixed`
+    assert part["fixed"]["ratio"] is None and part["fixed"]["why"] == "not measured to its end"
+    assert part["split"]["ratio"] == 1.3
+    over = finish.over_loads({"steady": made, "taxi": made, "bursts": made})
+    assert over["split"] == {"ratio": 1.3, "any": 1.3} and over["p99_ratio"] == pytest.approx(1.15)
+    assert finish.over_loads({"steady": made, "taxi": part})["fixed"]["ratio"] is None
+
+
+def test_who_does_not_keep_the_limit_has_no_ratio_and_who_does_not_finish_counts_with_all_its_time():
+    def showed(cell):
+        arms = {"alone": session(400), "ours": finished(200), "two": session(390, seconds=900, rps=1.0)}
+        return arms.get(cell.arm, finished(100, 900))
+
+    made = finish.summarise(kept_of(finish.plan_load("steady", 5.0), showed), "steady")
+    assert made["two"]["ratio"] == 4.5 and next(a for a in made["arms"] if a["arm"] == "two")["finished"] == 0
+    assert made["split"] == {"ratio": None, "any": 0.5, "arm": None, "why": "none of its arms keeps the limit"}
+    loud = kept_of(finish.plan_load("steady", 5.0), lambda c: session(400) if c.arm == "alone" else finished(9, 900))
+    assert finish.summarise(loud, "steady")["two"]["why"] == "none of its arms keeps the limit"
+    short = kept_of(finish.plan_load("steady", 1.0), showed)
+    assert finish.summarise(short, "steady")["arms"] == []
+
+
+def test_deadlines_are_drawn_once_and_judged_by_hand():
+    planned = deadlines.plan_cells(deadlines.MINUTES)
+    hows = [deadlines.arrange_deadline(cell) for cell in planned]
+    assert len(planned) == 20 and [cell.load for cell in planned[:3]] == ["steady", "taxi", "steady"]
+    assert hows == [deadlines.arrange_deadline(cell) for cell in planned]
+    for cell, how in zip(planned, hows, strict=True):
+        work_s = how.records / (0.85 * CAPACITY_RPS - mean_rps(cell.load, 720.0))
+        assert 53 < work_s < 181 and 1.19 * work_s < how.by_s < 4.01 * work_s and how.most_s == 1.5 * how.by_s
+
+    def showed(cell):
+        by_s = hows[cell.turn].by_s
+        if cell.turn == 0:
+            return session(refused="not even all executors")
+        return session(
+            done_s=by_s + (1 if cell.turn < 4 else -1), planned=[by_s - 9, by_s - 2, by_s, by_s + 2], futures=4
+        )
+
+    made = deadlines.summarise(kept_of(planned, showed))
+    assert (made["n"], made["kept"], made["judged"], made["refused"]) == (20, 16, 16, 1)
+    assert made["places"] == [0.5] * 16 + [0.75] * 3 and made["distance"] == pytest.approx(0.5)
+    part = deadlines.summarise(kept_of(planned[:19], showed))
+    assert (part["n"], part["kept"], part["judged"], part["distance"]) == (19, 15, None, None)
+    endless = deadlines.summarise({planned[1]: session(planned=[1.0, 2.0], futures=4)})
+    assert endless["each"][0]["place"] == 1.0 and not endless["each"][0]["kept"]
+
+
+def test_seconds_over_a_limit_and_ripple_by_hand():
+    assert limits.seconds_over([[100, 601], [], [600], [700, 800]], 6.0) == 2
+    rates = [(0, 10.0), (170, 60.0), (210, 80.0), (230, 74.0), (300, 100.0), (330, 110.0), (350, 108.0)]
+    # settled from 200 and from 320 s on: 60 to 80, and 100 to 110 of 200 records/s
+    assert limits.ripple_of(rates, 360.0) == pytest.approx(0.1)
+    assert limits.ripple_of([(350, 1.0)], 360.0) is None and limits.ripple_of([], 360.0) is None
+
+
+def test_limits_by_hand():
+    def showed(cell):
+        over = {"alone": 3, "ours": 10 + 4 * cell.turn}[cell.arm]
+        return session(latency=[[700]] * over + [[100]] * 300, rates=[(0, 50.0), (340, 56.0)])
+
+    planned = limits.plan_load(STEP, 6.0)
+    made = limits.summarise(kept_of(planned, showed), STEP)
+    assert made["over_s"] == {"alone": 3.0, "ours": 12.0} and made["more_s"] == 9.0
+    assert made["ripple"] == pytest.approx(0.03) and made["n"] == 2
+    half = limits.summarise(kept_of(planned[:3], showed), STEP)
+    assert half["more_s"] is None and half["ripple"] is None and half["n"] == 1
+    parts = {load: {"more_s": 1.0, "ripple": None, "n": 2} for load in limits.LOADS} | {STEP: made}
+    assert limits.over_loads(parts)["more_s"] == 9.0
+    assert limits.over_loads(parts | {HOT: half})["more_s"] is None
+
+
+def test_figures_of_all_cells_fill_the_rows_of_the_table():
+    def showed(cell):
+        more = {"planned": [100.0, 1e4], "futures": 2} if cell.row == "deadline" else {}
+        rates = [(0, 50.0)] if cell.arm == "ours" else []
+        return session(400, rps=70.0, done_s=50.0, exact=True, rates=rates, decisions=3, **more)
+
+    kept = {cell: showed(cell) for name in rows.ROWS for cell in rows.ROWS[name].plan(rows.ROWS[name].minutes)}
+    figures = {**rows.summarise(kept), "controller": {"largest": {"p50_ms": 0.7, "decisions": 9}, "core": 1e-5}}
+    found = {row.what: row for row in GOALS.fill_rows(json.loads(json.dumps(figures)))}
+    assert [row.what for row in found.values() if row.measured is None] == []
+    assert found["deadlines kept, of 20 drawn"].measured == 20
+    assert found["decisions of these sessions that do not follow from their trace to the bit"].n == 3 * len(kept)
+    assert "steady: live p99 1.000 x live alone (1.000 to 1.000)" in format_figures(figures)
+
+
+def test_a_cell_is_told_in_a_line():
+    cell = MeasuredCell("finish", "taxi", "split:2", 1, 5.0)
+    found = session(432, rps=81.6, done_s=203.4, exact=False, differing=1, decisions=8)
+    assert describe_cell(cell, found) == (
+        "finish taxi split:2 turn 2: live p99 4.32 s, replay 82 records/s, done after 203 s, "
+        "NOT JUST THE RANGE WAS READ, 1 of 8 decisions do not replay"
+    )
+
+
+def test_nothing_of_a_users_is_touched(tmp_path):
+    own = measure.own_settings(load(var=tmp_path))
+    assert own.var_dir == tmp_path / "bench" / "backfill" and own.contracts_dir == own.var_dir / "contracts"
+    assert (own.kafka.event_partitions, own.spark.worker_cores, own.kafka.prefix) == (PARTITIONS, EXECUTORS, "")
+    with pytest.raises(SettingsError, match="TIDECAST_SPARK__MASTER=spark://mine:7077"):
+        measure.own_settings(load(var=tmp_path, spark={"master": "spark://mine:7077"}))
+    with pytest.raises(SettingsError, match=r"KAFKA__BOOTSTRAP=mine:9092.*bench"):
+        measure.own_settings(load(var=tmp_path, kafka={"bootstrap": "mine:9092"}))
+    assert not list(Path(tmp_path).iterdir())
