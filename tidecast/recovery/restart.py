@@ -81,14 +81,16 @@ class Recovery:
             OSError, RecoveryError: the checkpoint or the broker cannot be asked.
         """
         final_s = next((epoch.final_s for epoch in self.epochs if epoch.gap.id == order.id), 0.0)
+        if not final_s:
+            return ""
         if time.time() < final_s:
             return f"records of it may come until {instant(int(final_s * 1000))}"
-        if final_s and order.id not in self._ends:
+        if order.id not in self._ends:
             with Positions(self._source) as positions:
                 self._ends[order.id] = positions.ends()
         committed = read_committed(self.checkpoint)
         read = {} if committed is None else committed.offsets
-        behind = sum(max(end - read.get(place, 0), 0) for place, end in self._ends.get(order.id, {}).items())
+        behind = sum(max(end - read.get(place, 0), 0) for place, end in self._ends[order.id].items())
         return f"the live query is to read {behind:,} records first" if behind else ""
 
 
