@@ -24,6 +24,8 @@ from tidecast.wire import SCHEMA
 
 WANTED = ("run", "pause", "cancel", "done")
 STATES = ("waiting", "running", "paused", "read", "done", "cancelled", "failed")
+LATER_S = 0.001
+"""By which an order that replaces another is later, where the clock is not: the latest one holds."""
 
 
 def order_key(job: str, replay: str) -> str:
@@ -42,6 +44,9 @@ class ReplayOrder:
     Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
     `schedule` says how many executors beyond the live job's it is to have, as [[job time, executors], ...], each from
     its time on: what is planned so that it is done in time.
+    `table` is the path of a table of the same columns from which the range is read, "" for the topics themselves.
+    `holds` is the newest version of the live results whose records all lie before `ends`, where that was known when it
+    was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on.
     """
 
     id: JobName
@@ -56,6 +61,10 @@ class ReplayOrder:
     begin_ms: Millis | None = None
     end_ms: Millis | None = None
     schedule: list[Any] = field(default_factory=list)
+    table: str = ""
+    holds: Count | None = None
+    open_ms: Millis | None = None
+    open_starts: dict[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -64,8 +73,8 @@ class ReplayOrder:
         """Check the range.
 
         Raises:
-            MessageError: no partitions, others in `ends` than in `starts`, no offsets, or an end before its start; a
-                schedule that is no list of rising times and whole numbers.
+            MessageError: no partitions, others in `ends` or `open_starts` than in `starts`, no offsets, or an end
+                before its start; a schedule that is no list of rising times and whole numbers.
         """
         _check_schedule(self.schedule)
         starts, ends = flat(self.starts, "starts"), flat(self.ends, "ends")
@@ -76,6 +85,9 @@ class ReplayOrder:
         for place, first in starts.items():
             if ends[place] < first:
                 raise MessageError(f"ends{list(place)}={ends[place]}: it is before the start, {first}")
+        opens = flat(self.open_starts, "open_starts")
+        if (self.open_ms is None) != (not opens) or (opens and {*opens} != {*starts}):
+            raise MessageError("open_ms and open_starts go together, with a start of each partition of the range")
 
     @property
     def first(self) -> dict[tuple[str, int], int]:
@@ -86,6 +98,11 @@ class ReplayOrder:
     def past(self) -> dict[tuple[str, int], int]:
         """Offset after the last one, by (topic, partition)."""
         return flat(self.ends, "ends")
+
+    @property
+    def open_first(self) -> dict[tuple[str, int], int]:
+        """First offset of what windows that begin at `open_ms` or later hold, by (topic, partition)."""
+        return flat(self.open_starts, "open_starts")
 
     def executors_at(self, job_time: float) -> int:
         """Return how many executors beyond the live job's it is to have at a job time, epoch seconds."""

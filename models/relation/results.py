@@ -6,6 +6,9 @@ let a backfill note m, the newest version of the table, and cut its source only 
 come before, so the cut has it. A later change of live's has a version above m; live tells every change. So a row whose
 version is at most m has lost nothing to the cut's result, and one above m is not replaced but computed again, from a
 later note and cut. When no version is above the note, every row is the plan's result of all records that live took.
+
+A live query that begins anew without its state (after an outage, at the newest record) knows only a part of the windows
+that were open then. What it tells of them counts as a change after the note, and is never what readers see.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from typing import Any, Literal
 
 Window = Hashable
 """A key within a window."""
+NOTHING = -1
+"""What a row covers that holds none of live's tellings."""
 Difference = Literal["equal", "differs", "new", "gone"]
 
 
@@ -26,7 +31,8 @@ class ResultRow:
     Attributes:
         value: the result; None: there is none any more.
         version: of live's newest telling, or of the newest one that a correction holds.
-        covers: None in what live told; in a correction the newest version of live's that it holds.
+        covers: None in what live told; else the newest version of live's that the value holds: in a correction, and
+            where live has told a part of the window since.
     """
 
     value: Any
@@ -39,13 +45,23 @@ class ResultRow:
         return self.covers is not None and self.version > self.covers
 
 
-def told(row: ResultRow | None, value: Any, version: int) -> ResultRow:
-    """Return a row after a live micro-batch of a version told a value of it, None for no result."""
+def told(row: ResultRow | None, value: Any, version: int, whole: bool = True) -> ResultRow:
+    """Return a row after a live micro-batch of a version told a value of it, None for no result.
+
+    Args:
+        row: so far; None: there is none.
+        value: as live has it.
+        version: of the micro-batch.
+        whole: whether live has seen all records of the window. A query that began anew in its middle has not: what it
+            tells is noted, and what stands stays until it is computed again.
+    """
     if row is None:
-        return ResultRow(value, version)
+        return ResultRow(value, version) if whole else ResultRow(None, version, NOTHING)
     if version <= row.version:
         return row
-    return replace(row, version=version) if row.covers is not None else ResultRow(value, version)
+    if row.covers is not None:
+        return replace(row, version=version)
+    return ResultRow(value, version) if whole else ResultRow(row.value, version, row.version)
 
 
 def changed_since(row: ResultRow | None, mark: int) -> bool:

@@ -13,7 +13,7 @@ from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from tidecast.control import Clock, clock_key, clock_of
 from tidecast.messages import Control, MessageError, decode, decode_keyed
-from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+from tidecast.orders import LATER_S, ReplayOrder, ReplayProgress, order_key
 
 OVER = ("done", "cancelled", "failed")
 SILENT_S = 30.0
@@ -67,9 +67,14 @@ def change_order(kafka: Kafka, job: str, name: str, wanted: str) -> ReplayOrder:
         raise OrderError(f"job {job!r} has no replay {name!r}; known are {listed}. Order one with --from and --to.")
     if known[name].wanted == "done":
         raise OrderError(f"replay {name!r} of job {job!r} is over: order its range again, under another name.")
-    order = replace(known[name], wanted=wanted, wall_time=time.time())
+    order = replace(known[name], wanted=wanted, wall_time=later_than(known[name]))
     send_order(kafka, order)
     return order
+
+
+def later_than(known: ReplayOrder | None) -> float:
+    """Return a wall time for an order that is to replace a known one: now, or just after it if clocks disagree."""
+    return time.time() if known is None else max(time.time(), known.wall_time + LATER_S)
 
 
 def read_clock(kafka: Kafka, job: str) -> Clock | None:

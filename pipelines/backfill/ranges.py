@@ -55,18 +55,7 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
         BrokerError, ValueError: no broker answers within 10 s, or no such topic; an unknown security option.
         kafka.errors.KafkaError: the offsets are not known within 30 s.
     """
-    if not begin < end:
-        raise RangeError(f"the range from {_stamp(begin)} to {_stamp(end)} is empty: --to has to be after --from")
-    if end > now:
-        raise RangeError(
-            f"--to {_stamp(end)} is in the future, it is {_stamp(now)}: records of that time are live ones yet; end "
-            "the range now at the latest"
-        )
-    if end + slack_s > now:
-        raise RangeError(
-            f"records of before --to {_stamp(end)} may come until {_stamp(end + slack_s)}, it is {_stamp(now)}: end "
-            f"the range by {_stamp(now - slack_s)}, or give a smaller --late-s"
-        )
+    check_moments(begin, end, slack_s, now)
     name = kafka.topic(topic)
     with closing(connect_client(consumer, kafka)) as reader:
         numbers = sorted(reader.partitions_for_topic(name) or ())
@@ -76,18 +65,62 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
         kept, ended = reader.beginning_offsets(places), reader.end_offsets(places)
         starts = _offsets_at(reader, begin, ended)
         ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, end + slack_s, ended).items()}
+        ends = _past_strays(reader, ends, ended, end + slack_s)
         if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
             _refuse_if_dropped(reader, cut, name, begin)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records:
-        raise RangeError(f"topic {name!r} holds no record produced from {_stamp(begin)} to {_stamp(end + slack_s)}")
+        raise RangeError(f"topic {name!r} holds no record produced from {stamp(begin)} to {stamp(end + slack_s)}")
     return found
+
+
+def check_moments(begin: float, end: float, slack_s: float, now: float) -> None:
+    """Refuse a range that is empty, in the future, or so new that records of it may still come.
+
+    Raises:
+        RangeError: as said.
+    """
+    if not begin < end:
+        raise RangeError(f"the range from {stamp(begin)} to {stamp(end)} is empty: --to has to be after --from")
+    if end > now:
+        raise RangeError(
+            f"--to {stamp(end)} is in the future, it is {stamp(now)}: records of that time are live ones yet; end "
+            "the range now at the latest"
+        )
+    if end + slack_s > now:
+        raise RangeError(
+            f"records of before --to {stamp(end)} may come until {stamp(end + slack_s)}, it is {stamp(now)}: end "
+            f"the range by {stamp(now - slack_s)}, or give a smaller --late-s"
+        )
 
 
 def _offsets_at(reader: Any, wall: float, ended: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Each partition's first record stamped then or later, or its end."""
     found = reader.offsets_for_times({place: max(int(wall * 1000), 0) for place in ended})
     return {place: ended[place] if found.get(place) is None else found[place].offset for place in ended}
+
+
+def _past_strays(
+    reader: Any, ends: Mapping[TopicPartition, int], ended: Mapping[TopicPartition, int], until: float
+) -> dict[TopicPartition, int]:
+    """Ends behind records that were stamped too late by a clock that jumped: what follows them may be of the range.
+
+    Found are strays that are fewer than what one poll returns.
+    """
+    found, waits = dict(ends), {place for place, at in ends.items() if at < ended[place]}
+    reader.assign(sorted(waits))
+    for place in waits:
+        reader.seek(place, ends[place])
+    give_up = time.monotonic() + FIRST_MS / 1000
+    while waits and time.monotonic() < give_up:
+        for place, records in reader.poll(timeout_ms=500).items():
+            inside = [record.offset for record in records if record.timestamp < until * 1000]
+            if inside:
+                found[place] = inside[-1] + 1
+            if not inside or found[place] == ended[place]:
+                waits.discard(place)
+                reader.pause(place)
+    return found
 
 
 def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, begin: float) -> None:
@@ -101,8 +134,8 @@ def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, begin:
             firsts.setdefault(place, records[0].timestamp / 1000)
     oldest = max(firsts.values(), default=begin)
     raise RangeError(
-        f"topic {name!r} no longer holds all from {_stamp(begin)}: in {len(cut)} of its partitions it begins at "
-        f"{_stamp(oldest)}. Give --from {_stamp(oldest)}, or read the rest from a table of the same columns"
+        f"topic {name!r} no longer holds all from {stamp(begin)}: in {len(cut)} of its partitions it begins at "
+        f"{stamp(oldest)}. Give --from {stamp(oldest)}, or read the rest from a table of the same columns: --table PATH"
     )
 
 
@@ -113,5 +146,6 @@ def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]
     return found
 
 
-def _stamp(wall: float) -> str:
+def stamp(wall: float) -> str:
+    """Format wall time, epoch seconds: ISO 8601 in UTC."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

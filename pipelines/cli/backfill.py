@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -25,6 +26,7 @@ def backfill(
     name: Annotated[str | None, typer.Option(help="Of the replay; by default after the range.")] = None,
     late_s: Annotated[float, typer.Option(help="How late a record may have been produced, wall seconds.")] = 60.0,
     topic: Annotated[str, typer.Option(help="That the job reads, without the prefix.")] = "events",
+    table: Annotated[Path | None, typer.Option(help="A table of the topic's records, to read it from.")] = None,
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with it.")] = None,
     cancel: Annotated[str | None, typer.Option(help="Cancel it; what it wrote for itself is removed.")] = None,
@@ -38,7 +40,7 @@ def backfill(
     Raises:
         typer.Exit: 1, as above.
         SettingsError: no moment can be read, only one end of the range or several actions are given (status 2).
-        RangeError: the range is empty, in the future, or the topic does not hold it (status 2).
+        RangeError: the range is empty, in the future, or neither topic nor table holds it (status 2).
         OrderError: no such replay, it is over, or one of this name runs (status 2).
         BrokerError: the broker cannot be reached (status 2).
     """
@@ -57,7 +59,7 @@ def backfill(
         if wanted == "pause":
             return
     elif begin and end:
-        order = _order(settings, job, topic, begin, end, late_s, rps, name)
+        order = _order(settings, job, topic, begin, end, late_s, rps, name, table)
         send_order(settings.kafka, order)
         print(describe_order(order))
     elif begin or end:
@@ -70,24 +72,25 @@ def backfill(
 
 
 def _order(
-    settings: Settings, job: str, topic: str, begin: str, end: str, late_s: float, rps: float | None, name: str | None
-) -> ReplayOrder:
-    from pipelines.backfill.orders import OrderError, read_clock, read_orders
-    from pipelines.backfill.ranges import find_offsets
+    settings: Settings, job: str, topic: str, begin: str, end: str, late_s: float, rps: float | None, name: str | None,
+    table: Path | None,
+) -> ReplayOrder:  # fmt: skip
+    from pipelines.backfill.orders import OrderError, later_than, read_clock, read_orders
+    from pipelines.backfill.tables import find_range
     from tidecast.messages import MessageError, decode, encode
 
     zone, clock = ZoneInfo(settings.replay.timezone), read_clock(settings.kafka, job)
     moments = [_moment(option, text, zone) for option, text in (("--from", begin), ("--to", end))]
     since, until = moments if clock is None else [clock.wall_at(moment) for moment in moments]
     now = time.time()
-    found = find_offsets(settings.kafka, topic, since, until, late_s, now)
+    found = find_range(settings.kafka, topic, since, until, late_s, now, table and table.resolve())
     name = name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
     known = read_orders(settings.kafka, job).get(name)
     if known is not None and known.wanted != "done":
         raise OrderError(f"replay {name!r} of job {job!r} is ordered already: see `tidecast backfill {job}`.")
     order = ReplayOrder(
-        name, job, now, "run", found.starts, found.ends, most_rps=rps, begin_ms=int(moments[0] * 1000),
-        end_ms=int(moments[1] * 1000),
+        name, job, later_than(known), "run", found.starts, found.ends, most_rps=rps, begin_ms=int(moments[0] * 1000),
+        end_ms=int(moments[1] * 1000), table=str(table.resolve()) if table else "",
     )  # fmt: skip
     try:
         return decode(ReplayOrder, encode(order))

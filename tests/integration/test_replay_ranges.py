@@ -54,3 +54,14 @@ def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_wh
     with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:20:00Z. Give --from"):
         find_offsets(topic, "events", DAY + 200, DAY + 600, 0.0, NOW)
     assert find_offsets(topic, "events", DAY + 410, DAY + 600, 0.0, NOW).starts[topic.topic("events")]["0"] == 41
+
+
+def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follows(topic):
+    publisher = Publisher(topic)
+    for n in range(60):
+        at = DAY + (5_000 if n in (30, 31) else 10 * n)
+        publisher.send_bytes("events", None, b"{}", partition=2, timestamp_s=at)
+    publisher.close()
+    name, found = topic.topic("events"), find_offsets(topic, "events", DAY + 200, DAY + 500, 30.0, NOW)
+    assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
+    assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)

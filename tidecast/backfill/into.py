@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidecast.backfill.publish import settle
+from tidecast.backfill import namespace
+from tidecast.backfill.publish import publish_round, settle
+from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, cancel, prepare
 from tidecast.backfill.shadow import finish, sink
 from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.summary import count
 from tidecast.orders import ReplayOrder
 from tidecast.replay.driver import Replayable
-from tidecast.replay.source import replay_stream
+from tidecast.replay.source import read_again, replay_stream
+from tidecast.signed.columns import START
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 def replay_into(
     spark: SparkSession, table: str, plan: Callable[[DataFrame], DataFrame], source: Mapping[str, str],
     version: str = "1", output_mode: str = "append", trigger: str = "1 second", tolerance: float = 0.0,
+    still_open: Callable[[ReplayOrder], str] = lambda order: "", orders: tuple[ReplayOrder, ...] = (),
 ) -> Replayable:  # fmt: skip
     """Return how ranges of a job are read again so that their results correct the table of its live query, exactly.
 
@@ -39,6 +43,9 @@ def replay_into(
         output_mode: of the replay's query: `append` for change logs, `update` for totals.
         trigger: from micro-batch to micro-batch.
         tolerance: relative difference up to which doubles count as equal.
+        still_open: says why live may yet tell windows of an order's range, "" where it will not; until then they are
+            computed again from time to time.
+        orders: that the job places itself (`Replayable.orders`).
     """
     known: dict[str, Backfill] = {}
 
@@ -48,33 +55,66 @@ def replay_into(
         if order.id in known:
             known.pop(order.id).close()
         # Live results of the range may change while it is read; those are found by their version and computed again.
-        backfill = prepare(spark, Path(table), order.id, order.begin_ms, order.end_ms, version, now=order.end_ms)
+        backfill = prepare(
+            spark, Path(table), order.id, order.begin_ms, order.end_ms, version, now=order.end_ms, most=order.holds
+        )
         known[order.id] = backfill
+        with refuse_full_disk(backfill, "copied"):
+            stream = replay_stream(spark, order, source, namespace.folder(Path(table), order.id) / namespace.RANGE)
         return (
-            plan(replay_stream(spark, order, source)).writeStream.foreachBatch(sink(backfill))
+            plan(stream).writeStream.foreachBatch(_taken(backfill))
             .option("checkpointLocation", str(backfill.checkpoint)).outputMode(output_mode)
             .trigger(processingTime=trigger).start()
         )  # fmt: skip
 
-    def publish(order: ReplayOrder) -> None:
-        with known.pop(order.id) as backfill:
-            if not backfill.spec.last.written:
-                finish(backfill)
-            settle(backfill, lambda windows: plan(_read(spark, order, source)), tolerance=tolerance)
+    def publish(order: ReplayOrder) -> str:
+        backfill = known.pop(order.id)
+        try:
+            why = settled(backfill, order)
+        except BaseException:
+            backfill.close()
+            raise
+        if why:
+            known[order.id] = backfill
+        else:
+            namespace.discard(Path(table), order.id, namespace.RANGE)
+            backfill.close()
+        return why
+
+    def settled(backfill: Backfill, order: ReplayOrder) -> str:
+        """Why it has to be published again; "" once all of it is settled."""
+        if len(backfill.spec.rounds) == 1 and not backfill.spec.last.written:
+            finish(backfill)
+
+        def recompute(windows: DataFrame) -> DataFrame:
+            return plan(read_again(spark, order, source, _first_ms(windows)))
+
+        if why := still_open(order):
+            told = publish_round(backfill, recompute, tolerance, last=False)
+            return f"{count(told.waiting)} windows wait to be computed again; {why}" if told.waiting else why
+        settle(backfill, recompute, tolerance=tolerance)
+        return ""
 
     def remove(order: ReplayOrder) -> None:
         if order.id in known:
             known.pop(order.id).close()
         cancel(Path(table), order.id)
 
-    return Replayable(start, publish, remove)
+    def close() -> None:
+        while known:
+            known.popitem()[1].close()
+
+    return Replayable(start, publish, remove, orders=orders, close=close)
 
 
-def _read(spark: SparkSession, order: ReplayOrder, source: Mapping[str, str]) -> DataFrame:
-    """The range and all that came since, as a table: what live records of it came late is in it."""
-    starts = {topic: {part: at for part, at in parts.items()} for topic, parts in order.starts.items()}
-    topics = {topic: sorted(int(part) for part in parts) for topic, parts in starts.items()}
-    return (
-        spark.read.format("kafka").options(**source).option("assign", json.dumps(topics))
-        .option("startingOffsets", json.dumps(starts)).option("endingOffsets", "latest").load()
-    )  # fmt: skip
+def _taken(backfill: Backfill) -> Callable[[DataFrame, int], None]:
+    """What the replay's query writes by; one that was killed in a later round has nothing more to write."""
+    return sink(backfill) if len(backfill.spec.rounds) == 1 else lambda batch, batch_id: None
+
+
+def _first_ms(windows: DataFrame) -> int | None:
+    """Begin of the first of some windows."""
+    from pyspark.sql import functions as F
+
+    first = windows.agg(F.min(START)).collect()[0][0]
+    return None if first is None else int(first)

@@ -1,8 +1,8 @@
 """The folder beside a live table in which its backfills lie: what there is of them, and who runs which.
 
-`<table>.backfills/<id>/` holds the spec, the lease, the shadow table and the replay's checkpoint. A lease is a lock
-that the operating system takes back when its process ends, however it ends. It holds on one computer, and on a network
-file system that hands locks on.
+`<table>.backfills/<id>/` holds the spec, the lease, the shadow table, the replay's checkpoint and the copy of a
+range of a table. A lease is a lock that the operating system takes back when its process ends, however it ends. It
+holds on one computer, and on a network file system that hands locks on.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tidecast.backfill.spec import BackfillError, Spec
 
-SPEC, LEASE, SHADOW, CHECKPOINT = "spec.json", "lease", "shadow", "checkpoint"
+SPEC, LEASE, SHADOW, CHECKPOINT, RANGE = "spec.json", "lease", "shadow", "checkpoint", "range"
 # The spec first: what an interrupted removal leaves is no backfill any more, and goes with the next one of the name.
-_OWN = (SPEC, f"{SPEC}.new", SHADOW, CHECKPOINT, LEASE)
+_OWN = (SPEC, f"{SPEC}.new", SHADOW, CHECKPOINT, RANGE, LEASE)
 
 
 def namespace(table: Path) -> Path:

@@ -41,7 +41,7 @@ class Publication:
     waiting: int
 
 
-def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10) -> Publication:
+def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10, last: bool = True) -> Publication:
     """Put the replay's windows into the live table in one commit, all but those that live changed meanwhile.
 
     Windows of the range that differ are replaced, missing ones inserted, those that the replay has not are deleted; all
@@ -51,6 +51,7 @@ def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10) -> P
         backfill: with its newest round written.
         tolerance: relative difference up to which doubles count as equal.
         attempts: times that it is tried while other writers come between.
+        last: whether it is over if nothing waits; False: live may still tell windows of the range.
 
     Raises:
         BackfillError: the replay is not written to its end, its plan is not the live query's, the disk is full, or
@@ -62,9 +63,29 @@ def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10) -> P
     with refuse_full_disk(backfill, "published"):
         summary = retried(lambda: _published(backfill, tolerance), attempts)
         waiting = changed(backfill, backfill.spec.last.mark, table_version(backfill.table)).count()
-        if not waiting:
+        if last and not waiting:
             backfill.save(replace(backfill.spec, state="published"))
     return Publication(summary, summary.due > 0, waiting)
+
+
+def publish_round(
+    backfill: Backfill, recompute: Callable[[DataFrame], DataFrame], tolerance: float = 0.0, last: bool = True
+) -> Publication:
+    """Compute again what live changed since the round before, and publish.
+
+    Args:
+        backfill: with a round written.
+        recompute: as `settle` takes it.
+        tolerance: relative difference up to which doubles count as equal.
+        last: as `publish` takes it.
+
+    Raises:
+        BackfillError: as `publish` raises it.
+    """
+    windows = again(backfill)
+    if windows is not None:
+        write(backfill, recompute(windows))
+    return publish(backfill, tolerance, last=last)
 
 
 def settle(
@@ -84,10 +105,7 @@ def settle(
     """
     told = None
     for _ in range(rounds):
-        windows = again(backfill)
-        if windows is not None:
-            write(backfill, recompute(windows))
-        told = publish(backfill, tolerance)
+        told = publish_round(backfill, recompute, tolerance)
         if not told.waiting:
             return told
     left = count(told.waiting) if told else "unknown"

@@ -46,8 +46,8 @@ class Backfill:
 
     @property
     def checkpoint(self) -> Path:
-        """Where a replay by micro-batches has its checkpoint; one of its own for every round."""
-        return namespace.folder(self.table, self.spec.name) / namespace.CHECKPOINT / str(self.spec.last.number)
+        """Where a replay by micro-batches has its checkpoint; later rounds are batches and have none."""
+        return namespace.folder(self.table, self.spec.name) / namespace.CHECKPOINT / str(self.spec.rounds[0].number)
 
     def save(self, spec: Spec) -> None:
         """Put the spec on disk, then take it for this one."""
@@ -77,7 +77,7 @@ class Listed:
 
 def prepare(
     spark: SparkSession, table: Path, name: str, begin: int, end: int, plan: str,
-    now: int | None = None, follow: bool = False,
+    now: int | None = None, follow: bool = False, most: int | None = None,
 ) -> Backfill:  # fmt: skip
     """Begin a backfill, or go on with the one of this id; notes the live version, so cut the replay's source after it.
 
@@ -93,6 +93,8 @@ def prepare(
         plan: version of the plan that is replayed.
         now: the job's clock, ms since the epoch; None: the wall's.
         follow: go on with a published one, to recompute only the windows that live changed since.
+        most: newest live version that the source holds, where it was cut before this; what live told later is computed
+            again.
 
     Raises:
         BackfillError: the range, the id or the table does not fit, or another backfill has the range or this id.
@@ -112,8 +114,9 @@ def prepare(
         backfill = Backfill(spark, form, known or wanted, lease)
         try:
             if known is None or (known.state == "published" and not follow):
-                namespace.discard(table, name, namespace.SHADOW, namespace.CHECKPOINT)
-                backfill.save(backfill.spec.started_over(*newest(backfill)))
+                namespace.discard(table, name, namespace.SHADOW, namespace.CHECKPOINT, namespace.RANGE)
+                mark, at = newest(backfill)
+                backfill.save(backfill.spec.started_over(mark if most is None else min(mark, most), at))
             _supersede(table, backfill.spec)
         except BaseException:
             backfill.close()

@@ -10,7 +10,8 @@ from tidecast.signed.sink import DELETED
 
 COVERS = "_covers"
 """Null in what the live query wrote. In what a backfill corrected: the newest live version that the correction holds
-(bigint); a `_version` above it is a change of the live query's that waits until it is computed again."""
+(bigint); a `_version` above it is a change of the live query's that waits until it is computed again. So it is where
+the live query told a result of which it has seen a part only; what it told stands nowhere then."""
 BOOKKEEPING = (VERSION, DELETED, COVERS)
 BATCHES = 1 << 40
 """Batches of an epoch: a version is epoch · BATCHES + number of the batch."""

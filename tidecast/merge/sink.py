@@ -31,6 +31,8 @@ class MergeSink:
         plan: version of the plan, to be raised when it computes other results; stands in the table's properties.
         epoch: one more with every new checkpoint, because micro-batches count from 0 again then.
         attempts: times that a merge is tried while other writers come between.
+        whole_from: event time, ms, from which on windows begin of which this query sees all records; of others, what it
+            tells is noted and not shown, until a replay has corrected them (`tidecast.recovery`). None: all windows.
     """
 
     table: str
@@ -38,6 +40,7 @@ class MergeSink:
     plan: str = "1"
     epoch: int = 0
     attempts: int = 20
+    whole_from: int | None = None
     _form: TableForm | None = field(default=None, init=False, repr=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -56,7 +59,7 @@ class MergeSink:
         if self._form is None:
             self._form = retried(lambda: self._begun(rows), self.attempts)
         check_values(self._form, rows.schema)
-        upsert(self._form, rows, version, self.attempts)
+        upsert(self._form, rows, version, self.attempts, self.whole_from)
 
     def _begun(self, rows: DataFrame) -> TableForm:
         """The table, made if need be, with this query as its live one."""

@@ -7,31 +7,33 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from tidecast.merge.columns import COVERS, identifier, quoted
+from tidecast.merge.columns import COVERS, NOTHING_TOLD, identifier, quoted
 from tidecast.merge.table import TableForm
 from tidecast.signed.aggregate import VERSION
 from tidecast.signed.columns import END, START, same_as
 from tidecast.signed.sink import DELETED
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 T = TypeVar("T")
 _CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "io.delta.exceptions.Concurrent")
 LONGEST_WAIT_S = 5.0
 
 
-def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20) -> bool:
+def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20, whole_from: int | None = None) -> bool:
     """Merge a micro-batch's results: what is newer than the table's replaces it; one Delta commit, or none.
 
     A row that a backfill corrected keeps its values and notes the version: the correction knows records that this
-    query has not seen, so that it has to be made again with the new one.
+    query has not seen, so that it has to be made again with the new one. So does a row of a window of which this query
+    has seen a part only.
 
     Args:
         form: of the table.
         rows: as `results(...)` makes them, with the table's columns.
         version: of the micro-batch.
         attempts: times that the merge is tried while other writers come between.
+        whole_from: event time, ms, from which on windows begin of which the query has seen all records; None: all.
 
     Returns:
         Whether anything changed.
@@ -46,7 +48,7 @@ def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20) -
         extent = rows.agg(F.min(START), F.max(END)).collect()[0]
         if extent[0] is None:
             return False
-        return retried(lambda: _once(form, rows, version, extent[0], extent[1]), attempts)
+        return retried(lambda: _once(form, rows, version, extent[0], extent[1], whole_from), attempts)
     finally:
         rows.unpersist()
 
@@ -56,7 +58,7 @@ def within(begin: int, end: int) -> str:
     return f"t.{START} >= {begin} AND t.{END} <= {end}"
 
 
-def _once(form: TableForm, rows: DataFrame, version: int, begin: int, end: int) -> bool:
+def _once(form: TableForm, rows: DataFrame, version: int, begin: int, end: int, whole_from: int | None) -> bool:
     from pyspark.sql import functions as F
 
     spark = rows.sparkSession
@@ -72,12 +74,25 @@ def _once(form: TableForm, rows: DataFrame, version: int, begin: int, end: int) 
         if rows.isEmpty():
             return False
     source = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
+    if whole_from is not None:
+        source = _noted(form, source, F.col(START) < whole_from)
     told = _assigned((*form.values, DELETED, VERSION))
+    newer, stands = f"t.{VERSION} < s.{VERSION}", f"t.{COVERS} IS NULL"
     merge(form, source, within(begin, end), [
-        f"WHEN MATCHED AND t.{VERSION} < s.{VERSION} AND t.{COVERS} IS NULL THEN UPDATE SET {told}",
-        f"WHEN MATCHED AND t.{VERSION} < s.{VERSION} THEN UPDATE SET {_assigned((VERSION,))}",
+        f"WHEN MATCHED AND {newer} AND {stands} AND s.{COVERS} IS NULL THEN UPDATE SET {told}",
+        f"WHEN MATCHED AND {newer} AND {stands} THEN UPDATE SET t.{COVERS} = t.{VERSION}, t.{VERSION} = s.{VERSION}",
+        f"WHEN MATCHED AND {newer} THEN UPDATE SET {_assigned((VERSION,))}",
     ])  # fmt: skip
     return True
+
+
+def _noted(form: TableForm, source: DataFrame, part: Column) -> DataFrame:
+    """Rows as they are, and those of windows that are known in part as no result that readers see."""
+    from pyspark.sql import functions as F
+
+    values = {name: F.when(~part, F.col(name)) for name in form.values}
+    covers = F.when(part, F.lit(NOTHING_TOLD).cast("bigint"))
+    return source.withColumns({**values, DELETED: F.col(DELETED) | part, COVERS: covers})
 
 
 def merge(form: TableForm, source: DataFrame, among: str, matched: list[str]) -> None:

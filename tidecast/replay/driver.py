@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidecast.job import Job
-from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+from tidecast.orders import LATER_S, ReplayOrder, ReplayProgress, order_key
 from tidecast.replay.query import ReplayQuery
 
 log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
 SAY_S = 5.0  # seconds after which an unchanged progress is said again
+AGAIN_S = 20.0
+"""Seconds between two publications of a replay of whose range live may still tell windows."""
 CHANCE_S = 20.0
 """Seconds that an autoscaler that is heard has for deciding a rate, before what was ordered counts."""
 POOL = "replay"
@@ -31,13 +33,18 @@ class Replayable:
         start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
             it; with a checkpoint by the order's id it goes on where it was.
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
-            called again after a restart, and has to change nothing then.
+            called again after a restart, and has to change nothing then. It returns why it has to be called again in
+            AGAIN_S, or "".
         cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
+        orders: that the job places itself as soon as its agent acts, unless they are known.
+        close: called when the agent ends; whatever is not done is gone on with by the next one.
     """
 
     start: Callable[[ReplayOrder], Any]
-    publish: Callable[[ReplayOrder], None] = lambda order: None
+    publish: Callable[[ReplayOrder], str | None] = lambda order: None
     cancel: Callable[[ReplayOrder], None] = lambda order: None
+    orders: tuple[ReplayOrder, ...] = ()
+    close: Callable[[], None] = lambda: None
 
 
 class Replays:
@@ -49,6 +56,8 @@ class Replays:
         self._over: dict[str, float] = {}
         self._begun: dict[str, float] = {}
         self._said: dict[str, tuple[ReplayProgress, float]] = {}
+        self._unsettled: dict[str, tuple[float, str]] = {}
+        self._own = () if replayable is None else replayable.orders
         self._in_pool = False
 
     def poll(self) -> None:
@@ -57,8 +66,9 @@ class Replays:
         Raises:
             py4j.protocol.Py4JError: Spark's JVM does not answer.
         """
+        self._place_own()
         live = [order for order in list(self._job.orders.values()) if not self._is_over(order)]
-        weights = sum(order.weight for order in live if order.wanted == "run")
+        weights = sum(order.weight for order in live if order.wanted == "run" and order.id not in self._unsettled)
         for order in live:
             try:
                 self._meet(order, weights)
@@ -70,6 +80,8 @@ class Replays:
         """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
         for query in self._queries.values():
             query.stop()
+        if self._replayable is not None:
+            self._replayable.close()
 
     def _is_over(self, order: ReplayOrder) -> bool:
         return order.wanted == "done" or self._over.get(order.id, 0.0) >= order.wall_time
@@ -90,9 +102,7 @@ class Replays:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
             self._stop(order)
-            self._say(order, query, "read", None, "")
-            self._replayable.publish(order)
-            self._end(order, "done", "")
+            self._close(order, query, self._replayable)
         elif order.wanted == "pause":
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")
@@ -101,12 +111,35 @@ class Replays:
             query.admit(rps)
             self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
 
+    def _place_own(self) -> None:
+        """Place the job's own orders once control is read: only then an agent acts, and knows what was ordered."""
+        if not self._own or self._job.mode == "observe":
+            return
+        for order in self._own:
+            known = self._job.orders.get(order.id)
+            if known is None or (order.wanted == "cancel" and known.wanted != "done"):
+                self._job.orders[order.id] = order
+                self._job.outbox.enqueue("control", order_key(order.job, order.id), order)
+        self._own = ()
+
+    def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
+        """All of the range is read: publish it; again from time to time while live may tell windows of it."""
+        due, why = self._unsettled.pop(order.id, (0.0, ""))
+        self._say(order, query, "read", None, why)
+        if time.monotonic() >= due:
+            due, why = time.monotonic() + AGAIN_S, replayable.publish(order) or ""
+        if why:
+            self._unsettled[order.id] = due, why
+        else:
+            self._end(order, "done", "")
+
     def _rate(self, order: ReplayOrder, weights: float) -> float:
         """The order's part of the decided rate, as far as it may be; without a decider, what it may be."""
-        decided, now = self._job.replay_rps, time.time()
+        decided = self._job.replay_rps
         most = float("inf") if order.most_rps is None else order.most_rps
-        heard = now - self._job.last_contact_at <= self._job.lost_contact_s
+        heard = time.time() - self._job.last_contact_at <= self._job.lost_contact_s
         if decided is None:
+            now = time.monotonic()
             waits = heard and now - self._begun.get(order.id, now) < CHANCE_S
             return 0.0 if waits or order.most_rps is None else most
         if not heard:
@@ -122,7 +155,7 @@ class Replays:
                 context.setLocalProperty("spark.scheduler.pool", POOL)  # of this thread, and of queries it starts
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
-        self._begun[order.id] = time.time()
+        self._begun[order.id] = time.monotonic()
         return ReplayQuery(order, replayable.start(order))
 
     def _stop(self, order: ReplayOrder) -> None:
@@ -134,8 +167,10 @@ class Replays:
         self._stop(order)
         self._say(order, self._queries.pop(order.id, None), state, None, reason)
         self._over[order.id] = order.wall_time
+        self._unsettled.pop(order.id, None)
         if state in ("done", "cancelled"):
-            over = ReplayOrder(**{**vars(order), "wanted": "done", "wall_time": time.time()})
+            at = max(time.time(), order.wall_time + LATER_S)  # whoever ordered it may have another clock
+            over = ReplayOrder(**{**vars(order), "wanted": "done", "wall_time": at})
             self._job.orders[order.id] = over
             self._job.outbox.enqueue("control", order_key(order.job, order.id), over)
         log.info("%s: replay %s is %s%s", self._job.name, order.id, state, f": {reason}" if reason else "")
@@ -154,6 +189,7 @@ class Replays:
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))
         told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
-        if before is None or now - said_at > SAY_S or any(getattr(before, n) != value for n, value in told.items()):
-            self._said[order.id] = progress, now
+        old = time.monotonic() - said_at > SAY_S
+        if before is None or old or any(getattr(before, n) != value for n, value in told.items()):
+            self._said[order.id] = progress, time.monotonic()
             job.outbox.enqueue("replays", job.name, progress)

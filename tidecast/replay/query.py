@@ -1,11 +1,13 @@
-"""One replay's query: its read limit follows the rate, its progress is counted in offsets of the range."""
+"""One replay's query: its read limit follows the rate, its progress is counted in offsets, or files, of the range."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import Pace, rows_per_batch
+from tidecast.replay.staged import StagedRange, rows_per_file
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.progress import Batch, ProgressReader
@@ -36,6 +38,10 @@ class ReplayQuery:
         self._pace: Pace | None = None
         self._admitted: int | None = None
         self._began: float | None = None
+        self._staged = StagedRange(query) if order.table else None
+        self._unit = rows_per_file(order) if order.table else len(self._first)
+        self._rps = 0.0
+        self._due = 0.0
 
     def poll(self) -> bool:
         """Read what its batches tell; return whether all of the range is committed.
@@ -50,10 +56,11 @@ class ReplayQuery:
             if batch.rows:
                 self._pace = self._paced(batch, batch.batch_s if self._began is None else began - self._began)
                 self.newest = batch
+                self._owe(batch)
             self._began = began
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
-        if all(self._committed.get(place, first) >= self._past[place] for place, first in self._first.items()):
+        if self._is_read():
             return True
         if not self._query.isActive:
             failure = self._query.exception()
@@ -69,19 +76,19 @@ class ReplayQuery:
         """
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
-        rows = rows_per_batch(rps, self._pace, self._order.task_s, len(self._first))
+        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit)
+        self._rps = rps
         if rows == 0:
             self._began = None  # the time until it goes on is no batch's
+        if time.monotonic() < self._due:
+            rows = 0  # a file is more than the rate allows a batch
         if rows != self._admitted:
-            self._admission.admit(rows)
+            self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows
 
     def measured(self) -> dict[str, Any]:
         """Return the fields of `ReplayProgress` that its batches tell."""
-        done = sum(
-            min(max(self._committed.get(place, 0), first), self._past[place]) - first
-            for place, first in self._first.items()
-        )
+        done = self._done()
         if self._pace is None or self.newest is None:
             return {"done": done}
         rows, period_s, task_s = self._pace
@@ -93,6 +100,28 @@ class ReplayQuery:
     def stop(self) -> None:
         """Stop the query, if it runs; what it has committed stays."""
         self._query.stop()
+
+    def _is_read(self) -> bool:
+        if self._staged is not None:
+            read, files = self._staged.files()
+            return 0 < files == read
+        return all(self._committed.get(place, first) >= self._past[place] for place, first in self._first.items())
+
+    def _done(self) -> int:
+        """How many of the order's records are committed; of a table by its files, which are of one size."""
+        if self._staged is not None:
+            read, files = self._staged.files()
+            return self._order.records * read // files if files else 0
+        return sum(
+            min(max(self._committed.get(place, 0), first), self._past[place]) - first
+            for place, first in self._first.items()
+        )
+
+    def _owe(self, batch: Batch) -> None:
+        """Files are read whole: the next is read when the rate has made up for the last."""
+        if self._staged is not None and self._rps > 0:
+            began = time.monotonic() - batch.batch_s
+            self._due = max(self._due, began) + batch.rows / self._rps
 
     def _paced(self, batch: Batch, period_s: float) -> Pace:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)

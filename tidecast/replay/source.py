@@ -1,4 +1,4 @@
-"""The range of a replay as a streaming DataFrame of Spark's own Kafka source."""
+"""The range of a replay as a streaming DataFrame, and what of it is computed again as a table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import json
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tidecast.orders import ReplayOrder
+from tidecast.replay.staged import staged_stream
+from tidecast.replay.table import in_range, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+TASK_ROWS = "20000"
+"""Most records of a task of what is computed again: a core that live records need is theirs after so many."""
 
-def replay_stream(spark: SparkSession, order: ReplayOrder, options: Mapping[str, str]) -> DataFrame:
+
+def replay_stream(
+    spark: SparkSession, order: ReplayOrder, options: Mapping[str, str], folder: Path | None = None
+) -> DataFrame:
     """Return the order's range as a stream, columns as Spark's Kafka source has them; it begins with small batches.
 
     Records that were appended since lie behind the range's end and are left out. A range whose first records the topic
@@ -24,16 +32,71 @@ def replay_stream(spark: SparkSession, order: ReplayOrder, options: Mapping[str,
         spark: the session of the live query.
         order: what is to be read.
         options: of the source beside its range: broker and security, as the live query's.
+        folder: of the replay's own, into which the range of a table is copied.
+
+    Raises:
+        ValueError: the order reads a table, and no folder is given; or (RecordTableError) the table cannot be read.
     """
+    if order.table:
+        if folder is None:
+            raise ValueError(f"replay {order.id} reads table {order.table}: give replay_stream a folder of its own")
+        return staged_stream(spark, order, folder)
     starts, ends = order.first, order.past
-    topics = {topic: sorted(part for name, part in starts if name == topic) for topic, _ in sorted(starts)}
-    offsets = {topic: {str(part): starts[topic, part] for part in parts} for topic, parts in topics.items()}
     stream = (
         spark.readStream.format("kafka").options(**options)
-        .option("assign", json.dumps(topics)).option("startingOffsets", json.dumps(offsets))
+        .option("assign", _assigned(starts)).option("startingOffsets", _offsets(starts))
         .option("failOnDataLoss", "true").option("maxOffsetsPerTrigger", str(len(starts))).load()
     )  # fmt: skip
     return stream.where(reduce(or_, (_within(place, end) for place, end in sorted(ends.items()))))
+
+
+def read_again(
+    spark: SparkSession, order: ReplayOrder, options: Mapping[str, str], first_ms: int | None = None
+) -> DataFrame:
+    """Return the range and all that came since as a table: what live records of it came late is in it.
+
+    Args:
+        spark: the session of the live query.
+        order: of the replay.
+        options: as in `replay_stream`.
+        first_ms: begin of the first window that is to be computed again; None: all of the range.
+
+    Raises:
+        RecordTableError: the order's table cannot be read.
+    """
+    open_only = order.open_ms is not None and first_ms is not None and first_ms >= order.open_ms
+    places = order.past if order.table else order.open_first if open_only else order.first
+    topic = (
+        spark.read.format("kafka").options(**options)
+        .option("assign", _assigned(places)).option("startingOffsets", _offsets(places))
+        .option("endingOffsets", "latest").option("maxRecordsPerPartition", TASK_ROWS).load()
+    )  # fmt: skip
+    if not order.table:
+        return topic
+    return (
+        read_table(spark, order.table)
+        .where(in_range(order))
+        .unionByName(topic.select(*_COLUMNS))
+        .dropDuplicates(["topic", "partition", "offset"])
+    )
+
+
+_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+
+
+def _assigned(places: Mapping[tuple[str, int], int]) -> str:
+    return json.dumps({topic: sorted(part for name, part in places if name == topic) for topic in _topics(places)})
+
+
+def _offsets(places: Mapping[tuple[str, int], int]) -> str:
+    by_topic: dict[str, Any] = {topic: {} for topic in _topics(places)}
+    for (topic, part), at in sorted(places.items()):
+        by_topic[topic][str(part)] = at
+    return json.dumps(by_topic)
+
+
+def _topics(places: Mapping[tuple[str, int], int]) -> list[str]:
+    return sorted({topic for topic, _ in places})
 
 
 def _within(place: tuple[str, int], end: int) -> Column:

@@ -12,6 +12,8 @@ from tidecast.spark.cluster import ClusterError
 
 FIELD = "uniqueSources"
 """Field of Spark's `MicroBatchExecution`: a Scala map from source to read limit."""
+FILES, DELTA = "FileStreamSource", "DeltaSource"
+"""Classes of sources that read whole files."""
 
 
 class AdmissionError(ClusterError):
@@ -57,8 +59,12 @@ class Admission:
         """Return the records that each source may read in a batch, by its description; None for no bound in records."""
         return {source.toString(): _rows(limit) for source, limit in self._pairs()}
 
-    def admit(self, rows: int) -> None:
+    def admit(self, rows: int, rows_per_file: int | None = None) -> None:
         """Let every source read at most `rows` records in a batch from now on; 0 pauses the query without stopping it.
+
+        Args:
+            rows: records; a source of files reads as many files as hold so many.
+            rows_per_file: that a file holds at most; only for a source of files.
 
         Raises:
             ValueError: fewer than 0.
@@ -67,7 +73,18 @@ class Admission:
         """
         if rows < 0:
             raise ValueError(f"rows={rows}: at least 0 records are expected")
-        self._replace({source: self._limits.maxRows(rows) for source, _ in self._heeding()})
+        self._replace({source: self._limit(source, rows, rows_per_file) for source, _ in self._heeding()})
+
+    def _limit(self, source: Any, rows: int, rows_per_file: int | None) -> Any:
+        kind = source.getClass().getSimpleName()
+        if kind == FILES and rows_per_file is not None:
+            return self._limits.maxFiles(rows // rows_per_file)
+        if kind in (FILES, DELTA):  # they fail at a limit in records
+            raise AdmissionError(
+                f"source {source.toString()} reads whole files and takes no limit in records: copy the table into "
+                "files of as many records each (`replay_stream` does), or read a topic instead"
+            )
+        return self._limits.maxRows(rows)
 
     def release(self) -> None:
         """Give every source the limit back that it had before the first `admit`."""
@@ -81,8 +98,7 @@ class Admission:
         for source, limit in pairs:
             if not _heeds(source):
                 raise AdmissionError(
-                    f"source {source.toString()} takes no limit (no SupportsAdmissionControl): read a topic or a "
-                    "Delta table instead"
+                    f"source {source.toString()} takes no limit (no SupportsAdmissionControl): read a topic instead"
                 )
             self._own.setdefault(source.toString(), limit)
         return pairs

@@ -10,6 +10,7 @@ from configs.policies import BY_PEAKS, LISTENERS
 from models.policy.core import carried
 from models.policy.core.batches import close_look
 from models.policy.core.policy import Policy
+from models.policy.live.catch_up import backlog_of, behind_since
 from models.policy.live.memory import Memory
 from models.policy.live.observation import Observation
 from models.policy.live.plan import Plan, make_plan
@@ -59,6 +60,8 @@ def evaluate(
     target = _target(memory, executors, now, contract)
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
+    waiting = backlog_of(arrival_rps, memory.lag_records, contract)
+    behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s)
     moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past)
     ahead, upper, note = None, None, ""
     if policy.name in LISTENERS:
@@ -75,13 +78,14 @@ def evaluate(
         lead_s=contract.planning.lead_s, lead_growth=contract.planning.start_growth,
         counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
         burn=memory.account.burn(contract.error_budget),
+        behind_s=None if behind_at is None else now - behind_at, scatter=memory.scatter,
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
-        account=memory.account.mark_read(),
+        account=memory.account.mark_read(), behind_at=behind_at,
     )  # fmt: skip
     return memory, seen, made
 

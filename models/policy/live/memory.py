@@ -47,6 +47,7 @@ class Memory:
         account: of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
+        behind_at: since when the job is behind; None where it is not.
     """
 
     model: BatchTime
@@ -74,6 +75,7 @@ class Memory:
     account: Account = field(default_factory=Account)
     scatter: float = FIRST_SCATTER
     replay: ReplayControl = field(default_factory=ReplayControl)
+    behind_at: float | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""

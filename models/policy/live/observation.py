@@ -18,7 +18,7 @@ _SEEN = (
     "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
-_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn")
+_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Observation:
             older logs: the contract's.
         burn: how many times as fast as allowed the error budget goes, over the long and the short window; None before
             any second of production, and in older logs, which say nothing of it.
+        behind_s: since the job has been behind; None where it is not, and in older logs.
+        scatter: of the batches around what was learned (`rate_spread`); None in older logs.
     """
 
     now_s: float
@@ -80,6 +82,8 @@ class Observation:
     counted_s: float | None = None
     lead_growth: float | None = None
     burn: tuple[float, float] | None = None
+    behind_s: float | None = None
+    scatter: float | None = None
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""

@@ -14,6 +14,7 @@ from models.policy.core.choice import Choice, Why
 from models.policy.core.policy import Policy, decide
 from models.policy.core.view import Memory
 from models.policy.live.burn import describe_burn
+from models.policy.live.catch_up import describe_catch_up, find_catch_up
 from models.policy.live.observation import Observation
 from models.policy.live.shortage import describe_shortage, find_shortage
 
@@ -30,7 +31,7 @@ class Plan:
         executors: to ask for.
         reason: one line for a person.
         codes: the same for programs; see `explain`, and "shortage" where the most executors are too few, "burn" where
-            the error budget goes too fast.
+            the error budget goes too fast, "recovery" while it is behind.
         needed_observed, needed_forecast: executors that load or forecast ask for; None where the policy does not say.
         capacity_rps, current_capacity_rps: records/s that `executors` and those of now sustain.
         utilisation: arrivals over `capacity_rps`; None where that is 0.
@@ -61,6 +62,11 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
     target = int(choice.target[0])
     capacity = float(view.capacity.sustained_rps(choice.target)[0])
     reason, codes = explain(policy, choice, contract, seen)
+    if behind := find_catch_up(seen, contract, view.capacity, target):
+        reason, codes = f"{reason}; {describe_catch_up(behind, target)}", [*codes, "recovery"]
+        if behind.executors > target:
+            target, codes = behind.executors, [_way(behind.executors, seen), *codes[1:]]
+            capacity = float(view.capacity.sustained_rps(np.array([float(target)]))[0])
     if shortage := find_shortage(seen, contract, view.capacity):
         reason, codes = f"{reason}; {describe_shortage(shortage, seen)}", [*codes, "shortage"]
     if burn := describe_burn(seen, contract, view.capacity):
@@ -82,7 +88,7 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         kept because too much was late), stand_in (not the policy asked for).
     """
     why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
-    way = "up" if target > seen.target else "down" if target < seen.target else "hold"
+    way = _way(target, seen)
     delay = f"in the last {planning.scale_down_delay_s:g} s" if policy.name in PLANNERS else "lately"
     holding = {
         Why.COOLDOWN: f"last change {seen.since_change_s:.1f} s ago, cool-down {planning.cooldown_s:g} s",
@@ -113,6 +119,10 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
     ]
     moved = "hold" if way == "hold" else f"{way} {seen.target} → {target}"
     return f"{moved}: {'; '.join(parts)}", codes
+
+
+def _way(target: int, seen: Observation) -> str:
+    return "up" if target > seen.target else "down" if target < seen.target else "hold"
 
 
 def _code(flag: Why) -> str:

@@ -117,7 +117,9 @@ def decide_rate(
             control, contract=contract.hash, terms=plain(terms), state=plain(_begun(control, terms, plan, seen))
         )
     assert control.terms is not None and control.state is not None
-    terms, state = compile_terms(control.terms), build(ControllerState, control.state)
+    terms = compile_terms(control.terms)
+    state = _on_clock(build(ControllerState, control.state), terms, seen.now_s)
+    control = replace(control, state=plain(state))
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks)
     signals = _signals(control, terms, seen, reading, max(executors, 1))
     inputs = {
@@ -155,6 +157,12 @@ def _begun(control: ReplayControl, terms: Terms, plan: SharedPlan, seen: Observa
     if control.state is None or control.terms is None or compile_terms(control.terms).interval_s != terms.interval_s:
         return begin(terms, plan, seen.now_s)
     return build(ControllerState, control.state)
+
+
+def _on_clock(state: ControllerState, terms: Terms, now_s: float) -> ControllerState:
+    """Go on with the next interval where the clock was set back: else the rate would stand until it has caught up."""
+    ahead_s = state.began_s + state.interval * terms.interval_s - now_s
+    return replace(state, began_s=now_s - state.interval * terms.interval_s) if ahead_s > terms.interval_s else state
 
 
 def _plan(contract: Contract, known: BatchTime) -> SharedPlan:

@@ -122,6 +122,17 @@ def test_a_changed_contract_is_taken_over_at_the_next_interval():
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
 
 
+def test_a_clock_that_is_set_back_does_not_hold_a_rate_that_live_records_have_no_room_for():
+    life = Life()
+    life.lasts(150, progress)
+    before = life.rates[-1]
+    life.now -= 3_600.0
+    life.lasts(25, progress, rps=150.0)
+    certain = life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"]
+    assert life.rates[-1] <= max(2 * certain - 149.0, 0.0) < before
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+
+
 def test_without_metrics_nothing_more_is_read():
     life = Life()
     life.lasts(60, progress)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.relation.results import ResultRow, changed_since, corrected, difference, publish, told
+from models.relation.results import NOTHING, ResultRow, changed_since, corrected, difference, publish, told
 
 RANGE = frozenset({0, 1, 2})
 WINDOWS = (*RANGE, 3)
@@ -21,6 +21,15 @@ def test_a_newer_telling_replaces_and_an_older_or_equal_one_does_not():
 
 def test_a_deleted_result_does_not_come_back_with_what_is_older():
     assert told(told(told(None, "a", 4), None, 5), "a", 4) == ResultRow(None, 5)
+
+
+def test_what_live_knows_a_part_of_is_noted_and_not_shown():
+    noted = told(ResultRow("whole", 3), "half", 7, whole=False)
+    assert noted == ResultRow("whole", 7, 3) and noted.waits
+    assert told(noted, "more", 8, whole=False) == ResultRow("whole", 8, 3)
+    assert told(None, "half", 7, whole=False) == ResultRow(None, 7, NOTHING)  # there was no result, so there is none
+    assert corrected(noted, "whole again", 6) is noted  # by a replay whose source was cut before
+    assert corrected(told(None, "half", 7, whole=False), "all", 7) == ResultRow("all", 7, 7)
 
 
 def test_what_a_backfill_corrected_keeps_its_value_and_notes_that_live_told_more():
@@ -59,7 +68,8 @@ class World:
     source: list = field(default_factory=list)  # (window, sign)
     lost: set = field(default_factory=set)  # positions that live never took
     taken: int = 0
-    batches: list = field(default_factory=list)
+    batches: list = field(default_factory=list)  # what each tells, and whether live knew all of its windows
+    whole: bool = True
     state: dict = field(default_factory=lambda: dict.fromkeys(WINDOWS, 0))
     table: dict = field(default_factory=dict)
     shadow: dict | None = None
@@ -80,16 +90,26 @@ class World:
                 self.state[window] += sign
                 touched[window] = self.state[window] or None
         self.taken = min(self.taken + many, len(self.source))
-        self.batches.append(touched)
+        self.batches.append((touched, self.whole))
         self.tell(len(self.batches) - 1)
 
     def tell(self, batch):
         """Also again, by a driver that was killed before it had noted that it was done."""
-        for window, value in self.batches[batch].items():
-            before = self.table.get(window)
-            self.table[window] = told(before, value, batch)
+        touched, whole = self.batches[batch]
+        for window, value in touched.items():
+            before, known = self.table.get(window), whole or window not in RANGE
+            self.table[window] = told(before, value, batch, known)
+            if not known and batch > getattr(before, "version", -1):  # nor what live knows a part of
+                assert self.table[window].value == getattr(before, "value", None)
             if before is not None and before.covers is not None:  # a reader never sees what was corrected go back
                 assert self.table[window].value == before.value
+
+    def outage(self):
+        """Live begins anew at the newest record, and the range is replayed; other windows begin after the outage."""
+        if any(window not in RANGE for window, _ in self.source[self.taken :]):
+            return
+        self.taken, self.whole, self.shadow, self.noted = len(self.source), False, None, None
+        self.state |= dict.fromkeys(RANGE, 0)
 
     def note(self):
         newest = max((row.version for row in self.table.values()), default=-1)
@@ -123,7 +143,7 @@ STEPS = st.one_of(
     st.tuples(st.just("arrive"), st.sampled_from(WINDOWS), st.sampled_from((1, 1, -1))),
     st.tuples(st.just("live"), st.integers(0, 4)),
     st.tuples(st.just("tell"), st.integers(0, 9)),
-    *(st.tuples(st.just(name)) for name in ("note", "write", "killed", "publish")),
+    *(st.tuples(st.just(name)) for name in ("note", "write", "killed", "publish", "outage")),
 )
 
 

@@ -1,0 +1,214 @@
+"""A job that starts again after an outage with the newest records first: exact, whoever is killed, and never half."""
+
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from pipelines.kafka.publisher import Publisher
+from tests.fakes import driver
+from tests.fakes.waiting import wait_until
+from tidecast.backfill import into
+from tidecast.merge import MergeSink, read_results
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.recovery import recover
+from tidecast.recovery.epochs import write_epochs
+from tidecast.replay.driver import Replays
+from tidecast.signed import count, signed
+
+pytestmark = pytest.mark.integration
+
+WINDOW_MS, PARTITIONS, LATE_S = 4_000, 2, 3.0
+
+
+class Killed(RuntimeError):
+    """What a process would not live to see."""
+
+
+def plan(records):
+    """Events per key and window of four seconds."""
+    from pyspark.sql import functions as F
+
+    event = F.from_json(F.col("value").cast("string"), "key STRING, at BIGINT")
+    events = records.select(event.alias("event")).select("event.key", "event.at")
+    return signed(events, "at", ["key"], delay_ms=int(LATE_S * 1000)).window(WINDOW_MS).totals(n=count())
+
+
+class World:
+    """A topic whose events are stamped when they happen, a job that comes and goes, and what readers have seen."""
+
+    def __init__(self, spark, kafka, folder):
+        self.spark, self.kafka, self.folder = spark, kafka, folder
+        self.table, self.events, self.seen = str(folder / "counts"), [], Counter()
+        self.source = {
+            "kafka.bootstrap.servers": kafka.bootstrap, "subscribe": kafka.topic("events"),
+            "startingOffsets": "earliest", "maxOffsetsPerTrigger": "400",
+        }  # fmt: skip
+
+    def happen(self, begin, end, each_s=0.1, late_s=0.0):
+        """Events from one wall time to another; they are produced as they happen, or later."""
+        publisher = Publisher(self.kafka)
+        for n in range(int((end - begin) / each_s)):
+            at = begin + n * each_s
+            event = f"k{n % 3}", int(at * 1000)
+            publisher.send_bytes(
+                "events", None, json.dumps(dict(zip(("key", "at"), event, strict=True))).encode(),
+                partition=len(self.events) % PARTITIONS, timestamp_s=at + late_s,
+            )  # fmt: skip
+            self.events.append(event)
+        publisher.close()
+
+    def start(self, order="live_first", **options):
+        given = {"least_s": 2.0, "ahead_s": 0.0, "rps": 2_000.0, "late_s": LATE_S, **options}
+        sink = MergeSink(self.table, ["key"])
+        return recover(self.spark, "orders", sink, self.source, str(self.folder / "live"), order, **given)
+
+    def live(self, recovery):
+        """Run the live query until it has all that there is."""
+        query = recovery.start(plan(recovery.records).writeStream.outputMode("update"))
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        self.look()
+
+    def agent(self, recovery):
+        job = driver.job()
+        job.mode = "act"
+        into = recovery.replay_into(plan, output_mode="update", trigger="200 milliseconds")
+        unhurried = tuple(replace(order, task_s=60.0) for order in into.orders)  # on a busy machine tasks are long
+        return job, Replays(job, replace(into, orders=unhurried))
+
+    def look(self):
+        """What readers see of a window never falls: events are only ever added."""
+        now = {(row["key"], row["_window_start"]): row["n"] for row in read_results(self.spark, self.table).collect()}
+        assert all(now.get(group, 0) >= n for group, n in self.seen.items()), "a reader saw a window go back"
+        assert all(n <= self.truth()[group] for group, n in now.items()), "more than there is"
+        self.seen = Counter(now)
+        return now
+
+    def truth(self):
+        return Counter((key, at // WINDOW_MS * WINDOW_MS) for key, at in self.events)
+
+
+def said(job, name):
+    return [one for one in job.outbox.of(ReplayProgress) if one.id == name]
+
+
+def states(job, name):
+    return [one.state for one in said(job, name)]
+
+
+@pytest.fixture
+def world(spark, empty_topics, tmp_path, monkeypatch):
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    monkeypatch.setattr("tidecast.replay.driver.AGAIN_S", 1.0)
+    monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)  # two batches, of two records and of all others
+    yield World(spark, empty_topics, tmp_path)
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, monkeypatch):
+    begin = time.time() - 60
+    world.happen(begin, begin + 21)
+    first = world.start()
+    assert "starts for the first time" in first.text and not first.epochs
+    world.live(first)
+    assert world.look() == world.truth()
+
+    # A short stop is no outage: the job goes on where it was, and knows all of its windows.
+    again = world.start(least_s=1e6)
+    assert "in order" in again.text and not again.epochs and again.checkpoint == first.checkpoint
+
+    world.happen(begin + 21, time.time())  # while nobody counts; the window of begin + 20 is counted in part
+    known = world.look()
+    out = world.start()
+    (epoch,) = out.epochs
+    assert epoch.number == 1 and out.sink.epoch == 1 and "gap-1" in out.text and out.checkpoint != first.checkpoint
+    assert epoch.gap.records < len(world.events)  # windows that were final before are not read again
+    resumed = time.time()
+    world.happen(resumed, resumed + 0.5)
+    world.happen(resumed - 1.5, resumed - 0.5, late_s=1.6)  # late ones, of windows that live sees a part of
+    world.live(out)
+    partly = world.look()
+    assert {group: n for group, n in partly.items() if group in known} == known  # nothing half, nothing back
+    assert all(start >= epoch.whole_from or (key, start) in known for key, start in partly)
+
+    # The driver is killed in the middle of the gap, and starts again at once: in order, with the gap open.
+    job, replays = world.agent(out)
+    wait_until(lambda: replays.poll() or any(one.done for one in said(job, "gap-1")), "a part of the gap", 300, 0.1)
+    assert [one.id for one in job.outbox.of(ReplayOrder)][:1] == ["gap-1"]  # so that it can be paused and cancelled
+    replays.close()
+
+    # Then after a publication, while live still has windows of the gap open.
+    write_epochs(world.folder / "live", [replace(epoch, final_s=time.time() + 3_600)])
+    out = world.start(least_s=1e6)
+    assert [one.number for one in out.epochs] == [1]
+    job, replays = world.agent(out)
+    publish_round, rounds = into.publish_round, []
+
+    def killed_once(*given, **named):
+        told = publish_round(*given, **named)
+        rounds.append(told)
+        if len(rounds) == 1:
+            raise Killed
+        return told
+
+    monkeypatch.setattr(into, "publish_round", killed_once)
+    wait_until(lambda: replays.poll() or "failed" in states(job, "gap-1"), "the kill", 300, 0.1)
+    replays.close()
+    shown = world.look()
+    assert len(shown) > len(partly) and rounds[0].committed
+
+    # Live goes on; what is straddled is told again and again, and shown as the gap's rounds have it.
+    now = time.time()
+    world.happen(resumed + 0.5, now)
+    world.live(out)
+    kept = {group: n for group, n in shown.items() if group[1] < epoch.whole_from}
+    assert {group: n for group, n in world.look().items() if group[1] < epoch.whole_from} == kept
+    job, replays = world.agent(out)
+    wait_until(lambda: replays.poll() or len(rounds) > 2, "further rounds", 300, 0.1)
+    replays.close()
+    assert "may come until" in said(job, "gap-1")[-1].reason and states(job, "gap-1")[-1] == "read"
+    world.happen(now, max(time.time(), epoch.final_s) + 1)
+    world.live(out)
+
+    # At last no record of its windows is to come any more.
+    write_epochs(world.folder / "live", [epoch])
+    out = world.start(least_s=1e6)
+    job, replays = world.agent(out)
+    wait_until(lambda: replays.poll() or "done" in states(job, "gap-1"), "its end", 300, 0.1)
+    replays.close()
+    assert world.look() == world.truth()
+    assert world.start(least_s=1e6).replay_into(plan).orders == ()
+
+
+def test_a_second_outage_takes_over_the_gap_that_the_first_one_left(world):
+    begin = time.time() - 40
+    world.happen(begin, begin + 10)
+    world.live(world.start())
+    world.happen(begin + 10, begin + 36)
+    first = world.start()
+    world.live(first)
+    job, replays = world.agent(first)
+    wait_until(lambda: replays.poll() or any(one.done for one in said(job, "gap-1")), "a part of the gap", 300, 0.1)
+    replays.close()
+    time.sleep(max(begin + 43 - time.time(), 0))
+    world.happen(begin + 36, time.time() - 3)
+    second = world.start()
+    assert [(one.number, one.gap.wanted) for one in second.epochs] == [(1, "cancel"), (2, "run")]
+    assert second.epochs[1].gap.begin_ms <= first.epochs[0].gap.begin_ms
+    world.live(second)
+    final = second.epochs[1].final_s
+    world.happen(time.time(), final + 1)
+    world.live(second)
+    job, replays = world.agent(second)
+    job.orders["gap-1"] = first.epochs[0].gap  # as it stands on control
+    wait_until(lambda: time.time() > final, "the end of its windows", 60, 0.5)
+    wait_until(lambda: replays.poll() or "done" in states(job, "gap-2"), "its end", 300, 0.1)
+    replays.close()
+    assert states(job, "gap-1") == ["cancelled"]
+    assert world.look() == world.truth()

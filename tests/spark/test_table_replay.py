@@ -1,0 +1,144 @@
+"""A range of a table, read again as if the topic still held it: paced, in order, once, and into the live table."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipelines.backfill.ranges import RangeError
+from pipelines.backfill.tables import find_in_table, find_range
+from tests.fakes import driver
+from tests.fakes.result_tables import seen
+from tests.fakes.waiting import wait_until
+from tidecast.backfill import replay_into
+from tidecast.merge import MergeSink
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.replay import staged
+from tidecast.replay.driver import Replays
+from tidecast.replay.table import RecordTableError, read_table
+
+pytestmark = pytest.mark.spark
+
+DAY, EACH, MINUTES, PARTITIONS = 1_700_000_040.0, 60, 10, 2
+"""Ten minutes, from a full minute on, with a record a second; stamped when it happened."""
+SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+MINUTE = 60_000
+
+
+def rows(first=0, topic="orders"):
+    at = [(n, DAY + n) for n in range(EACH * MINUTES)]
+    return [
+        (b"", f"{n % 3}".encode(), topic, n % PARTITIONS, first + n // PARTITIONS, datetime.fromtimestamp(wall, UTC))
+        for n, wall in at
+    ]
+
+
+@pytest.fixture(scope="module")
+def tables(spark, tmp_path_factory):
+    """The same records as Delta and as Parquet: in the wrong order, a file twice, beside those of another topic."""
+    folder = tmp_path_factory.mktemp("lake")
+    frame = spark.createDataFrame(rows()[::-1] + rows()[:90] + rows(topic="others"), SCHEMA).repartition(5)
+    frame.write.format("delta").save(str(folder / "delta"))
+    frame.write.parquet(str(folder / "parquet"))
+    frame.where("offset >= 100").write.parquet(str(folder / "later"))
+    other = frame.selectExpr("value", "topic", "partition", "CAST(offset AS INT) AS offset")
+    other.write.parquet(str(folder / "other"))
+    (folder / "empty").mkdir()
+    return folder
+
+
+def plan(records):
+    """Records per shop and minute; strictly in order, or some are late."""
+    from pyspark.sql import functions as F
+
+    timed = records.withWatermark("timestamp", "20 seconds")
+    minute = F.window("timestamp", "1 minute")
+    counted = timed.groupBy(F.col("value").cast("string").alias("shop"), minute).agg(F.count(F.lit(1)).alias("orders"))
+    begin, end = (F.unix_millis(f"window.{name}") for name in ("start", "end"))
+    return counted.select("shop", begin.alias("_window_start"), end.alias("_window_end"), "orders")
+
+
+def live(spark, table):
+    """A live table in which every window of the day is wrong."""
+    made = [
+        (f"{shop}", int(DAY * 1000) + minute * MINUTE, int(DAY * 1000) + (minute + 1) * MINUTE, 7)
+        for shop in range(3) for minute in range(MINUTES)
+    ]  # fmt: skip
+    told = spark.createDataFrame(made, "shop string, _window_start bigint, _window_end bigint, orders bigint")
+    MergeSink(str(table), ["shop"])(told, 0)
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
+    one_partition, tables, tmp_path, monkeypatch, kind
+):
+    spark, table = one_partition, tmp_path / "minutes"
+    live(spark, table)
+    monkeypatch.setattr(staged, "LEAST_ROWS", 40)
+    found = find_in_table(spark, tables / kind, "orders", DAY + 120, DAY + 360, 0.0, DAY + 900)
+    assert found.starts == {"orders": {"0": 60, "1": 60}} and found.ends == {"orders": {"0": 180, "1": 180}}
+    begin, end = (int((DAY + s) * 1000) for s in (120, 360))
+    order = ReplayOrder(
+        "lost", "orders", time.time(), "run", found.starts, found.ends, most_rps=30.0, begin_ms=begin, end_ms=end,
+        table=str(tables / kind),
+    )  # fmt: skip
+    job = driver.job()
+    job.mode, job.orders["lost"] = "act", order
+    into = replay_into(spark, str(table), plan, {}, output_mode="update", trigger="100 milliseconds")
+    replays = Replays(job, into)
+
+    def said():
+        return job.outbox.of(ReplayProgress)
+
+    try:
+        if kind == "delta":  # the driver is killed in the middle, and goes on
+            wait_until(lambda: replays.poll() or (said() and said()[-1].done >= 100), "a part of it", every_s=0.1)
+            replays.close()
+            part, job.outbox[:] = said()[-1].done, []
+            replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update"))
+        begun = time.monotonic()
+        over = ("done", "failed")
+        wait_until(lambda: replays.poll() or (said() and said()[-1].state in over), "its end", every_s=0.05)
+        took_s = time.monotonic() - begun
+    finally:
+        replays.close()
+    assert said()[-1].state == "done", said()[-1].reason
+    if kind == "delta":
+        assert said()[0].done >= part
+    else:
+        assert took_s > 0.8 * (240 - 2 * 40) / 30  # the rate holds, though a file is more than it allows a batch
+    assert len({one.done for one in said()}) > 4
+    inside = {(f"{shop}", begin + n * MINUTE): 20 for shop in range(3) for n in range(4)}
+    assert {key: n for key, n in seen(spark, table).items() if begin <= key[1] < end} == inside
+    assert set({key: n for key, n in seen(spark, table).items() if not begin <= key[1] < end}.values()) == {7}
+    assert not list(Path(f"{table}.backfills").glob("*/range"))
+
+
+def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
+    def find(name, begin=DAY + 120, end=DAY + 360, topic="orders", slack=0.0):
+        return find_in_table(spark, tables / name, topic, begin, end, slack, DAY + 900)
+
+    for given, words in (
+        ({"begin": DAY + 360}, "is empty: --to has to be after --from"),
+        ({"end": DAY + 5_000}, "is in the future"),
+        ({"slack": 600.0}, "may come until"),
+        ({"topic": "nobody's"}, 'delta holds no record of topic "nobody\'s"'),
+        ({"begin": DAY - 500, "end": DAY - 100}, "delta holds no record of topic 'orders' produced from"),
+        ({"end": DAY + 700}, "holds topic 'orders' until 2023-11-14T22:23:59Z, and the range ends at .*Give --to"),
+    ):
+        with pytest.raises(RangeError, match=words):
+            find("delta", **given)
+    with pytest.raises(RangeError, match=r"later does not hold all of topic .*begin at 2023-11-14T22:17:21Z\. Give"):
+        find("later")
+    for name, words in (
+        ("nowhere", "nowhere is no folder: give the path of a Delta or Parquet table"),
+        ("empty", "empty cannot be read as parquet"),
+        ("other", r"other has not the columns .*key missing \(binary is expected\), offset int \(bigint is"),
+    ):
+        with pytest.raises(RangeError, match=words):
+            find(name)
+    with pytest.raises(RecordTableError, match="'lake/orders': give its absolute path"):
+        read_table(spark, "lake/orders")
+    with pytest.raises(RangeError, match="nowhere is no folder"):  # before Spark is started
+        find_range(None, "orders", DAY, DAY + 60, 0.0, DAY + 900, tables / "nowhere")

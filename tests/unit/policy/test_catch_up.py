@@ -1,0 +1,106 @@
+"""How long a job that is behind takes to catch up, by hand, and the executors that its rto asks for."""
+
+import json
+import math
+
+import pytest
+
+from configs.backpressure import Backpressure
+from configs.contract import Contract, Executors, Planning
+from models.policy.live.catch_up import CatchUp, behind_since, describe_catch_up, find_catch_up
+from models.policy.live.memory import Memory, fresh
+from models.policy.live.observation import Observation
+from models.policy.live.replay import replay_decision
+from models.policy.received.outlook import Outlook
+from pipelines.scale.processor import Scaler
+from tidecast.messages import MetricSample, encode
+
+PLANNING = Planning(overhead_s=0.01, per_record_s=0.01, lead_s=10.0, batch_s=1.0)
+CONTRACT = Contract(job="orders", latency_target_s=10.0, executors=Executors(min=1, max=6), planning=PLANNING)
+
+
+def with_rto(rto_s):
+    return CONTRACT.model_copy(update={"backpressure": Backpressure.model_validate({"recovery": {"rto_s": rto_s}})})
+
+
+def seen(**changes):
+    """Two executors carry 199.6 records/s; 100 arrive; 6,150 wait, 6,000 of them beyond what batches hold."""
+    fields = {
+        "now_s": 1e6, "since_s": 1.0, "job_s": 1e6, "scale": 1.0, "arrival_rps": 100.0, "lag_records": 6_150,
+        "processed_rps": None, "busy": None, "in_batch": None, "batch_s": None, "executors": 2, "target": 2,
+        "tasks": 12, "overhead_s": 0.01, "per_record_s": 0.01, "since_change_s": 1e6, "behind_s": 60.0, "scatter": 0.0,
+    }  # fmt: skip
+    return Observation(**{**fields, **changes})
+
+
+def found(executors=2, contract=CONTRACT, **changes):
+    now = seen(**changes)
+    return find_catch_up(now, contract, now.to_view(contract).capacity, executors)
+
+
+def test_who_is_not_behind_is_predicted_nothing_nor_is_a_log_of_before():
+    assert found(behind_s=None) is None and found(scatter=None) is None
+
+
+def test_a_catch_up_by_hand():
+    one = found()
+    assert one.records == 6_000 and one.median_s == one.sure_s == pytest.approx(6_000 / 99.6)
+    assert (one.rto_s, one.executors) == (None, 2)
+    assert found(arrival_rps=250.0, lag_records=9_000).median_s == math.inf
+    # two for ten seconds, then four: 996 gone, the rest at 299.2 a second
+    assert found(4).median_s == pytest.approx(10 + (6_000 - 996) / 299.2)
+
+
+def test_the_spread_of_the_capacity_and_the_forecast_of_the_load_are_in_it():
+    spread = found(scatter=0.01)
+    assert spread.median_s == found().median_s and spread.sure_s > 1.3 * spread.median_s
+    ahead = Outlook((20.0, 40.0), (0.5, 0.9), ((150.0, 180.0), (50.0, 90.0)))
+    one = found(ahead=ahead)
+    assert one.median_s == pytest.approx(20 + (6_000 - 20 * 49.6) / 149.6)
+    assert one.sure_s == pytest.approx(20 + (6_000 - 20 * 19.6) / 109.6)
+
+
+def test_an_rto_that_cannot_be_held_asks_for_as_many_executors_as_hold_it():
+    assert found(contract=with_rto(300.0)).executors == 2  # 240 s are left
+    one = found(contract=with_rto(95.0))  # 35 s are left
+    assert one.executors == 4 and one.held_s == pytest.approx(10 + (6_000 - 996) / 299.2) and one.held_s <= one.left_s
+    assert found(3, contract=with_rto(95.0)).executors == 4
+    none = found(contract=with_rto(70.0))
+    assert none.executors == 6 and none.held_s > none.left_s == 10.0
+    words = describe_catch_up(one, 2)
+    assert words == (
+        "6,000 records wait: caught up in 60 s (95%: in 60 s); rto 95 s, 35 s left: 2 more asked for, 4 executors hold "
+        "it, in 27 s"
+    )
+    assert "4 more asked for, 6 executors do not hold it either, in 20 s" in describe_catch_up(none, 2)
+    assert "never" in describe_catch_up(CatchUp(5, math.inf, math.inf, None, None, 2, math.inf), 2)
+
+
+def test_a_job_is_behind_from_when_its_oldest_record_waits_until_nothing_does():
+    assert behind_since(None, 1_000.0, 100.0, 900.0, 10.0) is None  # nine seconds of records, ten are promised
+    assert behind_since(None, 1_000.0, 100.0, 1_100.0, 10.0) == 989.0
+    assert behind_since(989.0, 1_020.0, 100.0, 1.0, 10.0) == 989.0
+    assert behind_since(989.0, 1_020.0, 100.0, 0.0, 10.0) is None
+    assert behind_since(None, 1_000.0, 0.0, 50.0, 10.0) is None
+
+
+def test_a_decision_says_it_asks_for_it_and_replays_bit_for_bit():
+    contract = with_rto(100.0)
+    scaler, memory, now = Scaler("orders", contract, "reactive", "act"), fresh(contract), 1e6
+    for lag in (50, 9_000):
+        now += 1
+        sample = MetricSample(
+            "orders", "interval", now, now, executors=2, task_ceiling=12, mode="act", arrival_rps=100.0, lag_records=lag
+        )
+        row = {"topic": "metrics", "partition": 0, "offset": 0, "value": encode(sample)}
+        memory, _, rejects = scaler.update_memory(memory, [row], now)
+        memory, decision = scaler.decide(memory, now)
+        memory = Memory.from_json(memory.to_json())
+        assert not rejects
+        logged = json.loads(encode(decision))
+        again = replay_decision(logged, {contract.hash: contract})
+        assert again == (decision.executors, decision.reason, decision.codes)
+        assert ("recovery" in decision.codes) == (lag == 9_000)
+    assert "8,850 records wait: caught up in" in decision.reason and memory.behind_at is not None
+    older = {name: value for name, value in logged["inputs"].items() if name not in ("behind_s", "scatter")}
+    assert Observation.from_inputs(older).behind_s is None

@@ -1,0 +1,76 @@
+"""A range of a table at a rate: files are read whole, so a limit is a number of them, and a pause pays for the rest."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tidecast.orders import ReplayOrder
+from tidecast.replay.query import ReplayQuery
+from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_per_file
+from tidecast.spark.admission import Admission, AdmissionError
+
+
+def order(records):
+    return ReplayOrder("fix", "orders", 1.0, "run", {"a": {"0": 0}}, {"a": {"0": records}}, table="/lake/a")
+
+
+def test_a_file_is_small_and_a_range_has_not_too_many():
+    assert rows_per_file(order(0)) == rows_per_file(order(1_000)) == LEAST_ROWS
+    assert rows_per_file(order(41_200_001)) == 20_601 and MOST_FILES >= 41_200_001 / 20_601
+
+
+def limited(kind, rows, per_file=None):
+    admission = Admission.__new__(Admission)
+    admission._limits = SimpleNamespace(maxRows=lambda n: ("rows", n), maxFiles=lambda n: ("files", n))
+    source = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind), toString=lambda: f"{kind}[/lake/a]"
+    )
+    return admission._limit(source, rows, per_file)
+
+
+def test_a_limit_in_records_is_one_in_files_where_files_are_read():
+    assert limited("KafkaMicroBatchStream", 500) == limited("KafkaMicroBatchStream", 500, 200) == ("rows", 500)
+    assert [limited("FileStreamSource", rows, 200) for rows in (0, 199, 200, 650)] == [
+        ("files", 0), ("files", 0), ("files", 1), ("files", 3),
+    ]  # fmt: skip
+    for kind in ("FileStreamSource", "DeltaSource"):
+        with pytest.raises(AdmissionError, match=rf"{kind}\[/lake/a\] reads whole files .*or read a topic instead"):
+            limited(kind, 500)
+
+
+class Batches:
+    """A query whose batches are told by hand, and what it was admitted."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.admitted = 100.0, []
+        monkeypatch.setattr("tidecast.replay.query.time", SimpleNamespace(monotonic=lambda: self.now))
+        self.query = ReplayQuery.__new__(ReplayQuery)
+        self.query.__dict__.update(
+            _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _due=0.0, _pace=None, _admitted=None,
+            _began=None, _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
+        )  # fmt: skip
+
+    def admit(self, rows, per_file):
+        self.admitted.append(rows // per_file)
+
+    def reads(self, rows, batch_s=0.5):
+        self.now += batch_s
+        self.query._owe(SimpleNamespace(rows=rows, batch_s=batch_s))
+
+
+def test_a_file_that_is_more_than_the_rate_allows_is_followed_by_a_pause(monkeypatch):
+    told = Batches(monkeypatch)
+    told.query.admit(50.0)
+    told.reads(200)  # four seconds' records in half a second
+    for at, files in ((0.0, 0), (3.0, 0), (3.6, 1)):
+        told.now = 100.5 + at
+        told.query.admit(50.0)
+        assert told.admitted[-1] == files
+    told.reads(200)
+    told.reads(200)  # a second one before anybody looked: both are paid for
+    told.now += 6.9
+    told.query.admit(50.0)
+    assert told.admitted[-1] == 0
+    told.now += 0.2
+    told.query.admit(50.0)
+    assert told.admitted[-1] == 1

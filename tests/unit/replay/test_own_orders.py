@@ -1,0 +1,145 @@
+"""Replays that a job orders itself, publications that have to be repeated, and clocks that disagree."""
+
+import itertools
+import time
+
+import pytest
+
+from pipelines.backfill.orders import later_than
+from tests.fakes.driver import job as new_job
+from tidecast.messages import MessageError, decode, encode
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.replay import driver
+from tidecast.replay.driver import Replayable, Replays
+
+OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
+
+
+class ReadQuery:
+    """A replay's query that has read all of its range."""
+
+    newest = "batch"
+
+    def __init__(self, order, query):
+        pass
+
+    def poll(self):
+        return True
+
+    def measured(self):
+        return {"done": 100}
+
+    def stop(self):
+        pass
+
+
+@pytest.fixture
+def job(monkeypatch):
+    monkeypatch.setattr(driver, "ReplayQuery", ReadQuery)
+    made = new_job()
+    made.mode = "act"
+    return made
+
+
+def order(name="gap-1", **fields):
+    return ReplayOrder(**{"id": name, "job": "orders", "wall_time": 100.0, "wanted": "run", **OFFSETS, **fields})
+
+
+def polled_until(replays, holds):
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        replays.poll()
+        time.sleep(0.001)
+
+
+def test_a_job_places_its_own_orders_once_its_agent_acts_and_whatever_control_says_of_them_holds(job):
+    mine = order(), order("gap-2"), order("gap-3"), order("gap-4", wanted="cancel", wall_time=200.0)
+    job.mode = "observe"
+    replays = Replays(job, Replayable(lambda one: one, orders=mine))
+    replays.poll()
+    assert not job.orders and not job.outbox  # control is not read yet
+    job.orders |= {"gap-2": order("gap-2", wanted="pause", wall_time=150.0), "gap-4": order("gap-4")}
+    job.orders["gap-3"] = order("gap-3", wanted="done", wall_time=150.0)
+    job.mode = "act"
+    replays.poll()
+    placed = {one.id: one.wanted for one in job.outbox.of(ReplayOrder) if one.wanted != "done"}
+    assert placed == {"gap-1": "run", "gap-4": "cancel"}
+    assert job.orders["gap-2"].wanted == "pause"
+    polled_until(replays, lambda: job.orders["gap-4"].wanted == "done")
+    replays.poll()
+    assert len([one for one in job.outbox.of(ReplayOrder) if one.id == "gap-1" and one.wanted == "run"]) == 1
+
+
+def test_a_publication_that_is_not_settled_is_repeated_from_time_to_time_and_said(job, monkeypatch):
+    monkeypatch.setattr(driver, "AGAIN_S", 0.02)
+    answers = ["live has windows open", "live has windows open", ""]
+    asked = []
+
+    def publish(one):
+        asked.append(time.monotonic())
+        return answers[len(asked) - 1]
+
+    job.orders["gap-1"] = order()
+    replays = Replays(job, Replayable(lambda one: one, publish))
+    polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
+    assert len(asked) == 3 and min(b - a for a, b in itertools.pairwise(asked)) >= 0.02
+    said = [(one.state, one.reason) for one in job.outbox.of(ReplayProgress)]
+    assert said[-1] == ("done", "") and ("read", "live has windows open") in said
+
+
+def test_what_a_driver_says_of_an_order_is_later_than_the_order_whatever_its_clock_says(job):
+    ahead = time.time() + 250  # of the one who ordered it
+    job.orders["gap-1"] = order(wall_time=ahead)
+    replays = Replays(job, Replayable(lambda one: one))
+    polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
+    (over,) = job.outbox.of(ReplayOrder)
+    assert over.wall_time > ahead  # or the next agent would begin it again
+
+
+def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, monkeypatch):
+    class Running(ReadQuery):
+        rates: list = []  # noqa: RUF012
+
+        def poll(self):
+            return False
+
+        def admit(self, rps):
+            self.rates.append(rps)
+
+    monkeypatch.setattr(driver, "ReplayQuery", Running)
+    monkeypatch.setattr(driver, "SAY_S", 0.02)
+    monkeypatch.setattr(driver, "CHANCE_S", 0.02)
+    job.orders["gap-1"], job.last_contact_at = order(most_rps=5.0), time.time()
+    replays = Replays(job, Replayable(lambda one: one))
+    replays.poll()
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() - 3_600)
+    polled_until(replays, lambda: Running.rates[-1:] == [5.0])
+    before = len(job.outbox.of(ReplayProgress))
+    polled_until(replays, lambda: len(job.outbox.of(ReplayProgress)) > before + 1)
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"open_ms": 5}, "open_ms and open_starts go together"),
+    ({"open_starts": {"events": {"0": 5}}}, "open_ms and open_starts go together"),
+    ({"open_ms": 5, "open_starts": {"events": {"1": 5}}}, "with a start of each partition of the range"),
+    ({"open_ms": 5, "open_starts": {"events": 5}}, "open_starts="),
+    ({"holds": -1}, "holds"),
+    ({"table": 3}, "table"),
+])  # fmt: skip
+def test_a_bad_order_of_a_gap_or_a_table_is_refused_by_the_field(changes, words):
+    with pytest.raises(MessageError, match=words):
+        decode(ReplayOrder, encode(order(**changes)))
+
+
+def test_an_order_of_an_older_release_reads_the_topic():
+    raw = encode(order()).replace(b'"table":"",', b"").replace(b'"open_starts":{},', b"")
+    assert b"table" not in raw and b"open" not in raw
+    assert decode(ReplayOrder, raw) == order()
+
+
+def test_a_command_is_later_than_what_it_changes_whatever_its_clock_says():
+    ahead = time.time() + 250
+    assert later_than(order(wall_time=ahead)) > ahead  # or the agent would take it for one that came late
+    assert later_than(order()) == pytest.approx(time.time(), abs=5) and later_than(None) > 0
