@@ -29,9 +29,9 @@ def service_stage(service_s: float, kafka: dict[str, Any], by: str) -> Stage:
     """Build the function for Spark's `mapInArrow` that decodes events and simulates a service call for each.
 
     It maps columns SOURCE (value, partition, offset, produced_at in epoch seconds) to OUTPUT (texts key, seq, late, at;
-    key and at null if refused, late null if not late), and sleeps `service_s` per valid event, once per Arrow batch. The
-    refused are sent to `rejects`, again if the task is repeated. An event is late if one with a newer time stood before
-    it in its partition in the same task.
+    key and at null if refused, late null if not late), and sleeps `service_s` per valid event, once per Arrow batch.
+    The refused are sent to `rejects`, again if the task is repeated. An event is late if one with a newer time stood
+    before it in its partition in the same task.
 
     Args:
         service_s: service time per record, wall seconds.

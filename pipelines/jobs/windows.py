@@ -1,4 +1,4 @@
-"""Windows of event time, in the trace's time: the main job's own, how long it waits for records, and how all are named."""
+"""Windows of event time, in the trace's time: those of the main job, how long it waits for records, and their names."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ def withheld_hour(replay: Replay) -> tuple[float, float] | None:
         return None
     start = live_start(replay)
     begin = math.ceil((start + replay.live_hours * HOUR_S / 4) / HOUR_S) * HOUR_S
-    back = begin + HOUR_S + back_s(replay) * replay.speed
-    if back > start + replay.live_hours * HOUR_S:
+    hours = (begin + HOUR_S + back_s(replay) * replay.speed - start) / HOUR_S
+    if hours > replay.live_hours:
         raise SettingsError(
-            f"replay.withheld_share={replay.withheld_share:g}: what is withheld would come {(back - start) / HOUR_S:.1f} h "
+            f"replay.withheld_share={replay.withheld_share:g}: what is withheld would come until {hours:.1f} h "
             f"after the live start, but live_hours is {replay.live_hours:g}. Give more hours, a smaller speed, or 0."
         )
     return float(begin), float(begin + HOUR_S)

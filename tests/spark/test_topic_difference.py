@@ -52,7 +52,8 @@ def test_each_key_is_equal_differs_is_new_or_gone(one_partition):
     found = differences(newest, kept)
     rows = {row.key: (row.partition, row.kind) for row in found.collect()}
     assert rows == {
-        "same": (0, "equal"), "other": (2, "differs"), "gone": (1, "gone"), "new": (None, "new"), "cleared": (3, "gone"),
+        "same": (0, "equal"), "other": (2, "differs"), "gone": (1, "gone"), "new": (None, "new"),
+        "cleared": (3, "gone"),
     }  # fmt: skip
     summary = summarise(found)
     assert (summary.windows, summary.differs, summary.new, summary.gone, summary.due) == (5, 1, 1, 2, 4)

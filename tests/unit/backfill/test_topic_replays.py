@@ -1,5 +1,6 @@
 """Replays into a topic without Spark and broker: what is refused, what is sent, what stays, and what is left behind."""
 
+import dataclasses
 import json
 import time
 from types import SimpleNamespace
@@ -152,9 +153,18 @@ def test_the_plan_is_given_the_range_and_what_is_open_leaves_no_file(replays, tm
     assert folders(tmp_path) == [".lock", "fix"]
 
 
+def test_a_driver_that_has_just_started_reads_on_and_publishes_nothing_before_it_knows(replays, tmp_path):
+    replays.of = dataclasses.replace(replays.of, live=live())
+    replays.found = Found([("job:a@0-1", 3, b"1", "differs")])
+    replays.of.start(order())
+    with pytest.raises(BackfillError, match="not known yet"):
+        replays.of.publish(order())
+    assert folders(tmp_path) == [".lock", "fix"] and replays.producer.records == []
+
+
 def test_two_replays_of_one_window_are_refused_and_two_beside_each_other_are_not(replays):
     replays.of.start(order())
-    with pytest.raises(BackfillError, match="fix .*is running over a part"):
+    with pytest.raises(BackfillError, match=r"fix .*is running over a part"):
         replays.of.start(order("second", HOUR + 1))
     replays.of.start(order("before", 0, HOUR))
     with pytest.raises(BackfillError, match="exists with begin"):

@@ -14,7 +14,7 @@ from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic.difference import differences, newest_records, summarise
-from tidecast.backfill.topic.final import refuse_open_windows
+from tidecast.backfill.topic.final import refuse_open_windows, watermark_ms
 from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
@@ -55,7 +55,8 @@ class TopicReplays:
             Exception: as pyspark raises it.
         """
         begin_ms, end_ms = _range(order)
-        refuse_open_windows(self.live, order.id, end_ms)
+        if watermark_ms(self.live) is not None:  # a driver that has just started knows it when it publishes
+            refuse_open_windows(self.live, order.id, end_ms)
         results = self.plan(replay_stream(self.spark, order, self.source), begin_ms, end_ms)
         check_results(results)
         self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
@@ -73,9 +74,10 @@ class TopicReplays:
         """Send the records that differ, each once; then remove the replay's files. Again, it finds nothing to send.
 
         Raises:
-            BackfillError: not all were acknowledged; publish again.
+            BackfillError: live records may still change windows of the range, or not all were acknowledged; go on then.
             Exception: as pyspark raises it.
         """
+        refuse_open_windows(self.live, order.id, _range(order)[1])
         found = self._differences(order).persist()
         try:
             summary = summarise(found)

@@ -35,7 +35,8 @@ def send_corrections(rows: Iterable[Correction], topic: str, source: Mapping[str
     """
     options = {option.lower(): value for option, value in source.items()}
     out = producer(options["kafka.bootstrap.servers"], translate_spark_options(options), linger_ms=_LINGER_MS)
-    sent, failed = 0, []
+    failed: list[BaseException] = []
+    sent = 0
     try:
         for key, partition, value in rows:
             future = out.send(
