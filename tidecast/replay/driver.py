@@ -10,12 +10,15 @@ from typing import Any
 
 from tidecast.job import Job
 from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+from tidecast.replay.closing import Closing
 from tidecast.replay.query import ReplayQuery
 
 log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
 SAY_S = 5.0  # seconds after which an unchanged progress is said again
+AGAIN_S = 20.0
+"""Seconds between two publications of a replay of whose range live may still tell results."""
 CHANCE_S = 20.0
 """Seconds that an autoscaler that is heard has for deciding a rate, before what was ordered counts."""
 POOL = "replay"
@@ -31,13 +34,17 @@ class Replayable:
         start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
             it; with a checkpoint by the order's id it goes on where it was.
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
-            called again after a restart, and has to change nothing then.
+            called again after a failure or a restart, and has to change nothing where it has done its work. It returns
+            why it has to be called again in AGAIN_S, or "".
         cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
+        compare: returns in words what a publication would change, and changes nothing; None: replays of this job cannot
+            be compared. It and `publish` are called in a thread of their own, never both at once for one order.
     """
 
     start: Callable[[ReplayOrder], Any]
-    publish: Callable[[ReplayOrder], None] = lambda order: None
+    publish: Callable[[ReplayOrder], str | None] = lambda order: None
     cancel: Callable[[ReplayOrder], None] = lambda order: None
+    compare: Callable[[ReplayOrder], str] | None = None
 
 
 class Replays:
@@ -49,6 +56,9 @@ class Replays:
         self._over: dict[str, float] = {}
         self._begun: dict[str, float] = {}
         self._said: dict[str, tuple[ReplayProgress, float]] = {}
+        self._closing: dict[str, Closing] = {}
+        self._compared: dict[str, str] = {}
+        self._unsettled: dict[str, tuple[float, str]] = {}
         self._in_pool = False
 
     def poll(self) -> None:
@@ -58,7 +68,8 @@ class Replays:
             py4j.protocol.Py4JError: Spark's JVM does not answer.
         """
         live = [order for order in list(self._job.orders.values()) if not self._is_over(order)]
-        weights = sum(order.weight for order in live if order.wanted == "run")
+        read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
+        weights = sum(order.weight for order in live if order.wanted == "run" and order.id not in read)
         for order in live:
             try:
                 self._meet(order, weights)
@@ -70,6 +81,8 @@ class Replays:
         """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
         for query in self._queries.values():
             query.stop()
+        for closing in self._closing.values():
+            closing.wait()
 
     def _is_over(self, order: ReplayOrder) -> bool:
         return order.wanted == "done" or self._over.get(order.id, 0.0) >= order.wall_time
@@ -78,10 +91,14 @@ class Replays:
         query = self._queries.get(order.id)
         if self._replayable is None:
             self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
+        elif order.id in self._closing:
+            self._await(order, query, self._closing[order.id])
         elif self._job.mode == "observe":
             self._say(order, query, "waiting", None, "the agent observes: a replay changes what the application does")
         elif order.wanted == "cancel":
             self._stop(order)
+            self._compared.pop(order.id, None)
+            self._unsettled.pop(order.id, None)
             self._replayable.cancel(order)
             self._end(order, "cancelled", "as ordered")
         elif query is None and order.wanted == "run":
@@ -90,9 +107,7 @@ class Replays:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
             self._stop(order)
-            self._say(order, query, "read", None, "")
-            self._replayable.publish(order)
-            self._end(order, "done", "")
+            self._close(order, query, self._replayable)
         elif order.wanted == "pause":
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")
@@ -100,6 +115,41 @@ class Replays:
             rps = self._rate(order, weights)
             query.admit(rps)
             self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
+
+    def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
+        """All of it is read: begin what follows; one that was compared waits for an order to publish it."""
+        due, why = self._unsettled.get(order.id, (0.0, ""))
+        if order.then == "publish":
+            self._compared.pop(order.id, None)
+        compared = self._compared.get(order.id)
+        self._say(order, query, "read" if compared is None else "compared", None, compared or why)
+        act = replayable.publish if order.then == "publish" else replayable.compare
+        if act is not None and compared is None and time.monotonic() >= due:
+            self._closing[order.id] = Closing(order, act, _enter_pool)
+
+    def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Closing) -> None:
+        """Go on with a replay whose publication or comparison has ended; one that is cancelled meanwhile waits for it.
+
+        Raises:
+            Exception: what it has failed with; a newer order repeats it.
+        """
+        _, why = self._unsettled.get(order.id, (0.0, ""))
+        if closing.going_on:
+            self._say(order, query, "read", None, why)
+            return
+        del self._closing[order.id]
+        self._unsettled.pop(order.id, None)
+        if order.wanted == "cancel" and (closing.failed or closing.then == "compare"):
+            return  # the next poll cancels it
+        text = closing.result()
+        if closing.then == "compare":
+            self._compared[order.id] = text
+        elif text:
+            self._unsettled[order.id] = time.monotonic() + AGAIN_S, text
+        else:
+            self._end(
+                order, "done", "it was published before it could be cancelled" if order.wanted == "cancel" else ""
+            )
 
     def _rate(self, order: ReplayOrder, weights: float) -> float:
         """The order's part of the decided rate, as far as it may be; without a decider, what it may be."""
@@ -114,12 +164,10 @@ class Replays:
         return min(decided * order.weight / weights if weights > 0 else 0.0, most)
 
     def _started(self, order: ReplayOrder, replayable: Replayable) -> ReplayQuery:
+        if order.then == "compare" and replayable.compare is None:
+            raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
         if not self._in_pool:
-            from pyspark import SparkContext
-
-            context = SparkContext._active_spark_context
-            if context is not None:
-                context.setLocalProperty("spark.scheduler.pool", POOL)  # of this thread, and of queries it starts
+            _enter_pool()
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         self._begun[order.id] = time.time()
@@ -157,3 +205,12 @@ class Replays:
         if before is None or now - said_at > SAY_S or any(getattr(before, n) != value for n, value in told.items()):
             self._said[order.id] = progress, now
             job.outbox.enqueue("replays", job.name, progress)
+
+
+def _enter_pool() -> None:
+    """Let the jobs of this thread, and of queries that it starts, run in the replays' pool."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context.setLocalProperty("spark.scheduler.pool", POOL)
