@@ -139,8 +139,8 @@ def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
     Args:
         name: the field's name, for the error.
         value: as `json.loads` gives it.
-        kind: str, int, float, dict, Any (left to the message's own check), or a (nested) list of one of these; types
-            must match exactly: no bool as int, no text as a number, but an int as a float.
+        kind: str, int, float, dict, Any or a (nested) list of one of these; types must match exactly: no bool as int,
+            no text as a number, but an int as a float. Any passes: the message's own check has to look at it.
         limits: of the value or of each value in a list; None for none.
 
     Returns:

@@ -151,7 +151,7 @@ def replay_into_topic(
         trigger: from micro-batch to micro-batch.
     """
     made = TopicReplays(spark, topic, plan, source, live, Path(place), window, output_mode, trigger)
-    return Replayable(made.start, made.publish, made.cancel)
+    return Replayable(made.start, made.publish, made.cancel, lambda order: made.compare(order).text())
 
 
 def _range(order: ReplayOrder) -> tuple[int, int]:
