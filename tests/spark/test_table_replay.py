@@ -93,13 +93,13 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
 
     try:
         if kind == "delta":  # the driver is killed in the middle, and goes on
-            wait_until(lambda: replays.poll() or (said() and said()[-1].done >= 100), "a part of it", every_s=0.1)
+            wait_until(lambda: replays.poll() or (said() and said()[-1].done >= 100), "a part of it", 300.0, 0.1)
             replays.close()
             part, job.outbox[:] = said()[-1].done, []
             replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update"))
         begun = time.monotonic()
         over = ("done", "failed")
-        wait_until(lambda: replays.poll() or (said() and said()[-1].state in over), "its end", every_s=0.05)
+        wait_until(lambda: replays.poll() or (said() and said()[-1].state in over), "its end", 300.0, 0.05)
         took_s = time.monotonic() - begun
     finally:
         replays.close()
@@ -108,7 +108,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
         assert said()[0].done >= part
     else:
         assert took_s > 0.8 * (240 - 2 * 40) / 30  # the rate holds, though a file is more than it allows a batch
-    assert len({one.done for one in said()}) > 4
+        assert len({one.done for one in said()}) > 4
     inside = {(f"{shop}", begin + n * MINUTE): 20 for shop in range(3) for n in range(4)}
     assert {key: n for key, n in seen(spark, table).items() if begin <= key[1] < end} == inside
     assert set({key: n for key, n in seen(spark, table).items() if not begin <= key[1] < end}.values()) == {7}
