@@ -11,6 +11,7 @@ from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import issued_forecasts
 from pipelines.bench.backfill.planned import MeasuredJob, plan_order, to_schedule
 from pipelines.bench.backfill.ratio import NEVER, latency_quantile, latency_ratio
+from pipelines.bench.backfill.session import recorded
 from pipelines.bench.backfill.session.producer import forecast_messages
 from pipelines.bench.backfill.session.recorded import keeps_up, read_session, replayed_at
 from tidecast.messages import decode, encode
@@ -72,6 +73,16 @@ def test_a_session_of_a_length_ends_with_its_time_and_a_record_that_was_never_co
     told = json.loads((folder / "session.json").read_text())
     (folder / "session.json").write_text(json.dumps({**told, "ended": BEGAN + 20}))
     assert read_session(folder, how(until_done=False))["latency"][9] == [NEVER]
+
+
+def test_rates_are_those_that_were_decided_and_each_is_computed_again(folder, monkeypatch):
+    monkeypatch.setattr(recorded, "recompute_rate", lambda inputs: inputs["rate"])
+    without = {"wall_time": BEGAN + 1, "inputs": {}}  # a decision's fields that are None are not sent
+    decided = [{"wall_time": BEGAN + at, "replay_rps": 50.0, "inputs": {"replay": {"rate": rate}}} for at, rate in
+               ((2, 50.0), (3, 50.000000000000007))]  # fmt: skip
+    write_lines(folder / "decisions.jsonl", [without, *decided])
+    found = read_session(folder, how())
+    assert found["rates"] == [(2.0, 50.0), (3.0, 50.0)] and (found["decisions"], found["differing"]) == (2, 1)
 
 
 def test_a_replay_that_has_not_ended_or_saw_too_much_is_told(folder):

@@ -53,7 +53,7 @@ def read_session(folder: Path, how: Arrangement) -> dict[str, Any]:
         )
     start = began if how.apart is None or replay is None else _first_start(read_batches(replay), began)
     decided = json_lines(folder / "decisions.jsonl")
-    with_rate = [one for one in decided if one["replay_rps"] is not None and "replay" in one["inputs"]]
+    with_rate = [one for one in decided if one.get("replay_rps") is not None and "replay" in one["inputs"]]
     return {
         "seconds": seconds, "latency": latency, "p99_s": latency_quantile([latency]), "limit_s": told["limit_s"],
         "done_s": None if done_at is None else done_at - start,
