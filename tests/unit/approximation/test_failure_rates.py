@@ -62,7 +62,7 @@ def test_hyperloglog_also_between_few_and_many(n, precision):
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_kll_ranks(folded):
-    trials, pf, k = 600, 0.01, 50
+    trials, pf, k = 300, 0.01, 50
     failed = 0
     for seed in range(trials):
         rng = np.random.default_rng(seed)

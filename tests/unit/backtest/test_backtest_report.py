@@ -24,8 +24,8 @@ JOB = {"overhead_s": 0.5, "per_record_s": 0.005, "most": 10, "startup_s": [5.0, 
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A small backtest through the front door."""
+def folder(tmp_path_factory):
+    """With an hour's load in it."""
     folder = tmp_path_factory.mktemp("backtest")
     values = 100 + 60 * np.sin(np.arange(360) / 30)
     rows = [
@@ -33,6 +33,20 @@ def run(tmp_path_factory):
         for s, v in zip(range(0, 3600, 10), values, strict=True)
     ]
     (folder / "toy.csv").write_text("\n".join(["timestamp,value", *rows]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(folder):
+    """A small backtest in this process, and how far it said that it was."""
+    load, names, shares = read_load(str(folder / "toy.csv")), ("static", "reactive", "forecast"), []
+    (found,) = backtest([load], Setup(lead_s=20.0), names, Effort(4, 2), report_share=shares.append)
+    return found, shares
+
+
+@pytest.fixture(scope="module")
+def run(folder, alone):
+    """The same through the front door. Its two processes find compiled what that one has compiled."""
     asked = ["--policies", "static,reactive,forecast", "--lead-s", "20", "--seeds", "2", "--knobs", "4"]
     written = ["--json", str(folder / "new" / "toy.json"), "--page", str(folder / "toy.html")]
     done = CliRunner().invoke(app, ["backtest", str(folder / "toy.csv"), *asked, *written], catch_exceptions=False)
@@ -41,11 +55,10 @@ def run(tmp_path_factory):
     return folder, done.output, json.loads((folder / "new" / "toy.json").read_text())["data"]
 
 
-def test_one_process_finds_the_same_as_two(run):
+def test_one_process_finds_the_same_as_two(run, alone):
     """And tells how far it is on the way."""
-    load, names, shares = read_load(str(run[0] / "toy.csv")), ("static", "reactive", "forecast"), []
-    (alone,) = backtest([load], Setup(lead_s=20.0), names, Effort(4, 2), report_share=shares.append)
-    assert alone == run[2]
+    found, shares = alone
+    assert found == run[2]
     assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
 
 

@@ -125,22 +125,22 @@ def asked(*days: float) -> Study:
 
 @pytest.fixture(scope="module")
 def study():
-    loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
+    loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("ab", 1)}
     return asked(1, 3), list(evaluate_pairs(loads, asked(1, 3), report_progress=lambda _: None))
 
 
 def test_every_ordered_pair_is_judged_between_its_bounds(study):
     made, seen = study
-    assert {(pair.source, pair.target) for pair in seen} == {(a, b) for a in "abc" for b in "abc" if a != b}
-    assert len(seen) == 12
+    assert {(pair.source, pair.target) for pair in seen} == {("a", "b"), ("b", "a")}
+    assert len(seen) == 4
     found = summarise_pairs(seen, made)
     for data in found["days"].values():
-        assert data["pairs"] == 6
+        assert data["pairs"] == 2
         assert data["models"]["target_only"]["all"]["geometric_mean"] == pytest.approx(1)
         assert data["models"].get("adapted", {"pairs": 0})["pairs"] == data["kept"]
         beside = data["beside_no_source"]  # where no source was let in the two are the same
-        assert beside["pairs"] == 6 and (data["chosen"] or beside["all"]["geometric_mean"] == pytest.approx(1))
-        assert all(data["models"][model]["pairs"] == 6 for model in set(MODELS) - {"adapted"})
+        assert beside["pairs"] == 2 and (data["chosen"] or beside["all"]["geometric_mean"] == pytest.approx(1))
+        assert all(data["models"][model]["pairs"] == 2 for model in set(MODELS) - {"adapted"})
         assert data["models"]["served"]["1"]["worst"] >= data["models"]["served"]["1"]["geometric_mean"]
 
 
@@ -154,7 +154,7 @@ def test_a_source_that_was_refused_has_no_part_in_what_is_served(study):
 def test_what_is_measured_is_what_the_training_would_choose(study):
     made, seen = study
     pair = next(pair for pair in seen if pair.transfer.forecasters and pair.days == 3)
-    numbers = {name: i for i, name in enumerate("abc", 1)}
+    numbers = {name: i for i, name in enumerate("ab", 1)}
     whole = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for name, i in numbers.items()}
     known, _ = whole[pair.target].split(SERVED_DAYS * DAY)
     known = known.split(3 * DAY)[1]
@@ -167,7 +167,7 @@ def test_the_study_is_said(study):
     found = summarise_pairs(seen, made)
     assert [line["RMSE ÷ target only"] for line in found["models"]] == list(MODELS.values())
     said = format_summary(found)
-    assert "1 day of history: 6 pairs" in said and "3 days of history: 6 pairs" in said
+    assert "1 day of history: 2 pairs" in said and "3 days of history: 2 pairs" in said
     assert len(said.splitlines()) == len(MODELS) + 1 + 2
 
 
@@ -188,9 +188,9 @@ def test_a_single_series_is_no_comparison():
 
 def test_one_network_learns_from_all_others_and_from_nothing_that_is_judged():
     loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
-    study = asked(1, 2)
+    study = asked(1)
     made = list(evaluate_pretrained(loads, study, report_progress=lambda _: None))
-    assert [(case.target, case.days) for case in made] == [(name, days) for name in "abc" for days in (1, 2)]
+    assert [(case.target, case.days) for case in made] == [(name, 1) for name in "abc"]
     assert all(set(case.ratios) == {"as it is", *WAYS} and min(case.ratios.values()) > 0 for case in made)
     changed = {**loads, "b": Series(2e8, STEP, np.r_[loads["b"].values[: 14 * DAY], 9 * loads["b"].values[14 * DAY :]])}
     assert next(evaluate_pretrained(changed, study, report_progress=lambda _: None)).ratios == made[0].ratios

@@ -103,8 +103,7 @@ def test_nothing_makes_the_strictness_run_away(late, counted):
     """A clock that jumped, a week without load, a latency from the future: one look moves it by one rung at most."""
     place, _ = moved(steered(), [(late, counted)])
     assert 1 - FASTEST <= place[0] <= 1 + FASTEST
-    for _ in range(100):
-        assert 0 <= moved(steered(), [(late, counted)] * 3)[0][0] <= len(LADDER) - 1 + FLOOR_RUNGS + FASTEST
+    assert 0 <= moved(steered(), [(late, counted)] * 50)[0][0] <= len(LADDER) - 1 + FLOOR_RUNGS + FASTEST
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.5, 5.0, 15.0])), min_size=1, max_size=60))
@@ -116,20 +115,20 @@ def test_what_it_has_risen_is_what_was_late_beyond_the_budget(looks):
     assert place[0] - 1.0 == pytest.approx(RUNGS_PER_LEAD * debt / 1e5, abs=1e-9)
 
 
-@pytest.mark.parametrize("budget", [0.01, 0.05, 0.2])
-@pytest.mark.parametrize("seed", range(3))
-def test_in_the_long_run_the_share_of_late_seconds_is_the_budget_whatever_the_load_does(budget, seed):
+def test_in_the_long_run_the_share_of_late_seconds_is_the_budget_whatever_the_load_does():
     """An adversary knows the number asked for and comes with more, whenever it can; the most executors carry it."""
-    rng, policy = np.random.default_rng(seed), steered(budget=budget, first=2.0)
-    memory, late, total, looks = policy.fresh(1), 0.0, 0.0, 30_000
-    for look in range(looks):
-        bad = late if look else 0.0
-        memory, choice = decide(policy, memory, a_view(late_s=bad, counted_s=5.0))
-        can = choice.target[0] < 20  # what all of them carry is all that may come
-        late = 5.0 * float(can and rng.random() < 0.5)
+    budgets = np.repeat([0.01, 0.05, 0.2], 3)
+    rng, policy, runs, looks = np.random.default_rng(0), steered(budget=budgets, first=2.0), len(budgets), 15_000
+    memory, late, total = policy.fresh(runs), np.zeros(runs), np.zeros(runs)
+    seen = a_view(runs, counted_s=5.0)
+    for _ in range(looks):
+        memory, choice = decide(policy, memory, replace(seen, late_s=late))
+        can = choice.target < 20  # what all of them carry is all that may come
+        late = 5.0 * (can & (rng.random(runs) < 0.5))
         total += late
-    assert total / (5.0 * looks) <= budget + 200 / (5.0 * looks)  # from its start to its strictest once
-    assert total / (5.0 * looks) >= budget * 0.8  # and what may be late is used
+    share = total / (5.0 * looks)
+    assert (share <= budgets + 200 / (5.0 * looks)).all()  # from its start to its strictest once
+    assert (share >= budgets * 0.8).all()  # and what may be late is used
 
 
 def test_what_the_promise_steers_and_what_a_contract_states():
