@@ -25,7 +25,7 @@ BEGIN, END = START + HOUR_S, START + 2 * HOUR_S
 
 
 def _events():
-    return [LoadEvent(n, float(START + 30 * n), f"key-{n % 3}") for n in range(HOURS * HOUR_S // 30)]
+    return [LoadEvent(n, float(START + 60 * n), f"key-{n % 3}") for n in range(HOURS * HOUR_S // 60)]
 
 
 def _is_withheld(event):
@@ -51,7 +51,7 @@ class Job:
     def send(self, events):
         publisher = Publisher(self.kafka)
         for n, event in enumerate(events):
-            publisher.send_bytes("events", event.key.encode(), encode_event(event), partition=n % 12)
+            publisher.send_bytes("events", event.key.encode(), encode_event(event), partition=n % 4)
         publisher.close()
         self.query.processAllAvailable()
 
@@ -61,7 +61,7 @@ class Job:
         topic = self.kafka.topic("events")
         self.job.orders[name] = ReplayOrder(
             name, self.job.name, time.time(), "run", {topic: dict.fromkeys(ends, 0)}, {topic: ends}, most_rps=1e4,
-            begin_ms=BEGIN * 1000, end_ms=end * 1000,
+            task_s=60.0, begin_ms=BEGIN * 1000, end_ms=end * 1000,
         )  # fmt: skip
         wait_until(lambda: self.replays.poll() or self._state(name) in ("done", "failed"), "its end", 240.0, 0.25)
         return [one for one in self.job.outbox.of(ReplayProgress) if one.id == name][-1]
@@ -89,7 +89,7 @@ def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_
     try:
         job.send(kept)
         job.send(withheld)  # each of another key or window
-        assert sum(late_dropped(one) for one in job.query.recentProgress) == len(withheld) == 12
+        assert sum(late_dropped(one) for one in job.query.recentProgress) == len(withheld) == 6
         counted = compare_counts(truth, read_counts(empty_topics))
         assert counted == {"produced": len(events), "counted": len(kept), **wrong}
 
