@@ -23,6 +23,8 @@ from tidecast.orders import ReplayOrder, ReplayProgress
 NAME = "corrected-hour"
 STAMPED_S = 2.0
 """Wall seconds after the last withheld record was due, by which it has been stamped on a slow computer too."""
+LEAST_S = 90.0
+"""Wall seconds that a backfill is given: its rate begins at 0, and rises by a tenth of its box every ten seconds."""
 LOOK_S = 1.0
 """Wall seconds between two looks for the replay's clock, and for which clocks may differ."""
 _WORD = ("wall_time", "state", "done", "admitted_rps", "rps", "executors")
@@ -81,9 +83,9 @@ class Correction:
     def _order_and_follow(self) -> None:
         if (clock := self._wait_for_clock()) is None:
             return
-        due_at = clock.wall_start + _length_s(self._settings)
-        self.told = replace(self.told, due_at=due_at, planned_at=due_at)
         came_at = clock.wall_at(self.told.end) + back_s(self._settings.replay) + STAMPED_S
+        due_at = deadline(self._settings, clock, came_at)
+        self.told = replace(self.told, due_at=due_at, planned_at=due_at)
         if self._stopped.wait(max(came_at + LOOK_S - time.time(), 0.0)):
             return
         order = order_range(self._settings, clock, self.told, came_at)
@@ -128,6 +130,14 @@ def begin_correction(settings: Settings, since: float) -> Correction | None:
     correction = Correction(settings, since, hour)
     correction.start()
     return correction
+
+
+def deadline(settings: Settings, clock: Clock, came_at: float) -> float:
+    """Return when a backfill has to be done whose records have come at a wall time: with the live load, epoch seconds.
+
+    Where that leaves less than `LEAST_S` (90 s), so long after they have come.
+    """
+    return max(clock.wall_start + _length_s(settings), came_at + LEAST_S)
 
 
 def _length_s(settings: Settings) -> float:

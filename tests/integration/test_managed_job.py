@@ -45,6 +45,7 @@ def start(empty_topics, tmp_path):
         "TIDECAST_REPLAY__SPEED": "720",
         "TIDECAST_REPLAY__LIVE_HOURS": "1.5",
         "TIDECAST_REPLAY__PEAK_RPS": "2000",
+        "TIDECAST_REPLAY__WITHHELD_SHARE": "0",
     }
     started = []
 

@@ -7,7 +7,7 @@ import pytest
 from configs.settings import load
 from pipelines.backfill.ranges import OffsetRange, RangeError
 from pipelines.demo import correction as module
-from pipelines.demo.correction import Correction, begin_correction, judge_windows, with_word
+from pipelines.demo.correction import Correction, begin_correction, deadline, judge_windows, with_word
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.report.recorded.backfill import RecordedBackfill
@@ -105,6 +105,12 @@ def test_it_can_be_stopped_while_it_waits(world):
     correction.stop()
     told = ended(correction, start=False)
     assert told.state == "not ordered" and not world.ranges
+
+
+def test_it_is_due_with_the_live_load_but_has_time_enough():
+    clock = Clock(1000.0, 0.0, 200.0)
+    assert deadline(SETTINGS, clock, 1184.0) == 1000 + 24 * 3600 / 200
+    assert deadline(SETTINGS, clock, 1400.0) == 1490.0
 
 
 def test_nothing_is_corrected_where_nothing_is_withheld():

@@ -82,7 +82,8 @@ def broker(monkeypatch):
 
 
 def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
-    settings = load(replay={"live_hours": 2, "speed": 7200, "peak_rps": 50, "keys": 3, "late_share": 0.5})
+    mine = {"live_hours": 2, "speed": 7200, "peak_rps": 50, "keys": 3, "late_share": 0.5, "withheld_share": 0}
+    settings = load(replay=mine)
     broker.refused = {14}
     assert generator.warm_up(settings, tmp_path) == 12
     truth = generator.replay(settings, tmp_path, threading.Event())
@@ -116,7 +117,7 @@ def test_truth_holds_both_what_live_comes_to_and_what_is_right_after_a_correctio
 
 
 def test_every_job_with_a_contract_is_told_the_clock(tmp_path, broker):
-    settings = load(replay={"live_hours": 0.5, "speed": 7200, "peak_rps": 50})
+    settings = load(replay={"live_hours": 0.5, "speed": 7200, "peak_rps": 50, "withheld_share": 0})
     truth = generator.replay(settings, tmp_path, threading.Event())
     clocks = {key: clock_of(control) for topic, key, control in broker.messages if topic == "control"}
     assert set(clocks) == {"word_count:clock", "key_window:clock", "ride_count:clock"}
