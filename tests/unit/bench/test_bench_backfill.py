@@ -190,8 +190,8 @@ def test_finishing_by_hand():
         "split:2": 260,
         "split:3": 500,
         "two": 320,
-        "fixed:60": 360,
-        "fixed:90": 240,
+        "fixed:56": 360,
+        "fixed:88": 240,
         "fixed:120": 190,
     }
     p99 = {"fixed:120": 461}  # over 1.15 x 4 s
