@@ -13,7 +13,7 @@ from pipelines.bench.backfill.ratio import latency_quantile
 
 ROW, LOADS = "finish", (STEADY, TAXI, BURSTS)
 MINUTES, TURNS = 5.0, 3
-RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:60", "fixed:90", "fixed:120")}
+RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:56", "fixed:88", "fixed:120")}
 """Other ways, and the arms among which each may choose in hindsight."""
 
 

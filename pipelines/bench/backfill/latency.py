@@ -14,8 +14,8 @@ MINUTES, TURNS, MOST_RATIO = 10.0, 3, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
 SIDE_S = 1800.0
 """Least seconds of either side: with less, nothing is judged."""
-RATES = (40, 60, 80, 100, 120)
-"""Fixed rates of the sweep, records/s; one session each."""
+RATES = (40, 56, 80, 96, 120)
+"""Fixed rates of the sweep, records/s, the same number from each partition; one session each."""
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:

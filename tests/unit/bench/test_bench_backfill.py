@@ -166,8 +166,8 @@ def test_latency_by_hand():
     made = latency.summarise(kept_of(latency.plan_load("steady", 10.0), showed), "steady")
     assert (made["ratio"], made["low"], made["high"]) == (pytest.approx(1.1),) * 3 == (made["judged"],) * 3
     assert (made["ours_s"], made["alone_s"], made["n"]) == (4.4, 4.0, 1800)
-    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.1, 1.15, 1.2, 1.25, 1.3])
-    assert made["best_rps"] == 60 and made["share"] == 1.5
+    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.1, 1.14, 1.2, 1.24, 1.3])
+    assert made["best_rps"] == 56 and made["share"] == 90 / 56
 
 
 def test_latency_of_too_few_seconds_or_without_a_whole_sweep_is_told_and_not_judged():
@@ -190,8 +190,8 @@ def test_finishing_by_hand():
         "split:2": 260,
         "split:3": 500,
         "two": 320,
-        "fixed:60": 360,
-        "fixed:90": 240,
+        "fixed:56": 360,
+        "fixed:88": 240,
         "fixed:120": 190,
     }
     p99 = {"fixed:120": 461}  # over 1.15 x 4 s
@@ -206,7 +206,7 @@ def test_finishing_by_hand():
     assert made["limit_s"] == pytest.approx(4.6)
     assert (made["split"]["ratio"], made["split"]["arm"]) == (1.3, "split:2")
     assert (made["two"]["ratio"], made["fixed"]["ratio"], made["fixed"]["any"]) == (1.6, 1.2, 0.95)
-    assert made["fixed"]["arm"] == "fixed:90" and made["edge"] is False
+    assert made["fixed"]["arm"] == "fixed:88" and made["edge"] is False
     kept = {one["arm"]: one["kept"] for one in made["arms"]}
     assert kept.pop("fixed:120") is False and all(kept.values())
 
