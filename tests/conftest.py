@@ -27,13 +27,33 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+SPARK = {
+    # Compiling takes longer than running.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.retainedExecutions": "20",  # of large plans many fill the heap, and nobody looks at them
+}
+"""Options of every session that a test starts; the ring's are as a person's are."""
 ORDER = ("ring", "unit", "dags", "spark", "integration")
+ONE_SESSION = "one_session"
 POLITE = 10
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The ring first, because it takes longest; beside it what needs no services of its own."""
-    items.sort(key=lambda item: ORDER.index(Path(item.path).relative_to(Path(__file__).parent).parts[0]))
+    """The ring first, because it takes longest; beside it what needs no services of its own.
+
+    A file is one worker's; and so are all that use the session, so that one JVM is started and warmed up, not two.
+    """
+    in_session = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+
+    def place(item: pytest.Item) -> int:
+        room = item.path.relative_to(Path(__file__).parent).parts[0]
+        return ORDER.index("spark" if item.path in in_session else room)
+
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(ONE_SESSION if item.path in in_session else item.path.stem))
+    items.sort(key=place)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -50,6 +70,8 @@ def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in [name for name in os.environ if name.startswith("TIDECAST_")]:
             patch.delenv(name)
         patch.setenv("TIDECAST_VAR", str(var))
+        options = " ".join(f"--conf {name}={value}" for name, value in SPARK.items())
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"{options} pyspark-shell")
         yield var
 
 
@@ -59,6 +81,7 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
     from pipelines.spark.session import local_session
 
     session = local_session("tests", cores=2, delta=True)
+    session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
     yield session
     session.stop()
 
