@@ -76,7 +76,7 @@ def broker(monkeypatch):
     publisher = Publisher()
     monkeypatch.setattr(generator, "Publisher", lambda kafka, **options: publisher)
     monkeypatch.setattr(generator, "topic_offsets", lambda kafka, topic: {0: (0, 0), 1: (0, 0)})
-    monkeypatch.setattr(generator, "HEAD_START_S", -100.0)
+    monkeypatch.setattr(generator, "HEAD_START_S", -200.0)
     monkeypatch.setattr(generator, "_WARM_UP_PAUSE_S", 0.0)
     return publisher
 
