@@ -34,8 +34,8 @@ def measured_of(folder):
 def filled(tmp_path_factory):
     """The folder of a run with a backfill, what is known of it, and the run as measured."""
     folder = tmp_path_factory.mktemp("filled")
-    run_dir.write(folder, seconds=120)
-    facts = run_backfill.write(folder, at=50, seconds=120, lent=(60, 70))
+    run_dir.write(folder, seconds=85)
+    facts = run_backfill.write(folder, at=30, seconds=110, records=1500, lent=(40, 50))
     return folder, facts, measured_of(folder)
 
 
@@ -60,9 +60,9 @@ def test_the_summary_says_what_the_backfill_is_known_to_have_come_to(filled):
     assert facts.done_s is not None and facts.highest_rps > 50
     assert (b["from"], b["to"]) == ("2014-10-22T09:00:00+00:00", "2014-10-22T10:00:00+00:00")
     assert (b["done"], b["in_time"], b["as_planned"], b["state"]) == (True, True, True, "done")
-    assert (b["records"], b["windows_differed"], b["windows_corrected"], b["windows_wrong"]) == (4000, 50, 50, 0)
-    assert b["took_s"] == pytest.approx(facts.done_s - 50, abs=0.1)
-    assert b["rps"] == pytest.approx(4000 / b["took_s"], rel=0.01)
+    assert (b["records"], b["windows_differed"], b["windows_corrected"], b["windows_wrong"]) == (1500, 50, 50, 0)
+    assert b["took_s"] == pytest.approx(facts.done_s - 30, abs=0.1)
+    assert b["rps"] == pytest.approx(1500 / b["took_s"], rel=0.01)
     assert b["produced_s"] == pytest.approx(b["took_s"], abs=1.5)
     assert b["live_promise_kept"] and b["late_s"] == 0
     assert b["executor_s"] == pytest.approx(10, abs=1) and b["highest_step"] == "none"
@@ -72,8 +72,8 @@ def test_the_summary_says_what_the_backfill_is_known_to_have_come_to(filled):
 def test_the_promise_stays_in_the_first_place_and_the_backfill_comes_next(summary):
     promise, said, cost, *_ = summary_text(summary).splitlines()[0].split(". ")
     assert promise.startswith("The promise, ") and cost.startswith("It took ")
-    assert "The backfill of 09:00 to 10:00" in said and "corrected 50 windows, live promise kept, done at Thu" in said
-    assert "as planned (by Thu 04:00)" in said
+    assert "The backfill of 09:00 to 10:00" in said and "corrected 50 windows, live promise kept, done at 1" in said
+    assert "as planned (by Thu 02:00)" in said
     assert backfill_failures(summary["backfill"]) == list_failures(summary, FACTS) == []
 
 
@@ -109,8 +109,8 @@ def test_each_other_end_is_said(filled, changed, said, failure):
 
 
 def test_late_live_seconds_meanwhile_break_the_promise_of_these_seconds(tmp_path):
-    run_dir.write(tmp_path, seconds=100, stop=(60, 9))
-    run_backfill.write(tmp_path, at=50, seconds=100, records=2000)
+    run_dir.write(tmp_path, seconds=60, stop=(20, 9))
+    run_backfill.write(tmp_path, at=10, seconds=60, records=20_000)
     measured = measured_of(tmp_path)
     b, target = summarize_backfill(measured), measured.run.contract.latency_target_s
     late = int((measured.seconds["latency_max_s"] > target).sum())
@@ -132,7 +132,7 @@ def test_the_section_shows_rates_executors_latency_progress_prices_and_relief(fi
     assert max(by_name["admitted to the backfill"]["y"]) == pytest.approx(facts.highest_rps, abs=1e-3)
     assert by_name["backfill done"]["y"][0] == 0 and by_name["backfill done"]["y"][-1] == 100
     begin, end = drawn["backfill"]["layout"]["xaxis"]["range"]
-    assert 0 < begin < 50 and facts.done_s < end
+    assert 0 < begin < 30 and facts.done_s < end
 
 
 def test_the_page_has_the_section_also_of_a_backfill_that_did_not_end(tmp_path):
@@ -148,8 +148,8 @@ def test_the_page_has_the_section_also_of_a_backfill_that_did_not_end(tmp_path):
 
 
 def test_a_limit_that_is_exceeded_has_a_price_and_leads_onto_the_ladder(tmp_path):
-    run_dir.write(tmp_path, seconds=120)
-    facts = run_backfill.write(tmp_path, at=20, seconds=120, late=(50, 100), records=20_000)
+    run_dir.write(tmp_path, seconds=70)
+    facts = run_backfill.write(tmp_path, at=5, seconds=70, late=(25, 65), records=20_000)
     measured = measured_of(tmp_path)
     assert facts.stopped and summarize_backfill(measured)["highest_step"] != "none"
     drawn = {trace["name"]: trace["y"] for trace in control_chart(measured, measure_backfill(measured))["data"]}
