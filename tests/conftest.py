@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,26 +36,34 @@ SPARK = {
     "spark.sql.ui.retainedExecutions": "20",  # of large plans many fill the heap, and nobody looks at them
 }
 """Options of every session that a test starts; the ring's are as a person's are."""
-ORDER = ("ring", "unit", "dags", "spark", "integration")
-ONE_SESSION = "one_session"
+ORDER = ("ring", "spark", "unit", "dags", "integration")
 POLITE = 10
+_USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+@cache
+def room(file: Path) -> str:
+    """Where a test file stands in `ORDER`: its folder, or "spark" where a function of it takes the session."""
+    (folder, *_) = file.relative_to(Path(__file__).parent).parts
+    return "spark" if folder == "integration" and _USES.search(file.read_text()) else folder
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The ring first, because it takes longest; beside it what needs no services of its own.
+    """The ring first, because it takes longest; beside it all that use the session, which take nearly as long."""
+    items.sort(key=lambda item: ORDER.index(room(item.path)))
 
-    A file is one worker's; and so are all that use the session, so that one JVM is started and warmed up, not two.
-    """
-    in_session = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
 
-    def place(item: pytest.Item) -> int:
-        room = item.path.relative_to(Path(__file__).parent).parts[0]
-        return ORDER.index("spark" if item.path in in_session else room)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file is one worker's, and so are all that use the session: one JVM is started and warmed up, not two."""
+    from xdist.scheduler import LoadFileScheduling
 
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(ONE_SESSION if item.path in in_session else item.path.stem))
-    items.sort(key=place)
+    class OneSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "spark" if room(Path(__file__).parent.parent / file) == "spark" else file
+
+    return OneSession(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
