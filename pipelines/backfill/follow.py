@@ -79,7 +79,7 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
 
 
 class PlanLooks:
-    """PlanLooks at one order's plan whenever it is due.
+    """Looks at one order's plan whenever it is due.
 
     Attributes:
         finish: when it is done, in words, by the newest look; "" before one.

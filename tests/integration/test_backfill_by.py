@@ -20,7 +20,7 @@ CONTRACT = """
 job: orders
 latency_target_s: 10
 executors: {min: 1, max: 8, cores: 1}
-planning: {overhead_s: 0.5, per_record_s: 0.01, lead_s: 20, metrics_age_s: 120}
+planning: {overhead_s: 0.5, per_record_s: 0.01, lead_s: 20, metrics_age_s: 900}
 """
 
 
