@@ -46,7 +46,7 @@ run: setup ## The main job: history, training, serving, a live day on real execu
 # others give way to it (tests/conftest.py).
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)
-	@$(BIN)/pytest tests -n 2 --dist loadgroup --no-loadscope-reorder --durations=20 --durations-min=10
+	@$(BIN)/pytest tests -n 2 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10
 else
 	@$(BIN)/pytest $(ARGS)
 endif
@@ -59,7 +59,7 @@ lint: setup ## Lint, format, types, import rules, pages that are what their figu
 	@$(BIN)/python -m pipelines.figures --check
 
 check: lint ## Lint and the unit tests that are quick.
-	@$(BIN)/pytest -q tests/unit -m "not study" -n 2 --dist loadgroup
+	@$(BIN)/pytest -q tests/unit -m "not study" -n 2 --dist loadfile
 
 figures: $(VENV)/.ready ## Render the tables of README and docs from docs/figures; list the figures that are old.
 	@$(BIN)/python -m pipelines.figures
