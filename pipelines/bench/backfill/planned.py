@@ -24,7 +24,7 @@ UNSURE_SLOT, UNSURE_COST = 0.15, 0.1
 """Deviations of the logarithms of what a slot serves, and of what a replayed record costs."""
 
 
-class MeasuredJob(NamedTuple):
+class JobCapacity(NamedTuple):
     """What the newest decision says of the job: executors that run, and seconds of a slot per record, as learned."""
 
     running: int
@@ -32,7 +32,7 @@ class MeasuredJob(NamedTuple):
 
 
 def plan_order(
-    records: int, by_s: float, issued: IssuedForecasts | None, seen_rps: float, known: MeasuredJob
+    records: int, by_s: float, issued: IssuedForecasts | None, seen_rps: float, known: JobCapacity
 ) -> BackfillPlan:  # fmt: skip
     """Plan a replay that is to be done in `by_s` seconds from now, as surely as is usual.
 

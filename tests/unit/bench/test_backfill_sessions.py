@@ -9,7 +9,7 @@ import pytest
 from pipelines.bench.backfill.arrangement import arrange
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import issued_forecasts
-from pipelines.bench.backfill.planned import MeasuredJob, plan_order, to_schedule
+from pipelines.bench.backfill.planned import JobCapacity, plan_order, to_schedule
 from pipelines.bench.backfill.ratio import NEVER, latency_quantile, latency_ratio
 from pipelines.bench.backfill.session import recorded
 from pipelines.bench.backfill.session.producer import forecast_messages
@@ -132,7 +132,7 @@ def test_the_interval_holds_what_differs_between_blocks():
 
 
 def test_a_deadline_is_planned_and_its_schedule_is_an_order():
-    plan = plan_order(8_000, 240.0, None, 80.0, MeasuredJob(2, 0.02))
+    plan = plan_order(8_000, 240.0, None, 80.0, JobCapacity(2, 0.02))
     assert plan.finish.chance(240.0) >= 0.9 and plan.step_s == 20.0
     schedule = to_schedule(plan, BEGAN)
     assert schedule[0][0] == BEGAN and all(a[1] != b[1] for a, b in itertools.pairwise(schedule))

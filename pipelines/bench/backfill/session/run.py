@@ -19,7 +19,7 @@ from pipelines.backfill.orders import send_order
 from pipelines.bench.backfill.arrangement import REPLAY_TRIGGER_S, SERVICE_MS, Arrangement
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import draw_arrivals, issued_forecasts, live_rates
-from pipelines.bench.backfill.planned import LONGER, MeasuredJob, plan_order, to_schedule
+from pipelines.bench.backfill.planned import LONGER, JobCapacity, plan_order, to_schedule
 from pipelines.bench.backfill.session.job import ORDER, READY, REPLAY
 from pipelines.bench.backfill.session.producer import LiveProducer, fill_range, forecast_messages, producing
 from pipelines.bench.backfill.session.recorded import committed_ends, keeps_up, replayed_at
@@ -176,7 +176,7 @@ def _planned(
     """Plan a deadline by what was decided last; writes down what is predicted, or why there is no plan."""
     assert how.by_s is not None and heard.newest is not None
     seen = heard.newest.inputs
-    known = MeasuredJob(max(int(seen["executors"]), 1), float(seen["per_record_s"]))
+    known = JobCapacity(max(int(seen["executors"]), 1), float(seen["per_record_s"]))
     try:
         plan = plan_order(how.records, how.by_s, issued, seen_rps, known)
     except DeadlineError as error:
