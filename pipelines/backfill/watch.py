@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Self
 
 from configs.contract import load_contract
@@ -68,7 +67,7 @@ class JobWatch:
 
     def now(self) -> JobNow:
         """Return what is known at this moment."""
-        issued = read_issued(map(asdict, self._forecasts.values()), self.clock)
+        issued = read_issued(map(vars, self._forecasts.values()), self.clock)
         known = KnownJob(self._contract, self._memory, issued, self._policy)
         return JobNow(known, self.clock, time.time(), dict(self.orders), dict(self.progress))
 
