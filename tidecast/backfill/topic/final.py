@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from tidecast.backfill.spec import BackfillError, instant
+from tidecast.backfill.spec import instant
 
 
 def watermark_ms(live: Any) -> int | None:
@@ -24,21 +24,15 @@ def watermark_ms(live: Any) -> int | None:
     return None if stamp is None else round(datetime.fromisoformat(stamp).timestamp() * 1000)
 
 
-def refuse_open_windows(live: Any, name: str, end_ms: int) -> None:
-    """Refuse a range with windows that live records may still change.
+def open_windows(live: Any, end_ms: int) -> str:
+    """Say in words that live records may still change windows of a range; nothing where they cannot.
 
     Args:
         live: the query.
-        name: id of the replay.
         end_ms: of the range, event time.
-
-    Raises:
-        BackfillError: the query's watermark is before the range's end, or not known yet.
     """
     watermark = watermark_ms(live)
-    if watermark is None or watermark < end_ms:
-        at = "is not known yet" if watermark is None else f"is at {instant(watermark)}"
-        raise BackfillError(
-            f"replay {name}: live records may still change windows before {instant(end_ms)}, the live query's watermark"
-            f" {at}: end the range there, or go on with the replay (--resume) once it is past"
-        )
+    if watermark is not None and watermark >= end_ms:
+        return ""
+    at = "is not known yet" if watermark is None else f"is at {instant(watermark)}"
+    return f"live records may still change windows before {instant(end_ms)}, the live query's watermark {at}"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tidecast.backfill import namespace
 from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
-from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic.difference import differences, newest_records, summarise
-from tidecast.backfill.topic.final import refuse_open_windows, watermark_ms
+from tidecast.backfill.topic.final import open_windows, watermark_ms
 from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
@@ -55,8 +54,8 @@ class TopicReplays:
             Exception: as pyspark raises it.
         """
         begin_ms, end_ms = _range(order)
-        if watermark_ms(self.live) is not None:  # a driver that has just started knows it when it publishes
-            refuse_open_windows(self.live, order.id, end_ms)
+        if watermark_ms(self.live) is not None and (why := open_windows(self.live, end_ms)):
+            raise BackfillError(f"replay {order.id}: {why}: end the range there, or go on with it (--resume) then")
         results = self.plan(replay_stream(self.spark, order, self.source), begin_ms, end_ms)
         check_results(results)
         self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
@@ -66,18 +65,22 @@ class TopicReplays:
             .outputMode(self.output_mode).trigger(processingTime=self.trigger).start()
         )  # fmt: skip
 
-    def compare(self, order: ReplayOrder) -> Summary:
-        """Return what a publish would change, once all of the range is read; nothing is changed."""
-        return summarise(self._differences(order))
+    def compare(self, order: ReplayOrder) -> str:
+        """Return in words what a publish would change, once all of the range is read; nothing is changed."""
+        return summarise(self._differences(order)).text()
 
-    def publish(self, order: ReplayOrder) -> None:
+    def publish(self, order: ReplayOrder) -> str:
         """Send the records that differ, each once; then remove the replay's files. Again, it finds nothing to send.
 
+        Returns:
+            Why it has to wait, where live records may still change windows of the range; else nothing.
+
         Raises:
-            BackfillError: live records may still change windows of the range, or not all were acknowledged; go on then.
+            BackfillError: not all were acknowledged; publish again.
             Exception: as pyspark raises it.
         """
-        refuse_open_windows(self.live, order.id, _range(order)[1])
+        if why := open_windows(self.live, _range(order)[1]):
+            return why
         found = self._differences(order).persist()
         try:
             summary = summarise(found)
@@ -90,6 +93,7 @@ class TopicReplays:
             found.unpersist()
             self._leave(order.id)
         cancel(self.place, order.id)  # what it kept is on the topic
+        return ""
 
     def cancel(self, order: ReplayOrder) -> None:
         """Remove what an order's replay has written; the topic has nothing of it."""
@@ -151,7 +155,7 @@ def replay_into_topic(
         trigger: from micro-batch to micro-batch.
     """
     made = TopicReplays(spark, topic, plan, source, live, Path(place), window, output_mode, trigger)
-    return Replayable(made.start, made.publish, made.cancel, lambda order: made.compare(order).text())
+    return Replayable(made.start, made.publish, made.cancel, made.compare)
 
 
 def _range(order: ReplayOrder) -> tuple[int, int]:
