@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, Arrangement, seed_of
+from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, LEAD_S, Arrangement, seed_of
 from pipelines.bench.backfill.cells import Found, MeasuredCell
 from pipelines.bench.backfill.loads import STEADY, TAXI, mean_rps
 from pipelines.bench.twin.deadline import kolmogorov_distance
@@ -18,7 +18,8 @@ from pipelines.bench.twin.deadline import kolmogorov_distance
 ROW, LOADS, ARM = "deadline", (STEADY, TAXI), "by"
 MINUTES, COUNT = 3.0, 20
 WORK, DEADLINE = (0.3, 1.0), (1.2, 4.0)
-"""Of the cell's minutes with all executors: work, uniform in its logarithm; of the shortest time: deadline, uniform."""
+"""Work: of the cell's minutes with all executors, uniform in its logarithm; deadline: of the shortest time, uniform.
+That is the work with all executors and the seconds until they are there."""
 IDLE = 0.15
 """Share of the capacity that stays free for live latency, as plans suppose."""
 DAY_S = 720.0
@@ -38,7 +39,7 @@ def arrange_deadline(cell: MeasuredCell) -> Arrangement:
     work_s = 60 * cell.minutes * math.exp(random.uniform(*np.log(WORK)))
     ratio = float(random.uniform(*DEADLINE))
     free = (1 - IDLE) * CAPACITY_RPS - mean_rps(cell.load, DAY_S)
-    by_s = round(ratio * work_s, 1)
+    by_s = round(ratio * (work_s + LEAD_S), 1)
     return Arrangement(
         (1, EXECUTORS), True, "ordered", 0, None, round(free * work_s), DAY_S, LATE * by_s, True, seed_of(cell), by_s
     )
