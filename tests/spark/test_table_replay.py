@@ -93,13 +93,13 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
 
     try:
         if kind == "delta":  # the driver is killed in the middle, and goes on
-            wait_until(lambda: replays.poll() or (said() and said()[-1].done >= 100), "a part of it", every_s=0.1)
+            wait_until(lambda: replays.poll() or (said() and said()[-1].done >= 100), "a part of it", 300.0, 0.1)
             replays.close()
             part, job.outbox[:] = said()[-1].done, []
             replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update"))
         begun = time.monotonic()
         over = ("done", "failed")
-        wait_until(lambda: replays.poll() or (said() and said()[-1].state in over), "its end", every_s=0.05)
+        wait_until(lambda: replays.poll() or (said() and said()[-1].state in over), "its end", 300.0, 0.05)
         took_s = time.monotonic() - begun
     finally:
         replays.close()
