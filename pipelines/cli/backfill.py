@@ -63,7 +63,9 @@ def backfill(
     if len(asked) + ranged > 1:
         raise SettingsError("give a range, or one of --pause, --resume, --cancel, --publish.")
     if not ranged and (by or sure is not None or compare or rps is not None or table):
-        raise SettingsError("--by, --sure, --rps, --compare and --table are of a new replay: give its --from and --to.")
+        raise SettingsError(
+            "--by, --sure, --rps, --compare and --table are of a new replay: give its range, --from and --to."
+        )
     if sure is not None and by is None:
         raise SettingsError("--sure says how surely a deadline is kept: give one, --by.")
     if asked:

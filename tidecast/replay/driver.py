@@ -135,7 +135,6 @@ class Replays:
                 self._job.outbox.enqueue("control", order_key(order.job, order.id), order)
         self._own = ()
 
-
     def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
         """All of it is read: begin what follows; one that was compared waits for an order to publish it."""
         due, why = self._unsettled.get(order.id, (0.0, ""))
