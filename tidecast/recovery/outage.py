@@ -59,7 +59,7 @@ def begin_epoch(
     committed: Committed | None,
     epochs: Sequence[LiveEpoch],
     gaps: Sequence[ReplayOrder],
-) -> tuple[Begun | None, str]:
+) -> tuple[Begun | None, str]:  # fmt: skip
     """Return the epoch that begins at the newest records, or None where the job goes on in order; and why.
 
     Args:
