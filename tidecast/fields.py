@@ -139,8 +139,8 @@ def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
     Args:
         name: the field's name, for the error.
         value: as `json.loads` gives it.
-        kind: str, int, float, dict or a (nested) list of one of these; types must match exactly: no bool as int, no
-            text as a number, but an int as a float.
+        kind: str, int, float, dict, Any or a (nested) list of one of these; types must match exactly: no bool as int,
+            no text as a number, but an int as a float. Any passes: the message's own check has to look at it.
         limits: of the value or of each value in a list; None for none.
 
     Returns:
@@ -154,6 +154,8 @@ def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
             raise MessageError(f"{name}={short_repr(value)}: a list is expected")
         (inner,) = typing.get_args(kind)
         return [validate(f"{name}[{i}]", item, inner, limits) for i, item in enumerate(value)]
+    if kind is Any:
+        return value
     if kind is float and type(value) is int:
         value = float(max(-COUNT_MOST, min(value, COUNT_MOST)))  # beyond every limit, and still a float
     expected_type = typing.get_origin(kind) or kind

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from tidecast.fields import (
     COUNT_MOST,
+    Bounds,
     Count,
     JobName,
     MessageError,
@@ -23,7 +24,8 @@ from tidecast.fields import (
 from tidecast.wire import SCHEMA
 
 WANTED = ("run", "pause", "cancel", "done")
-STATES = ("waiting", "running", "paused", "read", "done", "cancelled", "failed")
+STATES = ("waiting", "running", "paused", "read", "compared", "done", "cancelled", "failed")
+THEN = ("publish", "compare")
 LATER_S = 0.001
 """By which an order that replaces another is later, where the clock is not: the latest one holds."""
 
@@ -43,7 +45,8 @@ class ReplayOrder:
     once, `task_s` how long its tasks should be: a core that live records need is theirs after that long at most.
     Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
     `schedule` says how many executors beyond the live job's it is to have, as [[job time, executors], ...], each from
-    its time on: what is planned so that it is done in time.
+    its time on: what is planned so that it is done `by` a job time with the probability `sure`. `then` says what comes
+    after all of it is read: it is published, or compared with what readers see and kept until it is to be published.
     `table` is the path of a table of the same columns from which the range is read, "" for the topics themselves.
     `holds` is the newest version of the live results whose records all lie before `ends`, where that was known when it
     was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on.
@@ -61,6 +64,9 @@ class ReplayOrder:
     begin_ms: Millis | None = None
     end_ms: Millis | None = None
     schedule: list[Any] = field(default_factory=list)
+    by: Time | None = None
+    sure: Annotated[float, Bounds(0, 1)] | None = None
+    then: Annotated[str, OneOf(THEN)] = "publish"
     table: str = ""
     holds: Count | None = None
     open_ms: Millis | None = None
@@ -119,7 +125,8 @@ class ReplayProgress:
     """How far a replay is, at least every 10 s while it is not over.
 
     `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
-    published), done, cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
+    published or compared), compared (and waits until it is to be published; `reason` tells the difference), done,
+    cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
     that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`. `executors` are those
     beyond the live job's that its schedule asks for now.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,22 @@ def finish_steps(done: Floats, records: float) -> Floats:
 def finishing(futures: Futures, extra: Integers, records: float) -> FinishTimes:
     """Return when so many records are replayed under a schedule of (K,) extra executors."""
     return FinishTimes(np.sort(finish_steps(replayed(futures, extra), records) * futures.step_s))
+
+
+def taken_by(futures: Futures, extra: Integers, records: float) -> Futures:
+    """Return the futures as they are for whoever comes after a backfill: its replay and executors belong to the others.
+
+    Args:
+        futures: as they are without it.
+        extra: (K,) extra executors of it.
+        records: that it replays.
+    """
+    done = replayed(futures, extra)
+    share = np.clip(finish_steps(done, records)[:, None] - np.arange(futures.steps), 0.0, 1.0)
+    rates = np.diff(done, axis=1) / futures.step_s * share * futures.cost[:, None]
+    # In the step in which it is done its executors are paid for a part only: nobody else counts on them.
+    held = np.where(share >= 1, futures.executors(extra), futures.held)
+    return replace(futures, live=futures.live + rates, held=held)
 
 
 def weigh(futures: Futures, extra: Integers, records: float, steps: int) -> tuple[Floats, Floats]:

@@ -32,6 +32,7 @@ class Futures:
         step_s: seconds per step.
         fleet: whose bounds hold.
         running: executors that run when the first step begins.
+        most_rps: (K,) replayed records/s at most; None: no bound.
     """
 
     live: Floats
@@ -42,6 +43,7 @@ class Futures:
     step_s: float
     fleet: Fleet
     running: int
+    most_rps: Floats | None = None
 
     @property
     def steps(self) -> int:
@@ -62,7 +64,11 @@ class Futures:
         before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
         late = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
         slots = slots - np.maximum(slots - before, 0.0) * late
-        return np.maximum(slots * self.slot_rps[:, None] - self.live, 0.0) / self.cost[:, None]
+        return self.bounded(np.maximum(slots * self.slot_rps[:, None] - self.live, 0.0) / self.cost[:, None])
+
+    def bounded(self, rps: Floats) -> Floats:
+        """Return (..., D) replayed records/s of the first steps, none above what the replay may have."""
+        return rps if self.most_rps is None else np.minimum(rps, self.most_rps[: rps.shape[-1]])
 
 
 def held_for(rps: Floats, slot_rps: float, idle: float, fleet: Fleet) -> Integers:
@@ -96,7 +102,8 @@ def draw_futures(
     normals = np.concatenate([half, -half])
     live = rates_of(joint.head(steps).draw(normals[:, 3:]), outlook.quantiles, outlook.levels)
     ahead = np.maximum(live, np.concatenate([live[:, 1:], live[:, -1:]], axis=1))
-    held = held_for(ahead * promise.headroom, slot.certain, promise.idle, fleet)
+    counted = slot.certain * (1 - promise.idle) if slot.held_rps is None else slot.held_rps
+    held = held_for(ahead * promise.headroom, counted, 0.0, fleet)
     place = np.clip((ndtr(normals[:, 2]) * len(fleet.lead_s)).astype(int), 0, len(fleet.lead_s) - 1)
     return Futures(
         live, held, slot.rps * np.exp(slot.deviation * normals[:, 0]) * (1 - promise.idle),

@@ -140,6 +140,8 @@ class SlotRate:
     Attributes:
         rps: the median.
         deviation: standard deviation of the logarithm.
+        held_rps: what the live job's own planner counts a slot with when it holds executors; None: `certain`, of which
+            the promise's share stays idle.
 
     Raises:
         BackfillPlanError: no rate above 0, or a negative deviation.
@@ -147,10 +149,14 @@ class SlotRate:
 
     rps: float
     deviation: float = 0.0
+    held_rps: float | None = None
 
     def __post_init__(self) -> None:
-        if not (0 < self.rps < math.inf and 0 <= self.deviation < 2):
-            raise BackfillPlanError(f"rps={self.rps}, deviation={self.deviation}: above 0, and 0 to 2 are expected")
+        if not (0 < self.rps < math.inf and 0 <= self.deviation < 2) or (self.held_rps or 1.0) <= 0:
+            raise BackfillPlanError(
+                f"rps={self.rps}, deviation={self.deviation}, held_rps={self.held_rps}: rates above 0, and 0 to 2 are "
+                "expected"
+            )
 
     @classmethod
     def learned(cls, known: ServiceRate) -> SlotRate:
@@ -162,5 +168,5 @@ class SlotRate:
 
     @property
     def certain(self) -> float:
-        """The 5 % quantile, which live executors are counted with, records/s."""
+        """The 5 % quantile, records/s."""
         return self.rps * math.exp(-1.6448536 * self.deviation)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, weigh
+from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, taken_by, weigh
 from models.backfill.futures import COUNT, Futures, draw_futures
 from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import JointErrors
@@ -25,16 +26,25 @@ class DeadlineError(BackfillPlanError):
         earliest_s: seconds within which the work is done with the probability asked for, all executors at once;
             infinite: not within the steps that the forecast reaches.
         executors: the fewest, as upper bound of the fleet, that meet the deadline; None: not even all in its table.
+        by_s, sure, most: as asked for, and the upper bound of the fleet.
     """
 
     def __init__(self, by_s: float, sure: float, earliest_s: float, executors: int | None, most: int) -> None:
         self.earliest_s, self.executors = earliest_s, executors
+        self.by_s, self.sure, self.most = by_s, sure, most
         when = f"{earliest_s / 3600:.2f} h from now" if math.isfinite(earliest_s) else "later than the forecast reaches"
         takes = f"allow {executors} executors" if executors else "no number of executors that is known of suffices"
         super().__init__(
             f"done within {by_s / 3600:.2f} h: with {most} executors not with a probability of {sure:g}. The earliest "
             f"is {when}; for this deadline {takes}, or state a lower --sure"
         )
+
+
+class OtherBackfill(NamedTuple):
+    """A backfill that goes first: its records that are left, and its (K,) extra executors."""
+
+    records: float
+    extra: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +59,8 @@ class Surroundings:
         fleet: executors.
         running, extra_now: executors that run now, and how many of them are a backfill's.
         seed, count: of the futures.
+        others: backfills that go first.
+        most_rps: (K,) replayed records/s at most in each step; None: no bound.
     """
 
     outlook: LiveOutlook
@@ -60,12 +72,17 @@ class Surroundings:
     extra_now: int = 0
     seed: int = 0
     count: int = COUNT
+    others: tuple[OtherBackfill, ...] = ()
+    most_rps: Floats | None = None
 
     def futures(self, work: ReplayWork) -> Futures:
-        """Draw what may come."""
-        return draw_futures(
+        """Draw what may come; backfills that go first are to this one what live records are."""
+        futures = draw_futures(
             self.outlook, self.joint, self.promise, self.slot, work, self.fleet, self.running, self.seed, self.count
         )
+        for other in self.others:
+            futures = taken_by(futures, other.extra, other.records)
+        return replace(futures, most_rps=self.most_rps)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

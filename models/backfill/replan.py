@@ -77,25 +77,45 @@ def replan(
     Raises:
         BackfillPlanError: the deadline has passed, or lies beyond the outlook.
     """
-    tolerance = Tolerance() if tolerance is None else tolerance
     work = ReplayWork(records, plan.work.cost, plan.work.cost_deviation)
     by_s = plan.by_s - passed * plan.step_s
+    return reconsider(plan.extra[passed:], work, by_s, plan.sure, around, tolerance, plan.schedule.price)
+
+
+def reconsider(
+    extra: Integers, work: ReplayWork, by_s: float, sure: float, around: Surroundings,
+    tolerance: Tolerance | None = None, price: float = 0.0,
+) -> Replanned:  # fmt: skip
+    """Look again at a schedule that stands, whatever it was planned from.
+
+    Args:
+        extra: (D,) extra executors of it from now on, in the outlook's steps; beyond them the most of these.
+        work: that is left.
+        by_s: seconds until the deadline.
+        sure: probability asked for.
+        around: as things stand now.
+        tolerance: how far the schedule's chance may move.
+        price: of a record at which it was found, which shortens the search; 0: unknown.
+
+    Raises:
+        BackfillPlanError: the deadline has passed, or lies beyond the outlook.
+    """
     steps, futures = around.steps_to(by_s), around.futures(work)
-    low, high, aim = tolerance.chances(plan.sure)
-    kept = _weighed(futures, with_tail(plan.extra[passed : passed + steps], futures.steps), records, steps, plan)
+    low, high, aim = (Tolerance() if tolerance is None else tolerance).chances(sure)
+    kept = _weighed(futures, with_tail(extra[:steps], futures.steps), work.records, steps, price)
     found, attainable = kept, True
-    least = max(LITTLE * kept.hours, plan.step_s / HOUR_S)
+    least = max(LITTLE * kept.hours, futures.step_s / HOUR_S)
     if kept.chance < low or (kept.chance > high and kept.hours > least):
-        anew = cheapest_schedule(futures, records, steps, aim, around.extra_now, plan.schedule.price, rounds=1)
+        anew = cheapest_schedule(futures, work.records, steps, aim, around.extra_now, price, rounds=1)
         attainable = anew is not None
         if kept.chance < low:
-            found = anew or _weighed(futures, at_once_schedule(futures)[0], records, steps, plan)
+            found = anew or _weighed(futures, at_once_schedule(futures)[0], work.records, steps, price)
         elif anew is not None and anew.hours <= kept.hours - least:
             found = anew
     changed = not np.array_equal(found.extra[:steps], kept.extra[:steps])
-    return Replanned(describe_schedule(found, futures, work, by_s, plan.sure), changed, kept.chance, attainable)
+    return Replanned(describe_schedule(found, futures, work, by_s, sure), changed, kept.chance, attainable)
 
 
-def _weighed(futures: Futures, extra: Integers, records: float, steps: int, plan: BackfillPlan) -> WeighedSchedule:
+def _weighed(futures: Futures, extra: Integers, records: float, steps: int, price: float) -> WeighedSchedule:
     chances, hours = weigh(futures, extra[None], records, steps)
-    return WeighedSchedule(extra, float(chances[0]), float(hours[0]), plan.schedule.price)
+    return WeighedSchedule(extra, float(chances[0]), float(hours[0]), price)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.backfill.finish import finish_steps, replayed
+from models.backfill.finish import finish_steps, replayed, taken_by
 from models.backfill.futures import Futures
 from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.plan import SURE, BackfillPlan, DeadlineError, Surroundings, at_once_schedule, describe_schedule
@@ -57,18 +57,8 @@ def plan_several(asked: Sequence[AskedBackfill], around: Surroundings) -> list[B
             earliest = float(ends[min(int(np.ceil(sure * len(ends))), len(ends)) - 1])
             raise DeadlineError(by_s, sure, earliest, None, around.fleet.most)
         plans[at] = describe_schedule(found, futures, work, by_s, sure)
-        taken = _beside(futures, plans[at])
+        taken = taken_by(futures, plans[at].extra, work.records)
     return [plans[at] for at in range(len(asked))]
-
-
-def _beside(futures: Futures, plan: BackfillPlan) -> Futures:
-    """The futures as they are for whoever comes after a plan: its replay and its executors belong to the others."""
-    done = replayed(futures, plan.extra)
-    share = np.clip(finish_steps(done, plan.work.records)[:, None] - np.arange(futures.steps), 0.0, 1.0)
-    rates = np.diff(done, axis=1) / futures.step_s * share * futures.cost[:, None]
-    # In the step in which it is done its executors are paid for a part only: nobody else counts on them.
-    held = np.where(share >= 1, futures.executors(plan.extra), futures.held)
-    return replace(futures, live=futures.live + rates, held=held)
 
 
 def divide_room(

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from models.backfill.plan import BackfillPlan
+from models.backfill.finish import FinishTimes
+from models.backfill.plan import BackfillPlan, DeadlineError
 
 LATE = 0.99
 """The second level whose finishing time is told."""
@@ -20,27 +21,72 @@ FLAT = 1.25
 HOURS = ((5, "night"), (11, "morning"), (17, "afternoon"), (22, "evening"), (24, "night"))
 
 
-def plan_sentence(plan: BackfillPlan, now_s: float, zone: str) -> str:
+def plan_sentence(plan: BackfillPlan, now_s: float, zone: str, speed: float = 1.0) -> str:
     """Tell a plan: records, when they are replayed, when they are done, what it costs.
 
     Args:
         plan: of the backfill.
         now_s: epoch seconds of the plan's beginning; in a replay of a trace, of the trace.
         zone: IANA name, of the job.
+        speed: seconds of the trace that pass in a real one; 1 where none is replayed.
 
     Returns:
         Such as "41.2 M records; into the valley from 01:10 to 05:40 and beside the morning; done by 05:52 (90 %),
         07:00 with 99 %; live promise kept; 6.1 executor-hours more (at once: 14.3)".
     """
     now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
-    told, late = (_clock(now, plan.finish.quantile(level)) for level in (plan.sure, LATE))
+    told, late = (_clock(now, plan.finish.quantile(level) * speed) for level in (plan.sure, LATE))
     sure = f"done by {told} ({100 * plan.sure:.3g} %)"
     surer = f", {late} with {100 * LATE:.3g} %" if plan.sure < LATE else ""
     promise = "live promise kept"
     if plan.live_risk > 1 - LATE:
         promise = f"live records alone are more than all executors serve with {100 * plan.live_risk:.0f} %"
-    hours = f"{plan.schedule.hours:.1f} executor-hours more (at once: {plan.at_once_hours:.1f})"
-    return "; ".join([f"{format_records(plan.work.records)} records", _when(plan, now), sure + surer, promise, hours])
+    hours = f"{_hours(plan.schedule.hours)} executor-hours more (at once: {_hours(plan.at_once_hours)})"
+    when = _when(plan, now, speed)
+    return "; ".join([f"{format_records(plan.work.records)} records", when, sure + surer, promise, hours])
+
+
+def finish_words(finish: FinishTimes, by_s: float, now_s: float, zone: str, speed: float = 1.0) -> str:
+    """Tell when a backfill is done: the middle eight tenths of its distribution, and the chance of its deadline.
+
+    Args:
+        finish: seconds from now.
+        by_s: seconds from now until its deadline.
+        now_s: epoch seconds of now; in a replay of a trace, of the trace.
+        zone: IANA name, of the job.
+        speed: seconds of the trace that pass in a real one.
+
+    Returns:
+        Such as "done between 05:31 and 05:52, by 07:00 with 99 %".
+    """
+    now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
+    early, late, by = (_clock(now, s * speed) for s in (finish.quantile(0.1), finish.quantile(0.9), by_s))
+    between = f"at {early}" if early == late else f"between {early} and {late}"
+    return f"done {between}, by {by} with {100 * finish.chance(by_s):.0f} %"
+
+
+def refusal_sentence(error: DeadlineError, earliest_s: float, now_s: float, zone: str, speed: float = 1.0) -> str:
+    """Tell by the job's clock why a deadline is refused, the earliest that can be met, and what this one would take.
+
+    Args:
+        error: of the plan.
+        earliest_s: seconds from now until a deadline that can be met; infinite: beyond the forecast.
+        now_s: epoch seconds of now; in a replay of a trace, of the trace.
+        zone: IANA name, of the job.
+        speed: seconds of the trace that pass in a real one.
+    """
+    now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
+    by = _clock(now, error.by_s * speed)
+    earliest = "later than the forecast reaches"
+    if math.isfinite(earliest_s):
+        earliest = _clock(now, earliest_s * speed + 60)  # so that the minute that is told lies behind it
+    takes = "no number of executors that is known of suffices"
+    if error.executors is not None:
+        takes = f"it takes {error.executors} executors (executors.max in the job's contract)"
+    return (
+        f"--by {by} cannot be met with a probability of {error.sure:g}, not with all {error.most} executors from now "
+        f"on. The earliest that can be met is {earliest}; for {by} {takes}, or a lower --sure"
+    )
 
 
 def format_records(records: float) -> str:
@@ -52,7 +98,11 @@ def format_records(records: float) -> str:
     return f"{records:.0f}"
 
 
-def _when(plan: BackfillPlan, now: datetime) -> str:
+def _hours(hours: float) -> str:
+    return f"{hours:.1f}" if hours >= 1 or hours == 0 else f"{hours:.2g}"
+
+
+def _when(plan: BackfillPlan, now: datetime, speed: float) -> str:
     """The stretches in which most is replayed: valleys with their times, and what they lie beside."""
     end = plan.finish.quantile(plan.sure)
     steps = min(len(plan.replay_rps), math.ceil(min(end, 1e12) / plan.step_s - 1e-9))
@@ -68,7 +118,7 @@ def _when(plan: BackfillPlan, now: datetime) -> str:
         each = list(group)
         if kind >= 0 and rates[each].sum() >= WORTH_TELLING * rates.sum():
             begin, stop = each[0] * plan.step_s, min((each[-1] + 1) * plan.step_s, end)
-            found.append(_stretch(kind, now, begin, stop))
+            found.append(_stretch(kind, now, begin * speed, stop * speed))
     return " and ".join(dict.fromkeys(found))
 
 

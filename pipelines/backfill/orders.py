@@ -54,8 +54,8 @@ def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:
     return found
 
 
-def change_order(kafka: Kafka, job: str, name: str, wanted: str) -> ReplayOrder:
-    """Order that a replay is to run, pause or be cancelled, and return the order.
+def change_order(kafka: Kafka, job: str, name: str, wanted: str, then: str | None = None) -> ReplayOrder:
+    """Order that a replay is to run, pause or be cancelled, and what comes `then` if that changes; return the order.
 
     Raises:
         OrderError: the job has no such replay, or it is over.
@@ -67,7 +67,7 @@ def change_order(kafka: Kafka, job: str, name: str, wanted: str) -> ReplayOrder:
         raise OrderError(f"job {job!r} has no replay {name!r}; known are {listed}. Order one with --from and --to.")
     if known[name].wanted == "done":
         raise OrderError(f"replay {name!r} of job {job!r} is over: order its range again, under another name.")
-    order = replace(known[name], wanted=wanted, wall_time=later_than(known[name]))
+    order = replace(known[name], wanted=wanted, then=then or known[name].then, wall_time=later_than(known[name]))
     send_order(kafka, order)
     return order
 
@@ -109,6 +109,8 @@ def newest_progress(kafka: Kafka, job: str) -> dict[str, ReplayProgress]:
 def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress | None]:
     """Yield what a job's agent says of an order from now on, until it is over; None after SILENT_S (30 s) without.
 
+    One that is to be compared is over, too, once it is and waits for its publication.
+
     Raises:
         BrokerError, ValueError: the topic cannot be followed; an unknown security option.
     """
@@ -122,11 +124,16 @@ def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress
                     continue
                 heard = time.monotonic()
                 yield said
-                if said.state in OVER:
+                if is_over(said, order):
                     return
             if time.monotonic() - heard > SILENT_S:
                 heard = time.monotonic()
                 yield None
+
+
+def is_over(said: ReplayProgress, order: ReplayOrder) -> bool:
+    """Return whether nothing more is to be expected of an order after these words."""
+    return said.state in OVER or (said.state == "compared" and order.then == "compare")
 
 
 def _progress(job: str, key: str | None, value: bytes) -> ReplayProgress | None:

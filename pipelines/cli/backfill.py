@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-import time
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from configs.errors import SettingsError
 from configs.settings import Settings
 from pipelines.cli.options import settings_of_stack
-from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.orders import ReplayOrder
+
+if TYPE_CHECKING:
+    from pipelines.backfill.follow import FollowedOrder
+    from pipelines.backfill.ordering import AskedRange
 
 
 def backfill(
     job: Annotated[str, typer.Argument(help="A running job whose agent was attached with replay=.")],
     begin: Annotated[str | None, typer.Option("--from", help="First moment of the range, job time, ISO 8601.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="The moment after it.")] = None,
+    by: Annotated[str | None, typer.Option(help="Be done by then: 07:00, or a date; the job's own time.")] = None,
+    sure: Annotated[float | None, typer.Option(help="With this probability; 0.9 where --by is given.")] = None,
     rps: Annotated[float | None, typer.Option(help="Records per second at most, also if live leaves more.")] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Say what would change, and publish nothing yet.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the replay; by default after the range.")] = None,
     late_s: Annotated[float, typer.Option(help="How late a record may have been produced, wall seconds.")] = 60.0,
     topic: Annotated[str, typer.Option(help="That the job reads, without the prefix.")] = "events",
@@ -30,80 +35,75 @@ def backfill(
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with it.")] = None,
     cancel: Annotated[str | None, typer.Option(help="Cancel it; what it wrote for itself is removed.")] = None,
+    publish: Annotated[str | None, typer.Option(help="Publish it, where it was compared.")] = None,
     wait: Annotated[bool, typer.Option(help="Follow it to its end; ctrl-C leaves it running.")] = True,
 ) -> None:
     """Read a range of a running job's topic again, beside its live records and at the rate that these leave.
 
-    The job's driver runs it as a second query in the same application. Without a range and an action: the job's
-    replays, and how far they are. Status 1 where the replay failed.
+    The job's driver runs it as a second query in the same application. With --by the cheapest executors beside the live
+    job's are planned that have it done in time, and planned anew while the command follows it. Without a range and an
+    action: the job's replays, and how far they are. Status 1 where the replay failed.
 
     Raises:
         typer.Exit: 1, as above.
-        SettingsError: no moment can be read, only one end of the range or several actions are given (status 2).
+        SettingsError: options that do not go together, a moment that cannot be read, no contract (status 2).
         RangeError: the range is empty, in the future, or neither topic nor table holds it (status 2).
-        OrderError: no such replay, it is over, or one of this name runs (status 2).
+        OrderError: no such replay, it is over, or one of this name or range stands (status 2).
+        BackfillPlanError: the deadline cannot be planned or met; the message says which can (status 2).
         BrokerError: the broker cannot be reached (status 2).
     """
-    from pipelines.backfill.orders import change_order, follow_progress, send_order
-    from pipelines.backfill.text import describe_order
+    from pipelines.backfill.follow import follow_order
+    from pipelines.backfill.ordering import AskedRange, publish_order
+    from pipelines.backfill.orders import change_order
 
     settings = settings_of_stack()
-    actions = {"pause": pause, "run": resume, "cancel": cancel}
+    actions = {"pause": pause, "run": resume, "cancel": cancel, "publish": publish}
     asked = [(wanted, target) for wanted, target in actions.items() if target is not None]
-    if len(asked) + ((begin or end) is not None) > 1:
-        raise SettingsError("give a range, or one of --pause, --resume, --cancel.")
+    ranged = (begin or end) is not None
+    if len(asked) + ranged > 1:
+        raise SettingsError("give a range, or one of --pause, --resume, --cancel, --publish.")
+    if not ranged and (by or sure is not None or compare or rps is not None or table):
+        raise SettingsError(
+            "--by, --sure, --rps, --compare and --table are of a new replay: give its range, --from and --to."
+        )
+    if sure is not None and by is None:
+        raise SettingsError("--sure says how surely a deadline is kept: give one, --by.")
     if asked:
         wanted, target = asked[0]
-        order = change_order(settings.kafka, job, target, wanted)
+        if wanted == "publish":
+            order = publish_order(settings, job, target)
+        else:
+            order = change_order(settings.kafka, job, target, wanted)
         print(f"{job}: replay {target}: {wanted} is ordered")
         if wanted == "pause":
             return
     elif begin and end:
-        order = _order(settings, job, topic, begin, end, late_s, rps, name, table)
-        send_order(settings.kafka, order)
-        print(describe_order(order))
+        order = _ordered(settings, AskedRange(job, begin, end, topic, late_s, rps, name, compare, table), by, sure)
     elif begin or end:
         raise SettingsError("a range has two ends: give both --from and --to.")
     else:
         _list(settings, job)
         return
-    if wait and _follow(follow_progress(settings.kafka, order)) == "failed":
+    if wait and _follow(follow_order(settings, order)) == "failed":
         raise typer.Exit(1)
 
 
-def _order(
-    settings: Settings, job: str, topic: str, begin: str, end: str, late_s: float, rps: float | None, name: str | None,
-    table: Path | None,
-) -> ReplayOrder:  # fmt: skip
-    from pipelines.backfill.orders import OrderError, later_than, read_clock, read_orders
-    from pipelines.backfill.tables import find_range
-    from tidecast.messages import MessageError, decode, encode
+def _ordered(settings: Settings, asked: AskedRange, by: str | None, sure: float | None) -> ReplayOrder:
+    """Order a range, by a deadline if there is one, and say so."""
+    from models.backfill.plan import SURE
+    from pipelines.backfill.ordering import make_order, plan_by
+    from pipelines.backfill.orders import send_order
+    from pipelines.backfill.text import describe_order
 
-    zone, clock = ZoneInfo(settings.replay.timezone), read_clock(settings.kafka, job)
-    moments = [_moment(option, text, zone) for option, text in (("--from", begin), ("--to", end))]
-    since, until = moments if clock is None else [clock.wall_at(moment) for moment in moments]
-    now = time.time()
-    found = find_range(settings.kafka, topic, since, until, late_s, now, table and table.resolve())
-    name = name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
-    known = read_orders(settings.kafka, job).get(name)
-    if known is not None and known.wanted != "done":
-        raise OrderError(f"replay {name!r} of job {job!r} is ordered already: see `tidecast backfill {job}`.")
-    order = ReplayOrder(
-        name, job, later_than(known), "run", found.starts, found.ends, most_rps=rps, begin_ms=int(moments[0] * 1000),
-        end_ms=int(moments[1] * 1000), table=str(table.resolve()) if table else "",
-    )  # fmt: skip
-    try:
-        return decode(ReplayOrder, encode(order))
-    except MessageError as error:
-        raise OrderError(f"{error}") from None
-
-
-def _moment(option: str, text: str, zone: ZoneInfo) -> float:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise SettingsError(f"{option} {text!r}: a moment as 2026-03-01 or 2026-03-01T10:00 is expected.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    order, sentence = make_order(settings, asked), ""
+    if by is not None:
+        planned = plan_by(settings, order, by, SURE if sure is None else sure)
+        order, sentence = planned.order, planned.sentence
+    send_order(settings.kafka, order)
+    print(describe_order(order))
+    if sentence:
+        print(sentence)
+    return order
 
 
 def _list(settings: Settings, job: str) -> None:
@@ -119,24 +119,24 @@ def _list(settings: Settings, job: str) -> None:
         print(f"  {describe_progress(said[order.id])}" if order.id in said else "  nothing was said of it yet")
 
 
-def _follow(said: Iterable[ReplayProgress | None]) -> str:
+def _follow(news: Iterable[FollowedOrder]) -> str:
     """Print lines as the replay goes on, on a terminal in place, and return its last state."""
-    from pipelines.backfill.text import describe_progress
+    from pipelines.backfill.orders import OVER
+    from pipelines.backfill.text import describe_followed
 
-    state, tty = "", sys.stdout.isatty()
+    state, finish, tty = "", "", sys.stdout.isatty()
     try:
-        for one in said:
-            if one is None:
-                print("nothing is heard of the job's agent: does it run, attached with replay=, in mode act?")
+        for new in news:
+            line = describe_followed(new)
+            if new.said is None:
+                print(f"\r\033[K{line}" if tty else line, flush=True)
                 continue
-            over = one.state in ("done", "cancelled", "failed")
-            if tty or over or one.state != state:
-                print(f"\r\033[K{describe_progress(one)}" if tty else describe_progress(one), end="" if tty else "\n")
-                sys.stdout.flush()
-            state = one.state
+            over = new.said.state in (*OVER, "compared")
+            if tty and not over:
+                print(f"\r\033[K{line[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
+            elif over or new.said.state != state or new.finish != finish:
+                print(f"\r\033[K{line}" if tty else line, flush=True)
+            state, finish = new.said.state, new.finish
     except KeyboardInterrupt:
         print("\nthe replay goes on; ask for it by the same command without a range")
-        return state
-    if tty:
-        print()
     return state

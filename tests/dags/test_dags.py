@@ -15,6 +15,7 @@ from configs.settings import ROOT
 
 HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
 DAGS = (
+    "backfill",
     "backtest_policies",
     "ingest_metrics",
     "maintain_lake",
@@ -74,10 +75,23 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "learnable": 2,
         "one_agent.train": 2,
         "one_agent.judge": 2,
+        "plan": 2,
+        "dear": 2,
+        "approve": 2,
+        "order": 0,
+        "follow": 2,
     }
 
 
-@pytest.mark.parametrize("name", [name for name in DAGS if name != "serve_forecasts"])
+def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(parsed):
+    dag = parsed["dags"]["backfill"]
+    assert dag["after"] == {
+        "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
+    }  # fmt: skip
+    assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "by", "sure", "most_hours"}
+
+
+@pytest.mark.parametrize("name", [name for name in DAGS if name not in ("serve_forecasts", "backfill")])
 def test_unpausing_starts_no_run_at_once(parsed, name):
     """A run of the schedule's own would compete with the one that is asked for, and train twice."""
     assert parsed["dags"][name]["first_run"] > parsed["began"] - 60

@@ -61,6 +61,7 @@ class Job:
         self.table, self.source = str(folder / "counts"), {"kafka.bootstrap.servers": kafka.bootstrap}
         self.job = driver.job()
         self.job.mode = "act"
+        self.again = replay_into(spark, self.table, _plan(), self.source, "2", "update", "200 milliseconds")
 
     def live(self, plan, version):
         """Run the live query until it has all that there is."""
@@ -77,20 +78,17 @@ class Job:
         finally:
             query.stop()
 
-    def replay(self, name, plan=None, version="2", until="done"):
+    def replay(self, name, **fields):
         """Order the range again and poll until the replay is over; what was said of it."""
         self.job.outbox.clear()
         events = self.kafka.topic("events")
         starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
         self.job.orders[name] = ReplayOrder(
-            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, begin_ms=BEGIN, end_ms=END
+            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, begin_ms=BEGIN, end_ms=END, **fields
         )
-        replayable = replay_into(
-            self.spark, self.table, plan or _plan(), self.source, version, "update", "200 milliseconds"
-        )
-        replays = Replays(self.job, replayable)
+        replays = Replays(self.job, self.again)
         try:
-            over = ("done", "failed", "cancelled")
+            over = ("done", "failed", "cancelled", "compared")
             wait_until(lambda: replays.poll() or self.state(name) in over, "its end", 240.0, every_s=0.25)
         finally:
             replays.close()
@@ -118,6 +116,10 @@ def test_a_corrected_plan_counts_its_range_again_and_readers_see_it_at_once(spar
 
     said = job.replay("early")
     assert said[-1].state == "failed" and "until that plan is promoted" in said[-1].reason
+    assert {one.done for one in said} == {0}  # before anything was read
+    said = job.replay("early", then="compare")
+    assert said[-1].state == "compared" and said[-1].reason.startswith("2 of 6 windows differ"), said[-1].reason
+    assert "worst key k1" in said[-1].reason
     assert job.rows() == _truth(_events(), "k1")  # another plan than live's is compared, not published
 
     more = [("k1", 5 * MINUTE + 500), ("k0", 5 * MINUTE + 600)]

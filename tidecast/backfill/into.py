@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
+from tidecast.backfill.difference import compare
 from tidecast.backfill.publish import publish_round, settle
 from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, cancel, prepare
 from tidecast.backfill.shadow import finish, sink
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import count
+from tidecast.merge.table import read_form
 from tidecast.orders import ReplayOrder
 from tidecast.replay.driver import Replayable
 from tidecast.replay.source import read_again, replay_stream
@@ -31,7 +33,8 @@ def replay_into(
 
     A replay writes into a shadow table beside the live one, which is published in one commit once the range is read;
     windows that live records have changed meanwhile are computed again, as a batch. A replay that was killed goes on
-    where it was, a cancelled one leaves nothing behind, and a repeated one changes nothing.
+    where it was, a cancelled one leaves nothing behind, and a repeated one changes nothing. One that is to be compared
+    stays in its shadow table until it is ordered to be published.
 
     Args:
         spark: the live query's session, with Delta.
@@ -39,7 +42,7 @@ def replay_into(
         plan: from records, with the columns of Spark's Kafka source, to results, as the live query has them: a change
             log or totals. It is given a stream, and tables for what is computed again.
         source: options of the Kafka source beside its range: broker and security.
-        version: of the plan; only that of the live query is published.
+        version: of the plan; one that is not the live query's can be compared and is not published.
         output_mode: of the replay's query: `append` for change logs, `update` for totals.
         trigger: from micro-batch to micro-batch.
         tolerance: relative difference up to which doubles count as equal.
@@ -52,6 +55,7 @@ def replay_into(
     def start(order: ReplayOrder) -> Any:
         if order.begin_ms is None or order.end_ms is None:
             raise BackfillError(f"replay {order.id} has no range of event time: order it with begin_ms and end_ms")
+        _check_plan(spark, table, order, version)
         if order.id in known:
             known.pop(order.id).close()
         # Live results of the range may change while it is read; those are found by their version and computed again.
@@ -66,6 +70,9 @@ def replay_into(
             .option("checkpointLocation", str(backfill.checkpoint)).outputMode(output_mode)
             .trigger(processingTime=trigger).start()
         )  # fmt: skip
+
+    def tell(order: ReplayOrder) -> str:
+        return compare(_written(known[order.id]), tolerance).text()
 
     def publish(order: ReplayOrder) -> str:
         backfill = known.pop(order.id)
@@ -83,8 +90,7 @@ def replay_into(
 
     def settled(backfill: Backfill, order: ReplayOrder) -> str:
         """Why it has to be published again; "" once all of it is settled."""
-        if len(backfill.spec.rounds) == 1 and not backfill.spec.last.written:
-            finish(backfill)
+        _written(backfill)
 
         def recompute(windows: DataFrame) -> DataFrame:
             return plan(read_again(spark, order, source, _first_ms(windows)))
@@ -104,7 +110,24 @@ def replay_into(
         while known:
             known.popitem()[1].close()
 
-    return Replayable(start, publish, remove, orders=orders, close=close)
+    return Replayable(start, publish, remove, tell, orders, close)
+
+
+def _written(backfill: Backfill) -> Backfill:
+    """The backfill, its range noted as written; a later round that was killed is not: it is begun again."""
+    if len(backfill.spec.rounds) == 1 and not backfill.spec.last.written:
+        finish(backfill)
+    return backfill
+
+
+def _check_plan(spark: SparkSession, table: str, order: ReplayOrder, version: str) -> None:
+    """Refuse at once what could not be published later; a gap may come before live's first batch."""
+    form = read_form(spark, table)
+    if order.then == "publish" and order.holds is None and form is not None and form.plan != version:
+        raise BackfillError(
+            f"replay {order.id} runs plan {version!r}, the live query runs {form.plan!r}: it can be compared only"
+            " (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's plan)"
+        )
 
 
 def _taken(backfill: Backfill) -> Callable[[DataFrame, int], None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidecast.job import Job
 from tidecast.orders import LATER_S, ReplayOrder, ReplayProgress, order_key
+from tidecast.replay.closing import Closing
 from tidecast.replay.query import ReplayQuery
 
 log = logging.getLogger("tidecast")
@@ -33,9 +34,11 @@ class Replayable:
         start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
             it; with a checkpoint by the order's id it goes on where it was.
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
-            called again after a restart, and has to change nothing then. It returns why it has to be called again in
-            AGAIN_S, or "".
+            called again after a failure or a restart, and has to change nothing where it has done its work. It returns
+            why it has to be called again in AGAIN_S, or "".
         cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
+        compare: returns in words what a publication would change, and changes nothing; None: replays of this job cannot
+            be compared. It and `publish` are called in a thread of their own, never both at once for one order.
         orders: that the job places itself as soon as its agent acts, unless they are known.
         close: called when the agent ends; whatever is not done is gone on with by the next one.
     """
@@ -43,6 +46,7 @@ class Replayable:
     start: Callable[[ReplayOrder], Any]
     publish: Callable[[ReplayOrder], str | None] = lambda order: None
     cancel: Callable[[ReplayOrder], None] = lambda order: None
+    compare: Callable[[ReplayOrder], str] | None = None
     orders: tuple[ReplayOrder, ...] = ()
     close: Callable[[], None] = lambda: None
 
@@ -56,8 +60,10 @@ class Replays:
         self._over: dict[str, float] = {}
         self._begun: dict[str, float] = {}
         self._said: dict[str, tuple[ReplayProgress, float]] = {}
-        self._unsettled: dict[str, tuple[float, str]] = {}
         self._own = () if replayable is None else replayable.orders
+        self._closing: dict[str, Closing] = {}
+        self._compared: dict[str, str] = {}
+        self._unsettled: dict[str, tuple[float, str]] = {}
         self._in_pool = False
 
     def poll(self) -> None:
@@ -68,7 +74,8 @@ class Replays:
         """
         self._place_own()
         live = [order for order in list(self._job.orders.values()) if not self._is_over(order)]
-        weights = sum(order.weight for order in live if order.wanted == "run" and order.id not in self._unsettled)
+        read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
+        weights = sum(order.weight for order in live if order.wanted == "run" and order.id not in read)
         for order in live:
             try:
                 self._meet(order, weights)
@@ -80,6 +87,8 @@ class Replays:
         """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
         for query in self._queries.values():
             query.stop()
+        for closing in self._closing.values():
+            closing.wait()
         if self._replayable is not None:
             self._replayable.close()
 
@@ -90,10 +99,14 @@ class Replays:
         query = self._queries.get(order.id)
         if self._replayable is None:
             self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
+        elif order.id in self._closing:
+            self._await(order, query, self._closing[order.id])
         elif self._job.mode == "observe":
             self._say(order, query, "waiting", None, "the agent observes: a replay changes what the application does")
         elif order.wanted == "cancel":
             self._stop(order)
+            self._compared.pop(order.id, None)
+            self._unsettled.pop(order.id, None)
             self._replayable.cancel(order)
             self._end(order, "cancelled", "as ordered")
         elif query is None and order.wanted == "run":
@@ -123,15 +136,39 @@ class Replays:
         self._own = ()
 
     def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
-        """All of the range is read: publish it; again from time to time while live may tell windows of it."""
-        due, why = self._unsettled.pop(order.id, (0.0, ""))
-        self._say(order, query, "read", None, why)
-        if time.monotonic() >= due:
-            due, why = time.monotonic() + AGAIN_S, replayable.publish(order) or ""
-        if why:
-            self._unsettled[order.id] = due, why
+        """All of it is read: begin what follows; one that was compared waits for an order to publish it."""
+        due, why = self._unsettled.get(order.id, (0.0, ""))
+        if order.then == "publish":
+            self._compared.pop(order.id, None)
+        compared = self._compared.get(order.id)
+        self._say(order, query, "read" if compared is None else "compared", None, compared or why)
+        act = replayable.publish if order.then == "publish" else replayable.compare
+        if act is not None and compared is None and time.monotonic() >= due:
+            self._closing[order.id] = Closing(order, act, _enter_pool)
+
+    def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Closing) -> None:
+        """Go on with a replay whose publication or comparison has ended; one that is cancelled meanwhile waits for it.
+
+        Raises:
+            Exception: what it has failed with; a newer order repeats it.
+        """
+        _, why = self._unsettled.get(order.id, (0.0, ""))
+        if closing.going_on:
+            self._say(order, query, "read", None, why)
+            return
+        del self._closing[order.id]
+        self._unsettled.pop(order.id, None)
+        if order.wanted == "cancel" and (closing.failed or closing.then == "compare"):
+            return  # the next poll cancels it
+        text = closing.result()
+        if closing.then == "compare":
+            self._compared[order.id] = text
+        elif text:
+            self._unsettled[order.id] = time.monotonic() + AGAIN_S, text
         else:
-            self._end(order, "done", "")
+            self._end(
+                order, "done", "it was published before it could be cancelled" if order.wanted == "cancel" else ""
+            )
 
     def _rate(self, order: ReplayOrder, weights: float) -> float:
         """The order's part of the decided rate, as far as it may be; without a decider, what it may be."""
@@ -147,12 +184,10 @@ class Replays:
         return min(decided * order.weight / weights if weights > 0 else 0.0, most)
 
     def _started(self, order: ReplayOrder, replayable: Replayable) -> ReplayQuery:
+        if order.then == "compare" and replayable.compare is None:
+            raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
         if not self._in_pool:
-            from pyspark import SparkContext
-
-            context = SparkContext._active_spark_context
-            if context is not None:
-                context.setLocalProperty("spark.scheduler.pool", POOL)  # of this thread, and of queries it starts
+            _enter_pool()
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         self._begun[order.id] = time.monotonic()
@@ -193,3 +228,12 @@ class Replays:
         if before is None or old or any(getattr(before, n) != value for n, value in told.items()):
             self._said[order.id] = progress, time.monotonic()
             job.outbox.enqueue("replays", job.name, progress)
+
+
+def _enter_pool() -> None:
+    """Let the jobs of this thread, and of queries that it starts, run in the replays' pool."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context.setLocalProperty("spark.scheduler.pool", POOL)

@@ -10,7 +10,8 @@ import numpy as np
 
 from models.backfill.futures import held_for
 from models.backfill.given import Fleet, LiveOutlook, LivePromise, ReplayWork
-from models.backfill.joint import JointErrors, fit_errors, normal_scores
+from models.backfill.joint import JointErrors, fit_errors
+from models.backfill.live.issued import learn_errors
 from models.policy.core.capacity import Floats, Integers, speed_table
 from models.twin.experiment.foresight import LEVELS, IssuedForecasts, correct_at_looks
 from models.twin.sim.arrivals import draw_arrivals
@@ -138,9 +139,7 @@ class DrawnBackfill:
         said = self._said(moments, rates, self.horizon)
         edges = moments[:, None] + np.arange(self.horizon + 1) * self.step_s
         came = self.mean_rps(edges[:, :-1], edges[:, 1:])
-        joint = fit_errors(normal_scores(came, said, LEVELS), (last - first) / reach)
-        asked = said[:, :2, LEVELS.index(HELD_LEVEL)].max(axis=1)
-        return joint, max(float(np.median(asked / np.maximum(came[:, :2].max(axis=1), 1e-9))), 1.0)
+        return learn_errors(said, came, LEVELS, (last - first) / reach, HELD_LEVEL)
 
     @property
     def promise(self) -> LivePromise:

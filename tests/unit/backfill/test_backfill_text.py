@@ -32,6 +32,10 @@ def test_an_order_and_its_progress_are_a_line_each():
 @pytest.mark.parametrize(("options", "words"), [
     (["--from", "2026-03-01"], "a range has two ends"),
     (["--pause", "a", "--cancel", "b"], "give a range, or one of"),
+    (["--publish", "a", "--cancel", "b"], "give a range, or one of"),
+    (["--by", "07:00"], "are of a new replay: give its range"),
+    (["--compare", "--resume", "a"], "are of a new replay: give its range"),
+    (["--from", "2026-03-01", "--to", "2026-03-02", "--sure", "0.9"], "give one, --by"),
     (["--from", "2026-03-01", "--to", "2026-03-02", "--cancel", "b"], "give a range, or one of"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused_by_its_option(options, words):

@@ -1,10 +1,12 @@
 """Replays in a driver whose queries take notes: when they run, at which rate, what ends them, and what is said."""
 
+import threading
 import time
 
 import pytest
 
 from tests.fakes.driver import job as new_job
+from tests.fakes.waiting import wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import driver
 from tidecast.replay.driver import Replayable, Replays
@@ -105,15 +107,94 @@ def test_what_was_read_is_published_before_it_is_done_and_a_failing_publication_
     replays = Replays(job, Replayable(lambda order: queries, publish))
     replays.poll()
     queries[0].over = True
-    replays.poll()
-    assert _states(job)[-1] == "failed" and not job.outbox.of(ReplayOrder)
+    _poll_until(replays, job, "failed")
+    said = job.outbox.of(ReplayProgress)[-1]
+    assert "no space left" in said.reason and not job.outbox.of(ReplayOrder)
     job.orders["fix"] = _order(most_rps=5.0)
     replays.poll()
     queries[1].over = True
-    replays.poll()
-    replays.poll()
+    _poll_until(replays, job, "done")
     assert _states(job)[-2:] == ["read", "done"] and len(published) == 2
     assert [one.wanted for one in job.outbox.of(ReplayOrder)] == ["done"]
+
+
+def _poll_until(replays, job, state, name="fix"):
+    wait_until(lambda: replays.poll() or _states(job, name)[-1:] == [state], state, 10.0, every_s=0.001)
+
+
+def test_a_publication_keeps_no_other_replay_from_being_paced_and_is_awaited_before_a_cancellation(queries, job):
+    published, cancelled = threading.Event(), []
+    job.orders |= {"fix": _order(most_rps=5.0), "other": _order("other", most_rps=7.0)}
+
+    def publish(order):
+        published.wait(10)
+
+    replays = Replays(job, Replayable(lambda order: queries, publish, cancelled.append))
+    replays.poll()
+    queries[0].over = True
+    for _ in range(3):
+        replays.poll()
+    assert _states(job) == ["read"]
+    assert queries[1].rates[-1] == 7.0 and len(queries[1].rates) >= 2
+    job.orders["fix"] = _order(wanted="cancel")
+    replays.poll()
+    assert not cancelled and _states(job)[-1] == "read"
+    published.set()
+    _poll_until(replays, job, "done")
+    assert not cancelled and "before it could be cancelled" in job.outbox.of(ReplayProgress)[-1].reason
+    replays.close()
+
+
+def test_a_publication_that_is_not_settled_is_called_again_and_says_why_until_then(queries, job, monkeypatch):
+    monkeypatch.setattr(driver, "AGAIN_S", 0.05)
+    left = ["3 windows wait", "1 window waits", ""]
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries, lambda order: left.pop(0)))
+    replays.poll()
+    queries[0].over = True
+    _poll_until(replays, job, "done")
+    reasons = [p.reason for p in job.outbox.of(ReplayProgress) if p.state == "read"]
+    assert not left and [*dict.fromkeys(reasons)] == ["", "3 windows wait", "1 window waits"]
+
+
+def test_a_compared_replay_says_what_differs_and_waits_until_it_is_to_be_published(queries, job):
+    published = []
+    replayable = Replayable(
+        lambda order: queries, lambda order: published.append(order.id), compare=lambda order: "9 of 50"
+    )
+    job.orders |= {"fix": _order(then="compare"), "other": _order("other")}
+    job.replay_rps, job.last_contact_at = 20.0, time.time()
+    replays = Replays(job, replayable)
+    for _ in range(2):
+        replays.poll()
+    assert queries[1].rates[-1] == 10.0
+    queries[0].over = True
+    _poll_until(replays, job, "compared")
+    replays.poll()
+    assert queries[1].rates[-1] == 20.0, "who waits needs no rate"
+    (said,) = [p for p in job.outbox.of(ReplayProgress) if p.state == "compared"]
+    assert said.reason == "9 of 50" and not published and not job.outbox.of(ReplayOrder)
+    job.orders["fix"] = _order()
+    _poll_until(replays, job, "done")
+    assert published == ["fix"] and _states(job)[-3:] == ["compared", "read", "done"]
+
+
+def test_a_compared_replay_is_cancelled_like_any_other_and_one_that_nobody_can_compare_is_refused(queries, job):
+    cancelled = []
+    replayable = Replayable(lambda order: queries, cancel=cancelled.append, compare=lambda order: "9 of 50")
+    job.orders["fix"] = _order(then="compare")
+    replays = Replays(job, replayable)
+    replays.poll()
+    queries[0].over = True
+    _poll_until(replays, job, "compared")
+    job.orders["fix"] = _order(wanted="cancel", then="compare")
+    replays.poll()
+    assert [one.id for one in cancelled] == ["fix"] and _states(job)[-1] == "cancelled"
+
+    job.orders = {"plain": _order("plain", then="compare")}
+    Replays(job, Replayable(lambda order: queries)).poll()
+    assert _states(job, "plain") == ["failed"] and len(queries) == 1
+    assert "compare=" in job.outbox.of(ReplayProgress)[-1].reason
 
 
 def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):

@@ -14,8 +14,10 @@ GOOD = {
 
 
 def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
-    order = decode(ReplayOrder, encode(ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5)))
-    assert order == ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5)
+    planned = {"schedule": [[110.0, 0], [120.5, 3]], "by": 200.0, "sure": 0.9, "then": "compare"}
+    order = decode(ReplayOrder, encode(ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5, **planned)))
+    assert order == ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5, **planned)
+    assert [order.executors_at(at) for at in (100, 110, 120.5, 1e9)] == [0, 0, 3, 3]
     assert order.first == {("events", 0): 5, ("events", 1): 7}
     assert order.past == {("events", 0): 9, ("events", 1): 7} and order.records == 4
 
@@ -30,6 +32,13 @@ def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
     ({"starts": {"events": {"0": True, "1": 7}}}, "starts="),
     ({"starts": {"events": 3}}, "starts="),
     ({"wanted": "faster"}, "one of run, pause, cancel, done"),
+    ({"then": "hope"}, "one of publish, compare"),
+    ({"schedule": [[5.0]]}, r"schedule=\[\[5.0\]\]: \[\[job time, executors\]"),
+    ({"schedule": [[5.0, 1], [5.0, 2]]}, "schedule="),
+    ({"schedule": [[5.0, 1.5]]}, "schedule="),
+    ({"schedule": 3}, "schedule=3: a list is expected"),
+    ({"sure": 1.5}, "sure=1.5: at most 1 is expected"),
+    ({"by": -1.0}, "by=-1.0"),
     ({"most_rps": -1.0}, "most_rps"),
     ({"id": "../x"}, "id"),
 ])  # fmt: skip

@@ -1,0 +1,92 @@
+"""Read a range of a job's records again beside its live ones, done by a time and as cheaply as that can be.
+
+Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
+done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
+under "Required actions". The run then follows the order to its end and plans it anew as things come differently.
+Setting the run to failed cancels its own order and no other; so does stopping Airflow. The same orders can be listed,
+paused and cancelled by `tidecast backfill JOB`.
+"""
+
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from dags.defaults import DEFAULTS, JOBS, optional_field
+
+MOMENT = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?(Z|[+-]\d\d:\d\d)?$"
+QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}."
+
+
+@dag(
+    schedule=None,
+    params={
+        "job": Param(JOBS[0], type="string", enum=JOBS, title="Job", description="Attached with replay=, in mode act."),
+        "begin": Param("2026-03-01T00:00", type="string", pattern=MOMENT, title="From", description="Job time."),
+        "end": Param("2026-03-02T00:00", type="string", pattern=MOMENT, title="To", description="The moment after it."),
+        "by": Param("07:00", type="string", title="Done by", description="A time of day or a date, in the job's time."),
+        "sure": Param(0.9, type="number", exclusiveMinimum=0, exclusiveMaximum=1, title="Sure",
+                      description="Probability with which it is done by then."),
+        "most_hours": optional_field("number", "Executor-hours", "That it may cost unasked. Empty: whatever it does.",
+                                     minimum=0),
+    },
+    tags=["backfill"],
+    doc_md=__doc__,
+    **DEFAULTS,
+)  # fmt: skip
+def backfill() -> None:
+    """Build the DAG: `plan`, then `dear` and `approve` where it costs too much, then `order` and `follow`."""
+
+    @task
+    def plan(params: Any = None) -> dict[str, Any]:
+        """Plan the backfill and order nothing; returns `sentence`, `hours` and `ask` (`pipelines.backfill.dag.plan`).
+
+        Raises:
+            BackfillPlanError: the deadline cannot be met, or not be planned; the message says which can (no retry).
+            RangeError, OrderError, BrokerError: no such range; another order has it; the broker does not answer.
+        """
+        from pipelines.backfill import dag as backfills
+
+        return backfills.plan(dict(params))
+
+    @task
+    def dear(planned: dict[str, Any]) -> None:
+        """Pass where a person has to be asked.
+
+        Raises:
+            AirflowSkipException: it costs no more than the form allows.
+        """
+        if not planned["ask"]:
+            raise AirflowSkipException(f"{planned['hours']:.2g} executor-hours are allowed")
+
+    @task(trigger_rule="none_failed", retries=0)  # a second try would meet the first one's order
+    def order(planned: dict[str, Any], params: Any = None) -> str:
+        """Plan it anew and order it; returns the order's name.
+
+        Raises:
+            BackfillRunError: it costs more now than was allowed or approved.
+        """
+        from pipelines.backfill import dag as backfills
+
+        return backfills.order(dict(params), planned)
+
+    @task
+    def follow(name: str, params: Any = None) -> dict[str, Any]:
+        """Follow the order to its end; returns its `state` and `records`.
+
+        Raises:
+            BackfillRunError: it failed or was cancelled (no retry).
+        """
+        from pipelines.backfill import dag as backfills
+
+        return backfills.follow(params["job"], name)
+
+    planned: Any = plan()
+    approve = ApprovalOperator(task_id="approve", subject="May this backfill cost so much?", body=QUESTION)
+    ordered: Any = order(planned)
+    dear(planned) >> approve >> ordered
+    follow(ordered)
+
+
+backfill()

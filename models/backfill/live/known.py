@@ -1,0 +1,171 @@
+"""All that a plan starts from, out of what the autoscaler has learned of a running job and what was forecast of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from configs.contract import Contract
+from models.backfill.given import BackfillPlanError, Fleet, LivePromise, SlotRate
+from models.backfill.live.issued import IssuedLoad
+from models.backfill.plan import OtherBackfill, Surroundings
+from models.contract.admission import queue_margin_rps
+from models.contract.promised.derive import derive_terms
+from models.contract.service_rate import CERTAIN
+from models.contract.terms import LIVE, Terms
+from models.policy.core.capacity import Floats, speed_table
+from models.policy.core.rate_spread import slot_quantile
+from models.policy.core.sustained import sustained_rates
+from models.policy.live.learned_lead import LONGEST_S, LearnedLead
+from models.policy.live.memory import Memory
+
+MOST_STEPS, FEWEST_STEPS = 48, 8
+LONGER = 1.5
+"""How far a plan looks, in units of its deadline."""
+LEADS = 8
+"""Quantiles of the lead time."""
+WIDER = 4
+"""Executors whose worth is known, in units of the most that are allowed: to say what a deadline would take."""
+TAUGHT = 20
+"""Batches that what is learned of a batch rests on."""
+FIXED = "static"
+"""The policy that always holds the same executors."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownJob:
+    """What is known of a running job when its backfills are planned.
+
+    Attributes:
+        contract: of it.
+        memory: what its autoscaler has learned.
+        issued: forecasts, on the wall's clock; None before one.
+        policy: that scales it.
+    """
+
+    contract: Contract
+    memory: Memory
+    issued: IssuedLoad | None
+    policy: str
+
+
+@dataclass(frozen=True)
+class StepGrid:
+    """Equal steps up to a deadline: about two lead times each, 8 to 48 of them, fewer where each would be below one."""
+
+    steps: int
+    step_s: float
+
+    @classmethod
+    def until(cls, by_s: float, lead_s: float) -> StepGrid:
+        """Cut the seconds until a deadline into steps."""
+        leads = by_s / max(lead_s, 1e-9)
+        fewest = max(min(int(leads), FEWEST_STEPS), 1)
+        steps = min(max(int(leads / 2), fewest), MOST_STEPS)
+        return cls(steps, by_s / steps)
+
+    @property
+    def looked_at(self) -> int:
+        """Steps that are looked at: some after the deadline, too."""
+        return math.ceil(LONGER * self.steps)
+
+
+def lead_times(known: KnownJob) -> Floats:
+    """Return (LEADS,) quantiles of the seconds until an executor that is asked for works."""
+    lead = (known.memory.lead or LearnedLead.guess(known.contract.planning)).lead
+    busy = known.memory.batches.busy or 0.0
+    levels = (np.arange(LEADS) + 0.5) / LEADS
+    return np.array([min(lead.quantile_s(float(level), 1, busy), LONGEST_S) for level in levels])
+
+
+def grid_until(known: KnownJob, by_s: float) -> StepGrid:
+    """Return the steps of a plan up to a deadline, seconds from now."""
+    return StepGrid.until(by_s, float(np.median(lead_times(known))))
+
+
+def surroundings(
+    known: KnownJob, now_s: float, grid: StepGrid, extra_now: int = 0, admitted_rps: float = 0.0,
+    bound_rps: float | None = None, others: tuple[OtherBackfill, ...] = (),
+) -> Surroundings:  # fmt: skip
+    """Return what a backfill of a job is planned from now.
+
+    The replay gets what the controller of its rate will give it: what the executors certainly serve (the 5 % quantile)
+    less live records and the margin, rising from interval to interval by as much as its box allows. The live job's own
+    planner counts with the rate that is believed.
+
+    Args:
+        known: the job.
+        now_s: epoch seconds.
+        grid: steps of the plan.
+        extra_now: executors that run for the backfill.
+        admitted_rps: rate that it is admitted with now.
+        bound_rps: most that it was ordered to have; None: no bound.
+        others: backfills that go first, their executors in the steps of the grid.
+
+    Raises:
+        BackfillPlanError: nothing is known of the job's executors or load, or it has no forecast that reaches so far.
+    """
+    contract, memory = known.contract, known.memory
+    issued = _check(known, now_s, grid)
+    bounds, tasks = contract.executors, memory.ceiling(contract)
+    assert memory.executors is not None
+    terms = derive_terms(contract, sustained_rates(contract, memory.model, tasks))
+    worth = speed_table(WIDER * bounds.max, bounds.cores, tasks, contract.planning.scaling)
+    slot_rps = slot_quantile(memory.model, memory.scatter, CERTAIN)
+    idle = _margin_share(terms, slot_rps * float(worth[min(max(memory.executors, 1), len(worth) - 1)]))
+    joint, headroom = issued.errors(grid.looked_at, grid.step_s, contract.planning.quantile)
+    own = max(1 - memory.model.overhead_s / contract.batch_s, 0.1) / memory.model.per_record_s
+    slot = SlotRate(slot_rps, min(math.sqrt(memory.scatter / TAUGHT), 1.9), own)
+    held = contract.planning.static_executors if known.policy == FIXED else bounds.min
+    most = bounds.max if memory.mode in (None, "act") else memory.executors
+    fleet = Fleet(worth, min(max(held, 1), most), most, lead_times(known))
+    rate = sum(memory.arrivals) / len(memory.arrivals)
+    return Surroundings(
+        issued.outlook(now_s, rate, grid.looked_at, grid.step_s), joint, LivePromise(idle, headroom), slot, fleet,
+        min(memory.executors, len(worth) - 1), extra_now, others=others,
+        most_rps=_most_rps(known, terms, grid, admitted_rps, bound_rps),
+    )  # fmt: skip
+
+
+def _check(known: KnownJob, now_s: float, grid: StepGrid) -> IssuedLoad:
+    job, memory = known.contract.job, known.memory
+    age_s = math.inf if memory.metric_at is None else now_s - memory.metric_at
+    if memory.executors is None or not memory.arrivals or age_s > known.contract.planning.metrics_age_s:
+        raise BackfillPlanError(
+            f"nothing was heard of job {job!r} lately: its executors and its load are not known. See that it runs with "
+            "its agent, or order the replay without --by"
+        )
+    if known.issued is None:
+        raise BackfillPlanError(
+            f"there is no forecast of job {job!r} yet, and without one no deadline is planned. Serve forecasts (the "
+            "DAG serve_forecasts) and wait for the first, or order the replay without --by"
+        )
+    ends_s, by_s = known.issued.reaches_s, now_s + grid.steps * grid.step_s
+    if by_s > ends_s + 1e-6:
+        raise BackfillPlanError(
+            f"the newest forecast of job {job!r} reaches {max(ends_s - now_s, 0) / 3600:.4g} h ahead by the wall's "
+            f"clock, the deadline is {(by_s - now_s) / 3600:.4g} h away: give --by up to then, or forecast further "
+            "(training.horizon, training.step_s)"
+        )
+    return known.issued
+
+
+def _margin_share(terms: Terms, service_rps: float) -> float:
+    """The share of what the executors certainly serve that stays free: what the controller leaves for live latency."""
+    margins = [queue_margin_rps(service_rps, path.quantile, path.share_s) for path in terms.paths if path.kind == LIVE]
+    return min(max(margins, default=0.0) / service_rps, 0.9)
+
+
+def _most_rps(known: KnownJob, terms: Terms, grid: StepGrid, admitted_rps: float, bound_rps: float | None) -> Floats:
+    """(K,) what the replay may have at most: its box is climbed in steps, from the rate that it is admitted with.
+
+    A box that the contract does not state ends at what the most executors sustain, which bounds the replay anyway.
+    """
+    box, stated = terms.controls.replay_rps, known.contract.backpressure
+    since_s = (np.arange(grid.looked_at) + 0.5) * grid.step_s
+    climbed = admitted_rps + box.slew * box.max * since_s / terms.interval_s
+    bounds = (bound_rps, None if stated is None else stated.controls.replay_rps.max)
+    most: Floats = np.minimum(climbed, min((bound for bound in bounds if bound is not None), default=math.inf))
+    return most

@@ -1,0 +1,155 @@
+"""A backfill's plan as its order carries it: planned when it is ordered, looked at again while it runs.
+
+The order holds all that a plan needs to go on: deadline, probability, and the schedule in the job's own time. So
+whoever follows an order, a command or a task, looks at it in the same way, also after another one had to stop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from models.backfill.given import BackfillPlanError, ReplayWork
+from models.backfill.live.issued import JobClock
+from models.backfill.live.known import KnownJob, StepGrid, grid_until, surroundings
+from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
+from models.backfill.replan import Replanned, reconsider
+from models.policy.core.capacity import Integers
+from tidecast.orders import ReplayOrder, ReplayProgress
+
+COST_DEVIATION = 0.1
+"""Standard deviation of the logarithm of what a replayed record costs, in units of a live one."""
+LEAST_WEIGHT = 1e-3
+OVER = ("read", "compared", "done", "cancelled", "failed")
+"""States in which a replay needs no rate any more."""
+
+
+class JobNow(NamedTuple):
+    """A moment of a job whose backfills are planned.
+
+    Attributes:
+        known: of it.
+        clock: its own time.
+        now_s: epoch seconds.
+        orders: newest order of each replay.
+        progress: what was last said of each.
+    """
+
+    known: KnownJob
+    clock: JobClock
+    now_s: float
+    orders: Mapping[str, ReplayOrder] = {}
+    progress: Mapping[str, ReplayProgress] = {}
+
+    def left(self, order: ReplayOrder) -> float:
+        """Return the records of an order that are still to be replayed."""
+        said = self.progress.get(order.id)
+        return float(max(order.records - (0 if said is None else said.done), 0))
+
+    def by_s(self, order: ReplayOrder) -> float:
+        """Return the seconds until an order's deadline; negative where it has passed."""
+        assert order.by is not None
+        return self.clock.wall_at(order.by) - self.now_s
+
+    def runs(self, order: ReplayOrder) -> bool:
+        """Return whether an order's replay is to go on reading."""
+        said = self.progress.get(order.id)
+        return order.wanted == "run" and (said is None or said.state not in OVER or said.wall_time < order.wall_time)
+
+
+def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
+    """Plan an order that has a deadline and no schedule yet; backfills of an earlier deadline go first.
+
+    Raises:
+        DeadlineError: it cannot be met so surely.
+        BackfillPlanError: the deadline has passed or lies beyond the forecast, or too little is known of the job.
+    """
+    by_s = moment.by_s(order)
+    if by_s <= 0:
+        raise BackfillPlanError(f"the deadline of backfill {order.id} passed {-by_s:.0f} s ago: state a later one")
+    grid = grid_until(moment.known, by_s)
+    around = surroundings(
+        moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
+    )
+    return plan_backfill(ReplayWork(moment.left(order), 1.0, COST_DEVIATION), by_s, around, order.sure or 0.0)
+
+
+def earliest_s(order: ReplayOrder, moment: JobNow) -> float:
+    """Return the seconds within which an order is done as surely as asked for, all executors at once, and a step more.
+
+    Another deadline is cut into other steps, hence the one more. Infinite where the forecast does not reach so far.
+
+    Raises:
+        BackfillPlanError: too little is known of the job.
+    """
+    issued = moment.known.issued
+    reach_s = 0.0 if issued is None else issued.reaches_s - moment.now_s
+    grid = grid_until(moment.known, max(reach_s, 1.0))
+    around = surroundings(
+        moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
+    )
+    found = shortest_s(ReplayWork(moment.left(order), 1.0, COST_DEVIATION), around, order.sure or 0.0) + grid.step_s
+    return found if found <= reach_s else math.inf
+
+
+def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
+    """Look again at an order that stands; None where its deadline has passed, or it does not run.
+
+    Raises:
+        BackfillPlanError: the deadline lies beyond the forecast, or too little is known of the job now.
+    """
+    if order.by is None or not order.sure or not moment.runs(order) or moment.by_s(order) <= 0:
+        return None
+    by_s, said = moment.by_s(order), moment.progress.get(order.id)
+    grid = grid_until(moment.known, by_s)
+    job_now = moment.clock.at(moment.now_s)
+    admitted = 0.0 if said is None else said.admitted_rps or 0.0
+    around = surroundings(
+        moment.known, moment.now_s, grid, order.executors_at(job_now), admitted, order.most_rps,
+        _first(order, moment, grid),
+    )  # fmt: skip
+    work = ReplayWork(moment.left(order), 1.0, COST_DEVIATION)
+    return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)
+
+
+def with_plan(order: ReplayOrder, plan: BackfillPlan, moment: JobNow) -> ReplayOrder:
+    """Return an order with a plan's schedule in it, and with the weight that its work needs among others."""
+    job_now, step = moment.clock.at(moment.now_s), plan.step_s * moment.clock.scale
+    extra = plan.extra.tolist()
+    changes = [k for k in range(len(extra)) if k == 0 or extra[k] != extra[k - 1]]
+    schedule = [[round(job_now + k * step, 3), int(extra[k])] for k in changes]
+    weight = max(round(plan.work.records / max(plan.by_s, 1.0), 3), LEAST_WEIGHT)
+    return replace(order, schedule=schedule, weight=weight, wall_time=moment.now_s)
+
+
+def overlapping(order: ReplayOrder, others: Iterable[ReplayOrder]) -> ReplayOrder | None:
+    """Return another order that stands and has a part of the same range of job time; None where there is none."""
+    if order.begin_ms is None or order.end_ms is None:
+        return None
+    for other in others:
+        if other.id == order.id or other.wanted == "done" or other.begin_ms is None or other.end_ms is None:
+            continue
+        if other.begin_ms < order.end_ms and order.begin_ms < other.end_ms:
+            return other
+    return None
+
+
+def _first(order: ReplayOrder, moment: JobNow, grid: StepGrid) -> tuple[OtherBackfill, ...]:
+    """The backfills with an earlier deadline, by deadline, as their schedules stand."""
+    rank = (order.by or 0.0, order.id)
+    dated = [one for one in moment.orders.values() if one.by is not None and moment.runs(one)]
+    earlier = sorted(
+        (one.by or 0.0, one.id) for one in dated if ((one.by or 0.0), one.id) < rank and one.id != order.id
+    )
+    found = (moment.orders[name] for _, name in earlier)
+    return tuple(OtherBackfill(moment.left(one), _extra(one, moment, grid)) for one in found)
+
+
+def _extra(order: ReplayOrder, moment: JobNow, grid: StepGrid) -> Integers:
+    """(K,) the executors that an order's schedule asks for in the steps of a grid, at their middles."""
+    middles = moment.now_s + (np.arange(grid.looked_at) + 0.5) * grid.step_s
+    return np.array([order.executors_at(moment.clock.at(float(at))) for at in middles], np.int64)

@@ -1,0 +1,115 @@
+"""What the DAG `backfill` calls: a plan, its order, and the order followed to its end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from configs.errors import FinalError
+from configs.settings import load
+from pipelines.backfill.follow import follow_order
+from pipelines.backfill.ordering import AskedRange, PlannedOrder, make_order, plan_by
+from pipelines.backfill.orders import change_order, newest_progress, read_orders, send_order
+from pipelines.backfill.text import describe_followed
+from tidecast.orders import ReplayOrder
+
+DEARER = 1.1
+"""How many times what was planned first an order may cost when it is given, after a person was asked."""
+
+
+class BackfillRunError(FinalError, RuntimeError):
+    """A backfill that was ordered by a DAG run and did not come to its end, or may not be ordered; says why."""
+
+
+def plan(form: dict[str, Any]) -> dict[str, Any]:
+    """Plan a backfill; nothing is ordered.
+
+    Args:
+        form: job, begin, end, by, sure; and maybe topic and most_hours, executor-hours that nobody need be asked for.
+
+    Returns:
+        `sentence`, the plan in words; `hours`, executor-hours beyond the live job's that it is expected to cost; `ask`,
+        whether that is more than `most_hours`.
+
+    Raises:
+        CorrectableError: as `make_order` and `plan_by` raise it.
+    """
+    found = _planned(form)
+    hours = found.plan.schedule.hours
+    return {"sentence": found.sentence, "hours": hours, "ask": hours > _bound(form)}
+
+
+def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
+    """Plan it again, as time has passed, order it, and return its name.
+
+    Args:
+        form: as for `plan`.
+        planned: what that returned.
+
+    Raises:
+        BackfillRunError: it costs more now than the form allows, and than was planned and approved.
+        CorrectableError: as `plan`.
+    """
+    found = _planned(form)
+    hours, allowed = found.plan.schedule.hours, max(_bound(form), DEARER * planned["hours"])
+    if hours > allowed:
+        raise BackfillRunError(
+            f"the plan costs {hours:.2g} executor-hours now, {allowed:.2g} were allowed: {found.sentence}. Begin "
+            "another run, or allow more"
+        )
+    send_order(load().kafka, found.order)
+    print(f"{found.order.job}: backfill {found.order.id}: {found.sentence}")
+    return found.order.id
+
+
+def follow(job: str, name: str) -> dict[str, Any]:
+    """Follow an order to its end, planning it anew as things come; if this task is ended, that order is cancelled.
+
+    Returns:
+        `state` and `records` of it.
+
+    Raises:
+        BackfillRunError: it failed or was cancelled, with the reason.
+        BrokerError: the broker cannot be reached.
+    """
+    settings = load()
+    known: ReplayOrder = read_orders(settings.kafka, job)[name]
+    if known.wanted == "done":  # a task that is tried again
+        said = newest_progress(settings.kafka, job).get(name)
+        if said is None or said.state != "done":
+            raise BackfillRunError(f"backfill {name} of job {job} is over, and not done: order its range again")
+        return {"state": "done", "records": known.records}
+    with _cancelled_when_ended(job, name):
+        for new in follow_order(settings, known):
+            print(describe_followed(new))
+            if new.said is not None and new.said.state in ("failed", "cancelled"):
+                raise BackfillRunError(f"backfill {name} of job {job} is {new.said.state}: {new.said.reason}")
+    return {"state": "done", "records": known.records}
+
+
+def _planned(form: dict[str, Any]) -> PlannedOrder:
+    settings = load()
+    asked = AskedRange(form["job"], form["begin"], form["end"], form.get("topic") or "events")
+    return plan_by(settings, make_order(settings, asked), form["by"], form["sure"])
+
+
+def _bound(form: dict[str, Any]) -> float:
+    most = form.get("most_hours")
+    return float("inf") if most is None else float(most)
+
+
+@contextmanager
+def _cancelled_when_ended(job: str, name: str) -> Iterator[None]:
+    """Airflow ends a task whose run is set to failed by SIGTERM: then this order, and no other, is cancelled."""
+
+    def end(*_: object) -> None:
+        change_order(load().kafka, job, name, "cancel")
+        raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its task was ended")
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

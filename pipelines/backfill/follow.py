@@ -1,0 +1,124 @@
+"""An order followed to its end: its progress, when it will be done, and its schedule planned anew as things come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from configs.settings import Settings
+from models.backfill.given import BackfillPlanError
+from models.backfill.live.known import grid_until
+from models.backfill.live.ordered import JobNow, look_again, with_plan
+from models.backfill.replan import Replanned
+from models.backfill.text import finish_words
+from pipelines.backfill.further import reaching
+from pipelines.backfill.orders import SILENT_S, follow_progress, is_over, send_order
+from pipelines.backfill.watch import JobWatch
+from tidecast.orders import ReplayOrder, ReplayProgress
+
+POLL_S = 0.5
+LEAST_LOOK_S, MOST_LOOK_S = 2.0, 300.0
+"""Bounds of the seconds between two looks at a plan, which are a step of it."""
+
+
+class FollowedOrder(NamedTuple):
+    """What is new of an order.
+
+    Attributes:
+        said: by the job's agent; None where nothing has been heard for 30 s, or something else is new.
+        finish: when it is done, in words, by the newest look; "" without a deadline.
+        note: what has changed in the plan, or why it could not be looked at; "" for nothing.
+        silent: whether nothing has been heard of the job's agent.
+    """
+
+    said: ReplayProgress | None
+    finish: str = ""
+    note: str = ""
+    silent: bool = False
+
+
+def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
+    """Yield what is new of an order until it is over; where it has a deadline its plan is looked at again and again.
+
+    A schedule that is about as sure as was asked for stays; else a new one is sent as a newer order. Several who follow
+    one order do no harm: they look at the same things.
+
+    Args:
+        settings: of the job's stack.
+        order: as it was sent.
+
+    Raises:
+        SettingsError: an order with a deadline of a job without a contract.
+        BrokerError, ValueError: a topic cannot be followed; an unknown security option.
+    """
+    if order.by is None:
+        for said in follow_progress(settings.kafka, order):
+            yield FollowedOrder(said, silent=said is None)
+        return
+    heard, looks = time.monotonic(), PlanLooks(settings, order)
+    with JobWatch(settings, order.job) as watch:
+        before = watch.progress.get(order.id)
+        if before is not None and before.wall_time >= order.wall_time:
+            yield FollowedOrder(before)
+            if is_over(before, order):
+                return
+        while True:
+            for said in watch.poll(POLL_S):
+                if said.id != order.id or said.wall_time < order.wall_time:
+                    continue
+                heard = time.monotonic()
+                yield FollowedOrder(said, looks.finish)
+                if is_over(said, watch.orders.get(order.id, order)):
+                    return
+            if (note := looks.look(watch)) is not None:
+                yield FollowedOrder(None, looks.finish, note)
+            if time.monotonic() - heard > SILENT_S:
+                heard = time.monotonic()
+                yield FollowedOrder(None, looks.finish, silent=True)
+
+
+class PlanLooks:
+    """PlanLooks at one order's plan whenever it is due.
+
+    Attributes:
+        finish: when it is done, in words, by the newest look; "" before one.
+    """
+
+    def __init__(self, settings: Settings, order: ReplayOrder) -> None:
+        self._settings, self._order = settings, order
+        self.finish = ""
+        self._due, self._trouble = 0.0, ""
+
+    def look(self, watch: JobWatch) -> str | None:
+        """Look if it is time, and send a new schedule if there is one; returns what there is to say, or None."""
+        if time.monotonic() < self._due:
+            return None
+        moment = watch.now()
+        self._order = max(self._order, moment.orders.get(self._order.id, self._order), key=lambda one: one.wall_time)
+        self._due = time.monotonic() + LEAST_LOOK_S
+        try:
+            found = self._looked(moment)
+        except BackfillPlanError as error:
+            told, self._trouble = self._trouble, str(error)
+            return None if told == self._trouble else f"the schedule stays as it is: {error}"
+        self._trouble = ""
+        if found is None:
+            return None
+        plan, clock = found.plan, moment.clock
+        by_s, job_now = moment.by_s(self._order), clock.at(moment.now_s)
+        self.finish = finish_words(plan.finish, by_s, job_now, self._settings.replay.timezone, clock.scale)
+        self._due = time.monotonic() + min(max(grid_until(moment.known, by_s).step_s, LEAST_LOOK_S), MOST_LOOK_S)
+        if not found.changed:
+            return None
+        self._order = with_plan(self._order, plan, moment)
+        send_order(self._settings.kafka, self._order)
+        kept = f"planned anew, as its deadline would be kept with {100 * found.kept_chance:.0f} %"
+        now = f"{int(plan.extra[0])} executors more from now on"
+        return f"{kept}: {now}" + ("" if found.attainable else "; the probability asked for cannot be had any more")
+
+    def _looked(self, moment: JobNow) -> Replanned | None:
+        if not moment.runs(self._order) or moment.by_s(self._order) <= 0:
+            return None
+        moment = moment._replace(orders={**moment.orders, self._order.id: self._order})
+        return look_again(self._order, reaching(moment, moment.by_s(self._order)))

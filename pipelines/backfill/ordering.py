@@ -1,0 +1,182 @@
+"""Backfills as they are ordered: a range found, a deadline planned, and what cannot be ordered refused by name."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from configs.errors import SettingsError
+from configs.settings import Settings
+from models.backfill.deadline import read_deadline
+from models.backfill.given import BackfillPlanError
+from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
+from models.backfill.plan import BackfillPlan, DeadlineError
+from models.backfill.text import plan_sentence, refusal_sentence
+from pipelines.backfill.further import reaching
+from pipelines.backfill.orders import OrderError, change_order, read_clock, read_orders
+from pipelines.backfill.tables import find_range
+from pipelines.backfill.watch import read_now
+from tidecast.messages import MessageError, decode, encode
+from tidecast.orders import ReplayOrder
+
+LATE_S = 60.0
+"""How much later than it happened a record may have been produced, wall seconds, where nothing else is said."""
+
+
+class AskedRange(NamedTuple):
+    """A range of a job's own time that is to be read again.
+
+    Attributes:
+        job: a running job whose agent was attached with replay=.
+        begin, end: first moment and the one after it, ISO 8601; without an offset in the job's time zone.
+        topic: that the job reads, without the prefix.
+        late_s: how late a record may have been produced, wall seconds.
+        rps: records per wall second at most; None: as live records leave it.
+        name: of the replay; None: after the range.
+        compare: whether it is compared and then waits, in place of being published.
+        table: of the topic's records, from which it is read; None: from the topic.
+    """
+
+    job: str
+    begin: str
+    end: str
+    topic: str = "events"
+    late_s: float = LATE_S
+    rps: float | None = None
+    name: str | None = None
+    compare: bool = False
+    table: Path | None = None
+
+
+class PlannedOrder(NamedTuple):
+    """An order with a deadline, as it is to be sent.
+
+    Attributes:
+        order: with its schedule.
+        plan: that the schedule is of.
+        sentence: it in words.
+    """
+
+    order: ReplayOrder
+    plan: BackfillPlan
+    sentence: str
+
+
+def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
+    """Find what a range comes to, and return its order; nothing is sent (`orders.send_order`).
+
+    Raises:
+        SettingsError: no moment can be read.
+        RangeError: the range is empty, in the future, or the topic does not hold it.
+        OrderError: a replay of this name stands, or one of a part of this range; a name or a bound is none.
+        BrokerError, ValueError: the broker cannot be reached; an unknown security option.
+    """
+    zone, clock = ZoneInfo(settings.replay.timezone), read_clock(settings.kafka, asked.job)
+    moments = [_moment(option, text, zone) for option, text in (("--from", asked.begin), ("--to", asked.end))]
+    since, until = moments if clock is None else [clock.wall_at(moment) for moment in moments]
+    now = time.time()
+    table = asked.table and asked.table.resolve()
+    found = find_range(settings.kafka, asked.topic, since, until, asked.late_s, now, table)
+    name = asked.name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
+    order = ReplayOrder(
+        name, asked.job, now, "run", found.starts, found.ends, most_rps=asked.rps, begin_ms=int(moments[0] * 1000),
+        end_ms=int(moments[1] * 1000), then="compare" if asked.compare else "publish",
+        table=str(table or ""),
+    )  # fmt: skip
+    try:
+        order = decode(ReplayOrder, encode(order))
+    except MessageError as error:
+        raise OrderError(f"{error}") from None
+    refuse_second(order, read_orders(settings.kafka, asked.job))
+    return order
+
+
+def refuse_second(order: ReplayOrder, known: dict[str, ReplayOrder]) -> None:
+    """Refuse an order whose name stands, or one of a range of which another one that stands has a part.
+
+    Raises:
+        OrderError: as said.
+    """
+    job = order.job
+    if order.id in known and known[order.id].wanted != "done":
+        raise OrderError(f"replay {order.id!r} of job {job!r} is ordered already: see `tidecast backfill {job}`.")
+    if (other := overlapping(order, known.values())) is not None:
+        raise OrderError(
+            f"replay {other.id!r} of job {job!r} has a part of the range of {order.id!r}, and two may not correct one "
+            f"result: wait until it is over, or end it (`tidecast backfill {job} --cancel {other.id}`)."
+        )
+
+
+def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> PlannedOrder:
+    """Plan an order so that it is done by a time; nothing is sent.
+
+    Args:
+        settings: of the job's stack.
+        order: of `make_order`.
+        by: "07:00" or a date, in the job's own time zone and time.
+        sure: probability of being done by then, between 0 and 1.
+
+    Raises:
+        BackfillPlanError: the probability is none; the deadline is past, before the range's end, or beyond what can be
+            forecast; there is no forecast; or it cannot be met, with what can.
+        SettingsError: the job has no contract.
+        BrokerError, ValueError: a topic cannot be read; an unknown security option.
+    """
+    return plan_at(order, by, sure, settings.replay.timezone, read_now(settings, order.job))
+
+
+def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float) -> ReplayOrder:
+    """Return the order with its deadline in the job's own time; `job_now` is that time now, epoch seconds.
+
+    Raises:
+        BackfillPlanError: the probability or the deadline is none.
+    """
+    if not 0 < sure < 1:
+        raise BackfillPlanError(f"--sure {sure:g}: a probability between 0 and 1 is expected, such as 0.9")
+    due = read_deadline(by, job_now, zone)
+    if order.end_ms is not None and due.epoch_s * 1000 < order.end_ms:
+        end = datetime.fromtimestamp(order.end_ms / 1000, ZoneInfo(zone))
+        raise BackfillPlanError(
+            f"--by {due.local.isoformat()} is before --to {end.isoformat()}: what happens until then cannot be done by "
+            "then; state a later deadline"
+        )
+    return replace(order, by=due.epoch_s, sure=sure)
+
+
+def plan_at(order: ReplayOrder, by: str, sure: float, zone: str, moment: JobNow) -> PlannedOrder:
+    """Plan an order from what is known of its job at a moment.
+
+    Raises:
+        BackfillPlanError: as `plan_by`.
+    """
+    job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
+    due = read_due(order, by, sure, zone, job_now)
+    by_s = moment.by_s(due)
+    moment = reaching(moment, by_s)
+    try:
+        plan = plan_order(due, moment)
+    except DeadlineError as error:
+        raise BackfillPlanError(refusal_sentence(error, earliest_s(due, moment), job_now, zone, speed)) from None
+    return PlannedOrder(with_plan(due, plan, moment), plan, plan_sentence(plan, job_now, zone, speed))
+
+
+def publish_order(settings: Settings, job: str, name: str) -> ReplayOrder:
+    """Order that a compared replay is to be published, and return the order.
+
+    Raises:
+        OrderError: the job has no such replay, or it is over.
+        BrokerError, ValueError: the broker cannot be reached; an unknown security option.
+    """
+    return change_order(settings.kafka, job, name, "run", then="publish")
+
+
+def _moment(option: str, text: str, zone: ZoneInfo) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise SettingsError(f"{option} {text!r}: a moment as 2026-03-01 or 2026-03-01T10:00 is expected.") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()

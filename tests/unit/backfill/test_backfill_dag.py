@@ -1,0 +1,86 @@
+"""What the DAG's tasks do: ask where it is dear, order what was allowed, and cancel their own order when ended."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from pipelines.backfill import dag
+from pipelines.backfill.follow import FollowedOrder
+from tests.fakes.planned_job import order, progress
+
+FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "by": "07:00", "sure": 0.9, "most_hours": 2.0}
+
+
+@pytest.fixture
+def world(monkeypatch):
+    """Plans that cost what is set, and orders that are noted."""
+    found = SimpleNamespace(hours=1.0, sent=[], asked=[], changed=[], news=[], known=order())
+
+    def planned(settings, made, by, sure):
+        return SimpleNamespace(
+            order=made, sentence="so it is", plan=SimpleNamespace(schedule=SimpleNamespace(hours=found.hours))
+        )
+
+    monkeypatch.setattr(dag, "make_order", lambda settings, asked: found.asked.append(asked) or order())
+    monkeypatch.setattr(dag, "plan_by", planned)
+    monkeypatch.setattr(dag, "send_order", lambda kafka, one: found.sent.append(one))
+    monkeypatch.setattr(dag, "read_orders", lambda kafka, job: {"fix": found.known})
+    monkeypatch.setattr(dag, "change_order", lambda kafka, *what: found.changed.append(what))
+    monkeypatch.setattr(dag, "follow_order", lambda settings, one: iter(found.news))
+    return found
+
+
+def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
+    assert dag.plan(FORM) == {"sentence": "so it is", "hours": 1.0, "ask": False}
+    world.hours = 2.5
+    assert dag.plan(FORM)["ask"] and not dag.plan({**FORM, "most_hours": None})["ask"]
+    assert world.asked[0].job == "orders" and world.asked[0].topic == "events" and not world.sent
+
+
+def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):
+    assert dag.order(FORM, {"hours": 1.0}) == "fix" and len(world.sent) == 1
+    world.hours = 2.6
+    assert dag.order(FORM, {"hours": 2.5}) == "fix" and len(world.sent) == 2
+    with pytest.raises(dag.BackfillRunError, match=r"costs 2.6 executor-hours now, 2 were allowed"):
+        dag.order(FORM, {"hours": 1.0})
+    assert len(world.sent) == 2
+
+
+def test_it_is_followed_to_its_end_and_a_failure_is_the_tasks(world, capsys):
+    world.news = [
+        FollowedOrder(progress(done=10), "done at 23:01"),
+        FollowedOrder(progress(state="done", done=400_000)),
+    ]
+    assert dag.follow("orders", "fix") == {"state": "done", "records": 400_000}
+    assert "done at 23:01" in capsys.readouterr().out
+    world.news = [FollowedOrder(progress(state="failed", reason="its source is gone"))]
+    with pytest.raises(dag.BackfillRunError, match="is failed: its source is gone"):
+        dag.follow("orders", "fix")
+    assert not world.changed
+
+
+def test_a_task_that_is_ended_cancels_its_own_order_and_gives_the_signal_back(world):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def ended():
+        yield FollowedOrder(progress(done=10))
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield FollowedOrder(progress(done=20))
+
+    world.news = ended()
+    with pytest.raises(dag.BackfillRunError, match="is cancelled, because its task was ended"):
+        dag.follow("orders", "fix")
+    assert world.changed == [("orders", "fix", "cancel")] and signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_task_that_is_tried_again_after_its_end_says_how_it_ended(world, monkeypatch):
+    world.known = order(wanted="done")
+    for state, ends in (("done", True), ("cancelled", False)):
+        monkeypatch.setattr(dag, "newest_progress", lambda kafka, job, state=state: {"fix": progress(state=state)})
+        if ends:
+            assert dag.follow("orders", "fix")["state"] == "done"
+        else:
+            with pytest.raises(dag.BackfillRunError, match="is over, and not done"):
+                dag.follow("orders", "fix")

@@ -1,0 +1,153 @@
+"""A plan as its order carries it: planned from what a job's messages say, looked at again, beside others."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from models.backfill.given import BackfillPlanError
+from models.backfill.live.known import StepGrid, grid_until, surroundings
+from models.backfill.live.ordered import look_again, overlapping, plan_order, with_plan
+from models.backfill.plan import DeadlineError
+from tests.fakes.planned_job import NOW, moment, order, progress
+from tidecast.control import Clock
+from tidecast.messages import decode, encode
+from tidecast.orders import ReplayOrder
+
+HOUR = 3600.0
+
+
+def due(seconds=HOUR, **fields):
+    return order(by=NOW + seconds, sure=0.9, **fields)
+
+
+def test_steps_are_two_lead_times_long_and_never_shorter_than_one():
+    assert StepGrid.until(3600, 60) == StepGrid(30, 120.0)
+    assert StepGrid.until(36_000, 60) == StepGrid(48, 750.0)
+    assert StepGrid.until(600, 60) == StepGrid(8, 75.0)
+    assert StepGrid.until(150, 60) == StepGrid(2, 75.0)
+    assert StepGrid.until(30, 60) == StepGrid(1, 30.0)
+
+
+def test_a_plan_comes_from_what_the_autoscaler_knows_and_goes_into_the_order():
+    now = moment()
+    plan = plan_order(due(), now)
+    assert plan.schedule.chance >= 0.9 and plan.finish.quantile(0.9) <= HOUR
+    sent = decode(ReplayOrder, encode(with_plan(due(), plan, now)))
+    steps = [sent.executors_at(NOW + (k + 0.5) * plan.step_s) for k in range(len(plan.extra))]
+    assert steps == plan.extra.tolist() and max(steps) > 0
+    assert sent.schedule[0][0] == NOW and sent.weight == pytest.approx(400_000 / HOUR, rel=1e-3)
+    assert all(a[1] != b[1] for a, b in zip(sent.schedule, sent.schedule[1:], strict=False))
+
+
+def test_in_a_replayed_trace_the_schedule_is_in_trace_time():
+    clock = Clock(NOW - 1000, 1.4e9, 200.0)
+    now = moment(clock)
+    dated = order(by=clock.at(NOW + HOUR), sure=0.9)
+    sent = with_plan(dated, plan := plan_order(dated, now), now)
+    assert plan.by_s == pytest.approx(HOUR)
+    at = clock.at(NOW + 2.5 * plan.step_s)
+    assert sent.executors_at(at) == plan.extra[2] and sent.schedule[0][0] == pytest.approx(clock.at(NOW))
+
+
+def test_the_replay_gets_what_its_controller_will_give_it():
+    now = moment()
+    grid = grid_until(now.known, HOUR)
+    around = surroundings(now.known, NOW, grid)
+    assert around.slot.rps == pytest.approx(100 * np.exp(-0.1 * 2.45))  # what a slot certainly serves
+    assert around.slot.held_rps == pytest.approx(100 * (1 - 0.5 / now.known.contract.batch_s))
+    assert (around.fleet.least, around.fleet.most, around.running) == (1, 8, 3)
+    assert (np.diff(around.most_rps) >= 0).all() and around.most_rps[0] < around.most_rps[-1]
+    bounded = surroundings(now.known, NOW, grid, bound_rps=50.0)
+    assert bounded.most_rps[-1] == 50.0
+    with pytest.raises(DeadlineError):
+        plan_order(due(most_rps=50.0), now)  # 50/s for an hour are 180,000
+    with pytest.raises(DeadlineError, match="The earliest is"):
+        plan_order(due(), replace_memory(now, mode="freeze"))  # nobody adds executors there
+
+
+def replace_memory(now, **fields):
+    known = replace(now.known, memory=replace(now.known.memory, **fields))
+    return now._replace(known=known)
+
+
+def test_too_little_known_is_refused_by_name_with_what_to_do():
+    now = moment()
+    without = now._replace(known=replace(now.known, issued=None))
+    for where, seconds, words in (
+        (without, HOUR, "no forecast of job 'orders' yet"),
+        (replace_memory(now, executors=None), HOUR, "nothing was heard of job 'orders'"),
+        (now, 3 * HOUR, "reaches 1.944 h ahead by the wall's clock, the deadline is 3 h away"),
+        (now, -10.0, "passed 10 s ago"),
+    ):
+        with pytest.raises(BackfillPlanError, match=words):
+            plan_order(due(seconds), where)
+
+
+def sent_and_after(seconds, done, **fields):
+    """The order as it was planned, and the job some time later."""
+    first = moment()
+    standing = with_plan(due(), plan_order(due(), first), first)
+    admitted = {"admitted_rps": 150.0}
+    extra = standing.executors_at(NOW + seconds)
+    return standing, moment(
+        now_s=NOW + seconds,
+        orders=[standing],
+        progress=[progress(done=done, **admitted)],
+        executors=3 + extra,
+        **fields,
+    )
+
+
+def test_a_schedule_stands_while_things_come_as_planned_and_is_made_anew_where_they_do_not():
+    plan = plan_order(due(), moment())
+    as_planned = int(plan.replay_rps[: round(1200 / plan.step_s)].sum() * plan.step_s)
+    standing, now = sent_and_after(1200, as_planned)
+    kept = look_again(standing, now)
+    assert not kept.changed and 0.3 < kept.kept_chance <= 1
+
+    slower = replace(now.known.memory.model, per_record_s=0.016)
+    standing, now = sent_and_after(1200, as_planned // 3, model=slower)
+    late = look_again(standing, now)
+    assert late.changed and late.kept_chance < 0.5
+    newer = with_plan(standing, late.plan, now)
+    until = range(int(now.now_s), int(NOW + HOUR), 60)
+    assert sum(map(newer.executors_at, until)) > sum(map(standing.executors_at, until))
+    assert newer.wall_time > standing.wall_time and newer.schedule[0] == [now.now_s, int(late.plan.extra[0])]
+    assert (newer.by, newer.sure, newer.id) == (standing.by, 0.9, "fix")
+
+    standing, now = sent_and_after(1200, 390_000)
+    early = look_again(standing, now)
+    assert early.kept_chance == 1 and early.plan.extra.sum() <= sum(plan.extra)
+
+
+def test_nothing_is_looked_at_that_does_not_run_or_has_no_deadline_any_more():
+    standing, now = sent_and_after(1200, 100_000)
+    assert look_again(replace(standing, wanted="pause"), now) is None
+    assert look_again(replace(standing, by=None), now) is None
+    assert look_again(standing, now._replace(now_s=NOW + HOUR + 1)) is None
+    read = now._replace(progress={"fix": progress(state="read", done=400_000)})
+    assert look_again(replace(standing, wall_time=NOW - 5), read) is None
+
+
+def test_one_with_an_earlier_deadline_goes_first_and_a_later_one_takes_nothing():
+    first = moment()
+    sooner = with_plan(
+        due(HOUR / 2, name="sooner", records=200_000), plan_order(due(HOUR / 2, records=200_000), first), first
+    )
+    alone, beside = (plan_order(due(records=300_000), moment(orders=orders)) for orders in ((), (sooner,)))
+    assert beside.schedule.hours > alone.schedule.hours
+    later = due(1.9 * HOUR, name="later", records=300_000)
+    assert plan_order(due(records=300_000), moment(orders=[later])).extra.tolist() == alone.extra.tolist()
+    over = moment(orders=[sooner], progress=[progress("sooner", 200_000, "done", 200_000)])
+    assert plan_order(due(records=300_000), over).extra.tolist() == alone.extra.tolist()
+
+
+def test_two_orders_overlap_where_they_have_an_instant_in_common_and_both_stand():
+    one = order("one")
+    assert overlapping(one, [order("two")]).id == "two"
+    assert overlapping(one, [order("two", wanted="done"), order("one")]) is None
+    after = order("two", begin_ms=one.end_ms, end_ms=one.end_ms + 1)
+    assert overlapping(one, [after]) is None
+    assert overlapping(one, [replace(after, begin_ms=one.end_ms - 1)]).id == "two"
+    assert overlapping(replace(one, begin_ms=None), [order("two")]) is None
