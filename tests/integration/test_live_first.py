@@ -47,7 +47,7 @@ class World:
             "startingOffsets": "earliest", "maxOffsetsPerTrigger": "400",
         }  # fmt: skip
 
-    def happen(self, begin, end, each_s=0.1, late_s=0.0):
+    def happen(self, begin, end, each_s=0.25, late_s=0.0):
         """Events from one wall time to another; they are produced as they happen, or later."""
         publisher = Publisher(self.kafka)
         for n in range(int((end - begin) / each_s)):
@@ -129,7 +129,7 @@ def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, m
     (epoch,) = out.epochs
     assert epoch.number == 1 and out.sink.epoch == 1 and "gap-1" in out.text and out.checkpoint != first.checkpoint
     assert epoch.gap.records < len(world.events)  # windows that were final before are not read again
-    resumed = time.time()
+    resumed = epoch.whole_from / 1000  # whenever it was in fact: its window is straddled
     world.happen(resumed, resumed + 0.5)
     world.happen(resumed - 1.5, resumed - 0.5, late_s=1.6)  # late ones, of windows that live sees a part of
     world.live(out)
@@ -165,7 +165,7 @@ def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, m
 
     # Live goes on; what is straddled is told again and again, and shown as the gap's rounds have it.
     now = time.time()
-    world.happen(resumed + 0.5, now)
+    world.happen(resumed + 0.5, now, each_s=2.0)
     world.live(out)
     kept = {group: n for group, n in shown.items() if group[1] < epoch.whole_from}
     assert {group: n for group, n in world.look().items() if group[1] < epoch.whole_from} == kept
@@ -173,7 +173,7 @@ def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, m
     wait_until(lambda: replays.poll() or len(rounds) > 2, "further rounds", 300, 0.1)
     replays.close()
     assert "may come until" in said(job, "gap-1")[-1].reason and states(job, "gap-1")[-1] == "read"
-    world.happen(now, max(time.time(), epoch.final_s) + 1)
+    world.happen(now, max(time.time(), epoch.final_s) + 1, each_s=2.0)
     world.live(out)
 
     # At last no record of its windows is to come any more.

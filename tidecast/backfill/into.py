@@ -114,15 +114,16 @@ def replay_into(
 
 
 def _written(backfill: Backfill) -> Backfill:
+    """The backfill, its range noted as written; a later round that was killed is not: it is begun again."""
     if len(backfill.spec.rounds) == 1 and not backfill.spec.last.written:
         finish(backfill)
     return backfill
 
 
 def _check_plan(spark: SparkSession, table: str, order: ReplayOrder, version: str) -> None:
-    """Refuse before anything is read what could not be published after it."""
+    """Refuse at once what could not be published later; a gap may come before live's first batch."""
     form = read_form(spark, table)
-    if order.then == "publish" and form is not None and form.plan != version:
+    if order.then == "publish" and order.holds is None and form is not None and form.plan != version:
         raise BackfillError(
             f"replay {order.id} runs plan {version!r}, the live query runs {form.plan!r}: it can be compared only"
             " (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's plan)"

@@ -18,7 +18,7 @@ from tidecast.recovery.checkpoint import RecoveryError
 
 
 @dataclass(frozen=True)
-class QueryEpoch:
+class LiveEpoch:
     """One of them.
 
     Attributes:
@@ -34,7 +34,7 @@ class QueryEpoch:
     gap: ReplayOrder
 
 
-def read_epochs(checkpoint: Path) -> list[QueryEpoch]:
+def read_epochs(checkpoint: Path) -> list[LiveEpoch]:
     """Return the epochs that began after an outage, oldest first.
 
     Raises:
@@ -46,12 +46,12 @@ def read_epochs(checkpoint: Path) -> list[QueryEpoch]:
         return []
     try:
         found = [{**one, "gap": decode(ReplayOrder, json.dumps(one["gap"]))} for one in json.loads(path.read_text())]
-        return [QueryEpoch(**one) for one in found]
+        return [LiveEpoch(**one) for one in found]
     except (ValueError, KeyError, TypeError, MessageError) as error:
         raise RecoveryError(f"{path} is no list of epochs ({error}): restore it, or begin with a new table") from None
 
 
-def write_epochs(checkpoint: Path, epochs: Sequence[QueryEpoch]) -> None:
+def write_epochs(checkpoint: Path, epochs: Sequence[LiveEpoch]) -> None:
     """Put them in place of those before: all or nothing, also where the computer fails meanwhile.
 
     Raises:
@@ -67,7 +67,7 @@ def write_epochs(checkpoint: Path, epochs: Sequence[QueryEpoch]) -> None:
     new.replace(path)
 
 
-def checkpoint_of(checkpoint: Path, epochs: Sequence[QueryEpoch]) -> Path:
+def checkpoint_of(checkpoint: Path, epochs: Sequence[LiveEpoch]) -> Path:
     """Return the checkpoint of the newest epoch."""
     return checkpoint.with_name(f"{checkpoint.name}.{epochs[-1].number}") if epochs else checkpoint
 

@@ -14,7 +14,7 @@ from tidecast.merge.sink import MergeSink
 from tidecast.merge.table import read_form
 from tidecast.orders import ReplayOrder
 from tidecast.recovery.checkpoint import Committed, RecoveryError
-from tidecast.recovery.epochs import QueryEpoch
+from tidecast.recovery.epochs import LiveEpoch
 from tidecast.recovery.gap import GapSpan, span_of
 from tidecast.recovery.positions import Positions
 from tidecast.signed.columns import END, START
@@ -41,7 +41,7 @@ class Asked:
 class Begun(NamedTuple):
     """A new epoch, and the ids of earlier gaps that its own takes over."""
 
-    epoch: QueryEpoch
+    epoch: LiveEpoch
     absorbed: tuple[str, ...]
 
 
@@ -57,9 +57,9 @@ def begin_epoch(
     spark: SparkSession,
     asked: Asked,
     committed: Committed | None,
-    epochs: Sequence[QueryEpoch],
+    epochs: Sequence[LiveEpoch],
     gaps: Sequence[ReplayOrder],
-) -> tuple[Begun | None, str]:  # fmt: skip
+) -> tuple[Begun | None, str]:
     """Return the epoch that begins at the newest records, or None where the job goes on in order; and why.
 
     Args:
@@ -114,7 +114,7 @@ def begin_epoch(
         f"{order.id}, {order.records:,} with those of the same windows; the newest come first, windows that begin "
         f"before {instant(span.whole_from)} stay as they are until they are whole"
     )
-    return Begun(QueryEpoch(number, span.whole_from, span.final_s, order), span.absorbed), text
+    return Begun(LiveEpoch(number, span.whole_from, span.final_s, order), span.absorbed), text
 
 
 def _waiting(positions: Positions, committed: Committed) -> Waiting:

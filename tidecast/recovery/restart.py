@@ -17,7 +17,7 @@ from tidecast.control import WALL, Clock
 from tidecast.merge.sink import MergeSink
 from tidecast.orders import LATER_S, ReplayOrder
 from tidecast.recovery.checkpoint import RecoveryError, read_committed
-from tidecast.recovery.epochs import QueryEpoch, checkpoint_of, read_epochs, write_epochs
+from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, write_epochs
 from tidecast.recovery.outage import Asked, begin_epoch
 from tidecast.recovery.positions import Positions
 from tidecast.replay.driver import Replayable
@@ -46,7 +46,7 @@ class Recovery:
     records: DataFrame
     sink: MergeSink
     checkpoint: Path
-    epochs: tuple[QueryEpoch, ...]
+    epochs: tuple[LiveEpoch, ...]
     text: str
     _source: Mapping[str, str] = field(repr=False)
     _ends: dict[str, dict[Partition, int]] = field(default_factory=dict, repr=False)
@@ -161,7 +161,7 @@ def is_filled(table: Path, gap: ReplayOrder) -> bool:
     return spec is not None and spec.state != "open"
 
 
-def _without(epoch: QueryEpoch, absorbed: tuple[str, ...]) -> QueryEpoch:
+def _without(epoch: LiveEpoch, absorbed: tuple[str, ...]) -> LiveEpoch:
     """An epoch whose gap another one takes over."""
     if epoch.gap.id not in absorbed:
         return epoch

@@ -6,7 +6,7 @@ import pytest
 
 from tidecast.orders import ReplayOrder
 from tidecast.recovery.checkpoint import RecoveryError, read_committed
-from tidecast.recovery.epochs import QueryEpoch, checkpoint_of, read_epochs, write_epochs
+from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, write_epochs
 
 ORDER = ReplayOrder(
     "gap-3", "orders", 5.0, "run", {"events": {"0": 1}}, {"events": {"0": 9}}, begin_ms=1, end_ms=9, holds=7,
@@ -17,7 +17,7 @@ ORDER = ReplayOrder(
 def test_epochs_come_back_as_they_were_written(tmp_path):
     root = tmp_path / "live"
     assert read_epochs(root) == [] and checkpoint_of(root, []) == root
-    epochs = [QueryEpoch(3, 8_000, 12.5, ORDER)]
+    epochs = [LiveEpoch(3, 8_000, 12.5, ORDER)]
     write_epochs(root, epochs)
     assert read_epochs(root) == epochs and checkpoint_of(root, epochs) == tmp_path / "live.3"
     (tmp_path / "live.epochs.json").write_text('[{"number": 3}]')
