@@ -42,7 +42,8 @@ setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Jav
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
-# Two workers, a file at a time: the ring is the first of one of them, and the others give way to it (tests/conftest.py).
+# Two workers, a file at a time, or all that share the Spark session: the ring is the first of one of them, and the
+# others give way to it (tests/conftest.py).
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/pytest tests -n 2 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,13 +29,41 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-ORDER = ("ring", "unit", "dags", "spark", "integration")
+SPARK = {
+    # Compiling takes longer than running.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.retainedExecutions": "20",  # of large plans many fill the heap, and nobody looks at them
+}
+"""Options of every session that a test starts; the ring's are as a person's are."""
+ORDER = ("ring", "spark", "unit", "dags", "integration")
 POLITE = 10
+_USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
+
+
+@cache
+def room(file: Path) -> str:
+    """Where a test file stands in `ORDER`: its folder, or "spark" where a function of it takes the session."""
+    (folder, *_) = file.relative_to(Path(__file__).parent).parts
+    return "spark" if folder == "integration" and _USES.search(file.read_text()) else folder
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The ring first, because it takes longest; beside it what needs no services of its own."""
-    items.sort(key=lambda item: ORDER.index(Path(item.path).relative_to(Path(__file__).parent).parts[0]))
+    """The ring first, because it takes longest; beside it all that use the session, which take nearly as long."""
+    items.sort(key=lambda item: ORDER.index(room(item.path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file is one worker's, and so are all that use the session: one JVM is started and warmed up, not two."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "spark" if room(Path(__file__).parent.parent / file) == "spark" else file
+
+    return OneSession(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -50,6 +80,8 @@ def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in [name for name in os.environ if name.startswith("TIDECAST_")]:
             patch.delenv(name)
         patch.setenv("TIDECAST_VAR", str(var))
+        options = " ".join(f"--conf {name}={value}" for name, value in SPARK.items())
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"{options} pyspark-shell")
         yield var
 
 
@@ -59,6 +91,7 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
     from pipelines.spark.session import local_session
 
     session = local_session("tests", cores=2, delta=True)
+    session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
     yield session
     session.stop()
 

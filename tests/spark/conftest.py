@@ -2,24 +2,12 @@
 
 import pytest
 
-SMALL = {
-    "spark.sql.shuffle.partitions": "1",  # a task and a state store less per operator
-    # Compiling takes longer than running.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-}
+NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 @pytest.fixture
 def one_partition(spark):
-    """The session, for queries of many operators on few records."""
-    before = {name: spark.conf.get(name, None) for name in SMALL}
-    for name, value in SMALL.items():
-        spark.conf.set(name, value)
+    """The session, whose shuffles have one partition, without a last micro-batch that has no records."""
+    spark.conf.set(NO_DATA, "false")
     yield spark
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
+    spark.conf.unset(NO_DATA)
