@@ -1,12 +1,16 @@
 """Replays beside live on real Delta: shadow, comparison, one publish, rounds of what live changed, refusals."""
 
+import json
+import os
 import resource
+import shutil
 import threading
 import time
 
 import pytest
 
-from tests.fakes.result_tables import live, seen, told, version
+from tests.fakes.result_tables import as_rows, live, seen, told, version
+from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
 from tidecast.backfill.difference import compare
 from tidecast.backfill.publish import publish, settle
@@ -21,9 +25,17 @@ TRUE = {("a", 0): 6, ("c", 0): 3, ("a", 10): 1}  # of the range [0, 20)
 NEW = {**TRUE, ("a", 20): 50}
 
 
+@pytest.fixture(scope="module")
+def written(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written") / "hourly"
+    live(spark, folder, OLD)
+    return folder
+
+
 @pytest.fixture
-def table(tmp_path):
-    return tmp_path / "lake" / "hourly"
+def table(written, tmp_path):
+    """One that a live query has written."""
+    return shutil.copytree(written, tmp_path / "lake" / "hourly")
 
 
 def files(folder):
@@ -32,7 +44,7 @@ def files(folder):
 
 def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partition, table):
     spark = one_partition
-    sink_ = live(spark, table, OLD)
+    sink_ = live(spark, table)
     before = version(table)
     with prepare(spark, table, "fix", 0, 20, "1") as backfill:
         # a window that is in the range in part only, and one outside of it
@@ -62,11 +74,30 @@ def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partitio
     assert seen(spark, table) == NEW
 
 
-def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, table, monkeypatch):
+def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, table, tmp_path, monkeypatch):
     """Live commits before the publish, between its comparison and its merge, and while its merge runs."""
     spark = one_partition
-    live_ = live(spark, table, OLD)
+    live_ = live(spark, table)
     merges, merge = [], publishing.merge
+    begun, told_ = tmp_path / "begun", tmp_path / "told"
+
+    def waits(_):
+        """In the merge, once: until live has committed."""
+        try:
+            begun.touch(exist_ok=False)
+        except FileExistsError:
+            return True
+        end = time.monotonic() + 120
+        while not told_.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        return True
+
+    def tell():
+        try:
+            wait_until(begun.exists, "the merge to run")
+            live_(told(spark, {("c", 0): 1}), 3)
+        finally:
+            told_.touch()
 
     def beside(form, source, among, matched):
         merges.append(1)
@@ -75,11 +106,10 @@ def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, t
         if len(merges) == 2:
             from pyspark.sql import functions as F
 
-            nap = F.udf(lambda _: (time.sleep(12), True)[1], "boolean")
-            other = threading.Thread(target=lambda: (time.sleep(3), live_(told(spark, {("c", 0): 1}), 3)))
+            other = threading.Thread(target=tell)
             other.start()
             try:
-                merge(form, source.where(nap("shop")), among, matched)
+                merge(form, source.where(F.udf(waits, "boolean")("shop")), among, matched)
             finally:
                 other.join()
             return
@@ -107,14 +137,16 @@ def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, t
 
 def test_a_replay_by_micro_batches_goes_on_where_its_checkpoint_stands(one_partition, table, tmp_path):
     spark = one_partition
-    live(spark, table, OLD)
     source = tmp_path / "source"
+    source.mkdir()
     for number, rows in enumerate(
         ({("a", 0): 4, ("b", 0): 9}, {("a", 0): 6, ("b", 0): None, ("c", 0): 3, ("a", 10): 1})
     ):
-        told(spark, rows).coalesce(1).write.mode("append").json(str(source))
-        del number
-        time.sleep(1.1)  # files are read by their age, to the second
+        names = ("shop", "_window_start", "_window_end", "orders", "_deleted")
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in as_rows(rows)]
+        file = source / f"{number}.json"
+        file.write_text("\n".join(lines))
+        os.utime(file, (number, number))  # files are read by their age
 
     def run(backfill, take):
         stream = spark.readStream.schema(
@@ -150,7 +182,6 @@ def test_a_replay_by_micro_batches_goes_on_where_its_checkpoint_stands(one_parti
 def test_a_disk_that_is_full_leaves_the_table_as_it_was(one_partition, table):
     """The JVM may write no byte into a file any more: in the shadow, then in the middle of the publish."""
     spark = one_partition
-    live(spark, table, OLD)
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
     whole = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
 
@@ -182,7 +213,7 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
         return prepare(spark, at, name, begin, end, plan, now=100)
 
     with pytest.raises(BackfillError, match="is no Delta table, so it is a sink that does not merge: refused for over"):
-        begin()
+        begin(at=tmp_path / "absent")
     rows.write.parquet(str(tmp_path / "parquet"))
     with pytest.raises(BackfillError, match="is no Delta table"):
         begin(at=tmp_path / "parquet")
@@ -190,7 +221,6 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
     with pytest.raises(MergeError, match="plain is a sink that does not merge"):
         begin(at=tmp_path / "plain")
     assert not (tmp_path / "plain.backfills").exists()
-    live(spark, table, OLD)
     with pytest.raises(BackfillError, match="is empty"):
         begin(end=0)
     with pytest.raises(BackfillError, match="reaches into the future"):
@@ -230,7 +260,6 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
 
 def test_another_plan_is_compared_only_until_it_is_promoted(one_partition, table):
     spark = one_partition
-    live(spark, table, OLD)
     with prepare(spark, table, "fix", 0, 20, "2") as backfill:
         write(backfill, told(spark, TRUE))
         assert compare(backfill).differs == 1

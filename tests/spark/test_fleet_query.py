@@ -61,7 +61,6 @@ def by_query(spark, tmp_path, log, sets):
         .json(str(tmp_path / "in"))
         .withColumn("value", F.col("value").cast("binary"))
     )
-    spark.conf.set("spark.sql.shuffle.partitions", "1")  # a worker less that has to import everything
     out = []
     settings = load(training={"step_s": STEP})
     query = (
