@@ -163,17 +163,17 @@ def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(l
     now = time.time()
     found = find_offsets(life.kafka, "events", now - 3600, now - 2, 1.0, now)
     assert sorted(found.starts["events"].values()) == [0] * 12 and found.records > 100
-    order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=400.0)
+    order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=1200.0)
     running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
     send_order(life.kafka, order)
     said = []
     for one in itertools.takewhile(lambda one: one is not None, follow_progress(life.kafka, order)):
         if one.state == "waiting" and not said:
-            life.decide(running, replay_rps=300.0)
+            life.decide(running, replay_rps=900.0)
         said.append(one)
     assert said[0].admitted_rps in (None, 0.0)  # nothing is read before somebody has decided
     assert (said[-1].state, said[-1].done) == ("done", order.records), said[-3:]
-    assert {one.admitted_rps for one in said if one.state == "running"} == {300.0}
+    assert {one.admitted_rps for one in said if one.state == "running"} == {900.0}
     again = life.run_dir / "again"
     assert (again / "first.published").is_file()
     rows = pyarrow.parquet.read_table(again / "first").to_pylist()

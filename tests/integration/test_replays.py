@@ -14,7 +14,7 @@ from tidecast.replay.source import replay_stream
 
 pytestmark = pytest.mark.integration
 
-PARTITIONS, EACH = 4, 1_500
+PARTITIONS, EACH = 4, 900
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ class Rerun:
         return sorted((row["partition"], row["offset"]) for row in found)
 
 
-def _order(kafka, name, first=100, past=1_100, **changes):
+def _order(kafka, name, first=100, past=600, **changes):
     topic = kafka.topic("events")
     starts, ends = ({topic: {str(p): at for p in range(PARTITIONS)}} for at in (first, past))
     fields = {"id": name, "job": "orders", "wall_time": time.time(), "wanted": "run", "starts": starts, "ends": ends}
@@ -82,7 +82,7 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
     replays, order = Replays(job, rerun.replayable()), _order(topic, "again", most_rps=400.0)
     job.orders["again"] = order
     try:
-        _poll_until(replays, lambda: (p := _last(job)) and p.done >= 400, "a tenth of the range")
+        _poll_until(replays, lambda: (p := _last(job)) and p.done >= 400, "a fifth of the range")
         said = [p for p in job.outbox.of(ReplayProgress) if p.state == "running" and p.rps]
         assert said and {p.admitted_rps for p in said} == {400.0}
 
@@ -100,9 +100,9 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
     finally:
         replays.close()
     assert [one.id for one in rerun.published] == ["again"] and not rerun.cancelled and rerun.started == 1
-    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 1_100)]
+    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 600)]
     (said,) = job.outbox.of(ReplayOrder)
-    assert (said.wanted, said.id) == ("done", "again") and _last(job).done == order.records == 4_000
+    assert (said.wanted, said.id) == ("done", "again") and _last(job).done == order.records == 2_000
     rates = [p.rps for p in job.outbox.of(ReplayProgress) if p.state == "running" and p.rps and p.done > 1_000]
     assert rates and max(rates) < 3 * 400
 
@@ -118,7 +118,7 @@ def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_pat
         finally:
             replays.close()
     assert rerun.started == 2 and len(rerun.published) == 1
-    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 1_100)]
+    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 600)]
 
 
 def test_a_cancelled_replay_stops_at_once_and_its_own_cleaning_is_called(spark, topic, tmp_path):
@@ -155,7 +155,7 @@ def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without
     assert {p.admitted_rps for p in running if p.id == "heavy"} <= {600.0, 800.0}
     assert {p.admitted_rps for p in running if p.id == "light"} <= {200.0, 800.0}
     for name in ("heavy", "light"):
-        assert len(rerun.read(job.orders[name])) == 4_000
+        assert len(rerun.read(job.orders[name])) == 2_000
 
 
 def _newest(job):
@@ -164,7 +164,7 @@ def _newest(job):
 
 def test_a_range_that_the_topic_no_longer_holds_fails_and_nothing_is_published(spark, topic, tmp_path):
     rerun, job = Rerun(spark, topic, tmp_path), driver.job()
-    job.mode, job.orders["gone"] = "act", _order(topic, "gone", past=1_000, most_rps=100.0)
+    job.mode, job.orders["gone"] = "act", _order(topic, "gone", past=800, most_rps=100.0)
     _drop_before(topic, 500)
     replays = Replays(job, rerun.replayable())
     try:

@@ -1,21 +1,22 @@
 """What a user installs: a wheel with the agent alone, in an environment of its own, under a job of its own."""
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from configs.settings import ROOT, load
+from configs.settings import ROOT
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.topics import create_topics
-from pipelines.spark import jars
-from pipelines.stack.stack import Stack
+from pipelines.spark import jars, java
 from tidecast.messages import MetricSample, decode
 
 pytestmark = pytest.mark.integration
@@ -25,7 +26,7 @@ import sys
 from pyspark.sql import SparkSession
 from tidecast import attach
 
-broker, jars, checkpoint = sys.argv[1:]
+broker, topic, jars, checkpoint = sys.argv[1:]
 spark = (
     SparkSession.builder.master("local[1]")
     .config("spark.jars", jars)
@@ -38,7 +39,7 @@ spark = (
 events = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", broker)
-    .option("subscribe", "events")
+    .option("subscribe", topic)
     .option("startingOffsets", "earliest")
     .load()
 )
@@ -105,33 +106,35 @@ def test_the_command_says_where_the_pipeline_is(stranger, tmp_path):
     assert "make run" in done.stderr
 
 
-def test_a_job_of_its_own_is_observed(stranger, tmp_path):
-    with Stack(load(var=tmp_path / "var"), {"broker"}) as stack:
-        kafka = stack.settings.kafka
-        create_topics(kafka)
-        publisher, follower = Publisher(kafka), Follower(kafka, ["metrics"])
-        script = tmp_path / "job.py"
-        script.write_text(STRANGER)
-        argv = [
-            str(stranger),
-            str(script),
-            kafka.bootstrap,
-            ",".join(jars.jar_paths("connector")),
-            str(tmp_path / "checkpoint"),
-        ]
-        told = {"PYTHONPATH": "", "PYSPARK_PYTHON": str(stranger), "PYSPARK_DRIVER_PYTHON": str(stranger)}
-        job = stack.spawn("stranger", argv, env=told)
-        seen = []
+def test_a_job_of_its_own_is_observed(stranger, broker, empty_topics, tmp_path):
+    script, log = tmp_path / "job.py", tmp_path / "log"
+    script.write_text(STRANGER)
+    topic, connector = empty_topics.topic("events"), ",".join(jars.jar_paths("connector"))
+    argv = [stranger, script, broker.bootstrap, topic, connector, tmp_path / "checkpoint"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("TIDECAST_", "PYTHON"))}
+    env |= {"PYSPARK_PYTHON": str(stranger), "PYSPARK_DRIVER_PYTHON": str(stranger), "SPARK_LOCAL_IP": "127.0.0.1"}
+    # C1 alone starts in half the time.
+    env["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options -XX:TieredStopAtLevel=1 {env['PYSPARK_SUBMIT_ARGS']}"
+    publisher, follower = Publisher(empty_topics), Follower(broker, ["metrics"])
+    with log.open("w") as out:
+        told = {"env": env | {"JAVA_HOME": str(java.find_java().home)}, "cwd": tmp_path, "start_new_session": True}
+        job = subprocess.Popen([*map(str, argv)], stdout=out, stderr=out, **told)
+    seen = []
+    try:
         deadline = time.monotonic() + 240
         while time.monotonic() < deadline:
-            assert job.running(), job.last_lines(30)
+            assert job.poll() is None, log.read_text()[-3000:]
             for _ in range(5):
                 publisher.send_bytes("events", b"k", b"{}")
-            seen += [decode(MetricSample, r.value) for r in follower.poll(0.15)]
+            seen += [decode(MetricSample, r.value) for r in follower.poll(0.15) if r.key == "stranger"]
             if {"interval", "batch"} <= {m.kind for m in seen if m.executors == 1} and len(seen) > 3:
                 break
         else:
-            pytest.fail(f"seen: {seen[-5:]}\n{job.last_lines(30)}")
+            pytest.fail(f"seen: {seen[-5:]}\n{log.read_text()[-3000:]}")
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
         publisher.close()
         follower.close()
     assert all(m.job == "stranger" and m.mode == "observe" for m in seen)
