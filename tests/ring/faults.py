@@ -25,7 +25,7 @@ from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode, encode
 
-BROKER_AWAY_S = 20.0
+BROKER_AWAY_S = 12.0
 MENDED_S = 120.0
 FOREIGN = "nobody's model"
 LONGEST = 1_000_000
@@ -47,10 +47,10 @@ class FaultyScreen(Screen):
         self.threads: list[threading.Thread] = []
         # The load has begun to rise on a forecast by the time that forecasts are taken away.
         self.plan = [
-            (0.1, self.send_bad_records),
-            (0.3, self.kill_executor),
-            (0.42, self.take_broker_away),
-            (0.45, self.kill_serving),
+            (0.14, self.send_bad_records),
+            (0.42, self.kill_executor),
+            (0.58, self.take_broker_away),
+            (0.62, self.kill_serving),
         ]
 
     def live(self, share: float, view: LiveFigures) -> None:
