@@ -120,6 +120,7 @@ def _past_strays(
             if not inside or found[place] == ended[place]:
                 waits.discard(place)
                 reader.pause(place)
+    reader.resume(*reader.assignment())
     return found
 
 
