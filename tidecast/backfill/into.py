@@ -132,7 +132,12 @@ def _check_plan(spark: SparkSession, table: str, order: ReplayOrder, version: st
 
 def _taken(backfill: Backfill) -> Callable[[DataFrame, int], None]:
     """What the replay's query writes by; one that was killed in a later round has nothing more to write."""
-    return sink(backfill) if len(backfill.spec.rounds) == 1 else lambda batch, batch_id: None
+    return sink(backfill) if len(backfill.spec.rounds) == 1 else _discard
+
+
+def _discard(batch: DataFrame, batch_id: int) -> None:
+    """Compute a batch and keep nothing: Spark ends a query whose state is not brought to the batch's end."""
+    batch.write.format("noop").mode("overwrite").save()
 
 
 def _first_ms(windows: DataFrame) -> int | None:
