@@ -1,6 +1,7 @@
 """A backfill by a deadline on a real broker: planned from the job's topics, ordered, followed and planned anew."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from pipelines.backfill.orders import OrderError, read_orders, send_order
 from pipelines.kafka.publisher import Publisher
 from tests.fakes.planned_job import LEVELS
 from tidecast.messages import Forecast, MetricSample
-from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.orders import LATER_S, ReplayOrder, ReplayProgress
 
 pytestmark = pytest.mark.integration
 
@@ -93,17 +94,17 @@ def test_a_backfill_is_planned_ordered_followed_planned_anew_and_published(setti
     with pytest.raises(OrderError, match="'fix' of job 'orders' has a part of the range of 'other'"):
         make_order(settings, AskedRange("orders", *ends, name="other"))
 
-    followed = follow.follow_order(settings, planned.order)
+    # Its deadline is moved up: it is followed as any other order that cannot be kept as planned.
+    sooner = replace(planned.order, by=planned.order.by - 600, wall_time=planned.order.wall_time + LATER_S)
+    send_order(settings.kafka, sooner)
+    followed = follow.follow_order(settings, sooner)
     said.progress(order, 10, rps=90.0, admitted_rps=90.0)
     first = next(new for new in followed if new.said is not None)
     assert first.said.done == 10
-    said.load(300.0, past=1, age_s=1.0)  # twice the load is to stay
-    at, newer = time.time() + 900, planned.order
-    notes = (new.note for new in followed if new.note)
-    while newer.executors_at(at) <= planned.order.executors_at(at):
-        assert "planned anew" in next(notes)
-        newer = read_orders(settings.kafka, "orders")["fix"]
-    assert newer.wall_time > planned.order.wall_time and newer.by == planned.order.by
+    assert "planned anew" in next(new.note for new in followed if new.note)
+    at, newer = sooner.by - 60, read_orders(settings.kafka, "orders")["fix"]
+    assert newer.executors_at(at) > planned.order.executors_at(at)
+    assert newer.wall_time > sooner.wall_time and newer.by == sooner.by
     said.progress(order, order.records, "compared", reason="9 of 50 windows differ")
     *_, last = followed
     assert last.said.state == "compared" and last.finish.startswith("done ")
