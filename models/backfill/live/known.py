@@ -77,7 +77,7 @@ def lead_times(known: KnownJob) -> Floats:
     lead = (known.memory.lead or LearnedLead.guess(known.contract.planning)).lead
     busy = known.memory.batches.busy or 0.0
     levels = (np.arange(LEADS) + 0.5) / LEADS
-    return np.array([min(lead.quantile_s(float(level), 1, busy), LONGEST_S) for level in levels])
+    return np.minimum(lead.quantiles_s(levels.tolist(), 1, busy), LONGEST_S)
 
 
 def grid_until(known: KnownJob, by_s: float) -> StepGrid:

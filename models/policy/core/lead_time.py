@@ -9,8 +9,9 @@ hypothesis more, that everything before it has ceased to hold (Bayesian online c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,18 +76,38 @@ class Regression:
         weight = (raises, 0.0, 0.0), (0.0, SLOPES, 0.0), (0.0, 0.0, SLOPES)
         return cls(weight, line, SHAPE, SPREAD**2 * (SHAPE - 1))
 
-    def predict(self, x: Floats) -> tuple[float, float, float]:
-        """Return degrees of freedom, location and scale of the Student t distribution of log seconds at `x` (3,)."""
-        spread = 1 + x @ np.linalg.solve(np.array(self.weight), x)
-        return 2 * self.shape, float(x @ np.array(self.line)), math.sqrt(self.rate / self.shape * spread)
 
-    def learn(self, x: Floats, y: float, share: float) -> Regression:
-        """Return the belief after log seconds `y` were seen at `x`, counted as `share` (0 to 1) of a raise."""
-        before = np.array(self.line)
-        weight = np.array(self.weight) + share * np.outer(x, x)
-        line = before + np.linalg.solve(weight, share * x * (y - x @ before))
-        rate = self.rate + 0.5 * share * (y - x @ before) * (y - x @ line)
-        return Regression(tuple(map(tuple, weight.tolist())), tuple(line.tolist()), self.shape + share / 2, float(rate))
+class Predicted(NamedTuple):
+    """What a belief says of the next log seconds: a Student t distribution."""
+
+    freedom: float
+    centre: float
+    scale: float
+
+
+def predict(beliefs: Sequence[Regression], x: Floats) -> list[Predicted]:
+    """Return what each of n beliefs says of log seconds at `x` (3,)."""
+    weight, line, shape, rate = _arrays(beliefs)
+    spread = 1 + np.linalg.solve(weight, np.tile(x, (len(beliefs), 1))[..., None])[..., 0] @ x
+    scale = np.sqrt(rate / shape * spread)
+    return [Predicted(*one) for one in zip((2 * shape).tolist(), (line @ x).tolist(), scale.tolist(), strict=True)]
+
+
+def learn(beliefs: Sequence[Regression], x: Floats, seen: Sequence[float], shares: Sequence[float]) -> list[Regression]:
+    """Return n beliefs after log seconds `seen` (n,) at `x` (3,), counted as `shares` (n,; 0 to 1) of a raise."""
+    weight, before, shape, rate = _arrays(beliefs)
+    share, error = np.array(shares), np.array(seen) - before @ x
+    weight = weight + share[:, None, None] * np.outer(x, x)
+    line = before + np.linalg.solve(weight, ((share * error)[:, None] * x)[..., None])[..., 0]
+    rate = rate + 0.5 * share * error * (np.array(seen) - line @ x)
+    values = zip(weight.tolist(), line.tolist(), (shape + share / 2).tolist(), rate.tolist(), strict=True)
+    return [Regression(tuple(map(tuple, w)), tuple(b), *of) for w, b, *of in values]
+
+
+def _arrays(beliefs: Sequence[Regression]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Their fields, (n, 3, 3), (n, 3), (n,) and (n,)."""
+    shape, rate = np.array([(one.shape, one.rate) for one in beliefs]).T
+    return np.array([one.weight for one in beliefs]), np.array([one.line for one in beliefs]), shape, rate
 
 
 @dataclass(frozen=True)
@@ -119,19 +140,19 @@ class LeadTime:
         """Return what is known after one more raise; a censored one counts as what is to be expected beyond it."""
         x, y = _features(start.executors, start.busy), start.log_seconds
         anew = Regression.guess(self.prior_s, self.prior_growth, VAGUE)
-        strange = _likelihood(anew.predict(x), y, start.censored)
-        found = [(CHANGES * strange, anew, 1.0)]
-        for probability, belief in self.hypotheses:
-            usual = (1 - ACCIDENTS) * _likelihood(belief.predict(x), y, start.censored)
-            whole = usual + ACCIDENTS * strange
-            found.append((probability * (1 - CHANGES) * whole, belief, usual / whole))
+        beliefs = [anew, *(belief for _, belief in self.hypotheses)]
+        predicted = predict(beliefs, x)
+        strange, *usual = (_likelihood(one, y, start.censored) for one in predicted)
+        found = [(CHANGES * strange, 1.0, 0)]
+        for at, ((probability, _), likely) in enumerate(zip(self.hypotheses, usual, strict=True), start=1):
+            whole = (1 - ACCIDENTS) * likely + ACCIDENTS * strange
+            found.append((probability * (1 - CHANGES) * whole, (1 - ACCIDENTS) * likely / whole, at))
         best = sorted(found, key=lambda one: -one[0])[:KEPT]
         total = sum(likely for likely, _, _ in best)
-        return replace(
-            self, starts=self.starts + 1,
-            hypotheses=tuple((likely / total, belief.learn(x, _seen(belief.predict(x), y, start.censored), share))
-                             for likely, belief, share in best),
-        )  # fmt: skip
+        seen = [_seen(predicted[at], y, start.censored) for _, _, at in best]
+        learned = learn([beliefs[at] for _, _, at in best], x, seen, [share for _, share, _ in best])
+        hypotheses = tuple((likely / total, belief) for (likely, _, _), belief in zip(best, learned, strict=True))
+        return replace(self, starts=self.starts + 1, hypotheses=hypotheses)
 
     def quantile_s(self, level: float, executors: int = 1, busy: float = 0.0) -> float:
         """Return the seconds within which a raise of so many executors is of use with probability `level`.
@@ -141,15 +162,20 @@ class LeadTime:
             executors: asked for at once.
             busy: share, 0 to 1, of the executors' time that is work now.
         """
-        x = _features(executors, busy)
-        freedom, centre, scale = np.array([belief.predict(x) for _, belief in self.hypotheses]).T
-        probability = np.array([likely for likely, _ in self.hypotheses])
-        low, high = math.log(LEAST_S), math.log(MOST_S)
+        return self.quantiles_s([level], executors, busy)[0]
+
+    def quantiles_s(self, levels: Sequence[float], executors: int = 1, busy: float = 0.0) -> list[float]:
+        """As `quantile_s`, at several levels."""
+        freedom, centre, scale = np.array(
+            predict([belief for _, belief in self.hypotheses], _features(executors, busy))
+        ).T
+        probability, level = np.array([likely for likely, _ in self.hypotheses]), np.array(levels)
+        low, high = np.full(len(level), math.log(LEAST_S)), np.full(len(level), math.log(MOST_S))
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            within = float(probability @ stdtr(freedom, (middle - centre) / scale))
-            low, high = (middle, high) if within < level else (low, middle)
-        return math.exp(high)
+            short = stdtr(freedom, (middle[:, None] - centre) / scale) @ probability < level
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return [math.exp(one) for one in high.tolist()]
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> LeadTime:
@@ -177,14 +203,14 @@ def _density(freedom: float, z: float) -> float:
     return math.exp(-_log_beta(freedom) - (freedom + 1) / 2 * math.log1p(z * z / freedom))
 
 
-def _likelihood(predicted: tuple[float, float, float], y: float, censored: bool) -> float:
+def _likelihood(predicted: Predicted, y: float, censored: bool) -> float:
     """Density of log seconds, or the probability of more where the start is censored; never 0."""
     freedom, centre, scale = predicted
     z = (y - centre) / scale
     return max(float(stdtr(freedom, -z)) if censored else _density(freedom, z) / scale, 1e-300)
 
 
-def _seen(predicted: tuple[float, float, float], y: float, censored: bool) -> float:
+def _seen(predicted: Predicted, y: float, censored: bool) -> float:
     """Log seconds to learn from: as seen, or the mean of those beyond; never over both the usual and twice the wait."""
     if not censored:
         return y

@@ -83,7 +83,7 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
         exponent by which it grows with the executors that start at once, 0 to 2; and "starts", the raises learned from.
     """
     lead = (known or LearnedLead.guess(contract.planning)).lead
-    median, planned = (min(float(f"{lead.quantile_s(level, 1, busy):.2g}"), LONGEST_S) for level in (0.5, LEVEL))
+    median, planned = (min(float(f"{s:.2g}"), LONGEST_S) for s in lead.quantiles_s([0.5, LEVEL], 1, busy))
     growth = round(min(max(lead.growth, 0.0), 2.0), 2)
     return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}
 

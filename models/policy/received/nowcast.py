@@ -6,11 +6,12 @@ forecast's present error is added to the load ahead, less and less the further a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.policy.core.capacity import Floats
+from models.policy.core.capacity import Floats, Integers
 
 WITHIN, BEYOND = 4, 3
 """Numbers of equal parts of the lead time, and of the hold after it."""
@@ -38,6 +39,11 @@ class ForecastRows:
         """Return the index of the level nearest to the given one."""
         return int(np.argmin(np.abs(np.array(self.levels) - level)))
 
+    def nearest_only(self, *levels: float) -> ForecastRows:
+        """Return the quantiles next to these levels alone, in their order: what is not looked at costs nothing."""
+        places = [self.nearest(level) for level in levels]
+        return replace(self, quantiles=self.quantiles[:, :, places], levels=tuple(self.levels[i] for i in places))
+
 
 def forecast_offsets(lead_s: float, hold_s: float) -> Floats:
     """Return (K,) rising seconds from now at which a policy is told the forecast; the last is lead + hold.
@@ -62,17 +68,32 @@ def interpolate_forecasts(curves: ForecastRows, offsets_s: Floats) -> tuple[Floa
     Returns:
         (N, K) median in records/s, and (N, K, Q) records/s that every level lies above it (below: negative).
     """
-    (n, horizon, levels), middle = curves.quantiles.shape, curves.nearest(0.5)
-    median = np.concatenate([curves.last[:, None], curves.quantiles[:, :, middle]], axis=1)
-    spread = curves.quantiles - curves.quantiles[:, :, middle : middle + 1]
-    spread = np.concatenate([np.zeros((n, 1, levels)), spread], axis=1)
+    left, share = _places(curves, offsets_s)
+    return _line(curves, left, share), _above_median(curves, left) * (1 - share[..., None]) + _above_median(
+        curves, left + 1
+    ) * share[..., None]
+
+
+def _places(curves: ForecastRows, offsets_s: Floats) -> tuple[Integers, Floats]:
+    """(N, K) middles to the left of the moments, 0 that of the step that had just ended; and shares of the next."""
     place = (curves.age_s[:, None] + offsets_s[None, :]) / curves.step_s + 0.5
-    left = np.clip(np.floor(place).astype(np.int64), 0, horizon - 1)
-    share = np.clip(place - left, 0.0, 1.0)
-    rows = np.arange(n)[:, None]
+    left = np.clip(np.floor(place).astype(np.int64), 0, curves.quantiles.shape[1] - 1)
+    return left, np.clip(place - left, 0.0, 1.0)
+
+
+def _line(curves: ForecastRows, left: Integers, share: Floats) -> Floats:
+    """(N, K) medians between those middles."""
+    median = np.concatenate([curves.last[:, None], curves.quantiles[:, :, curves.nearest(0.5)]], axis=1)
+    rows = np.arange(len(median))[:, None]
     line: Floats = median[rows, left] * (1 - share) + median[rows, left + 1] * share
-    wide: Floats = spread[rows, left] * (1 - share[..., None]) + spread[rows, left + 1] * share[..., None]
-    return line, wide
+    return line
+
+
+def _above_median(curves: ForecastRows, middles: Integers) -> Floats:
+    """(N, K, Q) that the levels lie above the median at these middles; 0 in the step that had just ended."""
+    said = curves.quantiles[np.arange(len(middles))[:, None], np.maximum(middles - 1, 0)]
+    middle = curves.nearest(0.5)
+    return np.where(middles[..., None] > 0, said - said[..., middle : middle + 1], 0.0)
 
 
 def correct_by_rate(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
@@ -88,10 +109,19 @@ def correct_by_rate(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, m
         (N, K, Q) records/s, at least 0. The spread about the median shrinks by `sqrt(1 - exp(-2 offset / memory_s))`,
         the deviation of a first-order process: none now, the forecaster's own far ahead.
     """
-    now, _ = interpolate_forecasts(curves, np.zeros(1))
+    return correct_by_rate_for_each(curves, offsets_s, rate_now, [memory_s])[0]
+
+
+def correct_by_rate_for_each(
+    curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memories_s: Sequence[float]
+) -> list[Floats]:
+    """As `correct_by_rate`, for several memories at the price of little more than one."""
+    error = rate_now[:, None] - _line(curves, *_places(curves, np.zeros(1)))
     line, wide = interpolate_forecasts(curves, offsets_s)
-    fading = np.exp(-offsets_s / memory_s)
-    centre = line + (rate_now[:, None] - now) * fading
-    unsure = np.sqrt(1 - fading**2)
+    return [_corrected(line, wide, error, np.exp(-offsets_s / memory_s)) for memory_s in memories_s]
+
+
+def _corrected(line: Floats, wide: Floats, error: Floats, fading: Floats) -> Floats:
+    centre, unsure = line + error * fading, np.sqrt(1 - fading**2)
     ahead: Floats = np.maximum(centre[..., None] + wide * unsure[None, :, None], 0.0)
     return ahead

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats
-from models.policy.received.nowcast import ForecastRows, correct_by_rate
+from models.policy.received.nowcast import ForecastRows, correct_by_rate, correct_by_rate_for_each
 
 LEVELS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995)
 TRENDS_S = (30, 60, 120, 300, 900)
@@ -118,9 +118,9 @@ class Peaks:
         """
         known = np.maximum(moments.rate_now, self.least)
         if self.foretold:
-            curves = moments.curves
-            ahead = correct_by_rate(curves, self.offsets_s, moments.rate_now, curves.step_s)[:, :, curves.nearest(0.5)]
-            known = np.fmax(known, ahead.max(axis=1))
+            median = moments.curves.nearest_only(0.5)
+            ahead = correct_by_rate(median, self.offsets_s, moments.rate_now, median.step_s)
+            known = np.fmax(known, ahead[:, :, 0].max(axis=1))
         return known[:, None]
 
 
@@ -185,10 +185,10 @@ def _regressed(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
 def _rows(moments: Moments, offsets_s: Floats, unit: Floats) -> tuple[Floats, Floats]:
     """What the rise is regressed on, (N, F), and what its error is, (N, G)."""
     now, memories = moments.rate_now[:, None], [memory * moments.curves.step_s for memory in MEMORIES]
-    middle, upper = moments.curves.nearest(0.5), moments.curves.nearest(_UPPER)
-    ahead = [correct_by_rate(moments.curves, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
-    said = [one[:, :, middle] for one in ahead]
-    spread = [one[:, :, upper].max(axis=1) - one[:, :, middle].max(axis=1) for one in ahead]
+    curves = moments.curves.nearest_only(0.5, _UPPER)
+    ahead = correct_by_rate_for_each(curves, offsets_s, moments.rate_now, memories)
+    said = [one[:, :, 0] for one in ahead]
+    spread = [one[:, :, 1].max(axis=1) - one[:, :, 0].max(axis=1) for one in ahead]
     rises = [moments.trends, *(np.stack([one.max(axis=1), one[:, -1]], axis=1) - now for one in said)]
     moved = np.clip(np.nan_to_num(np.concatenate(rises, axis=1) / unit), -_WIDEST, _WIDEST)
     wide = np.nan_to_num(np.maximum(np.stack(spread, axis=1), 0.0) / unit)

@@ -30,12 +30,19 @@ class Received(NamedTuple):
     Attributes:
         runs: (n,) their indices.
         offsets_s, levels: as in `LoadAhead`, the offsets (n, K).
-        rps: (n, looks of the day, K, Q) records/s.
+        each: what each of them receives from a look on until the day's last.
     """
 
     runs: Integers
     offsets_s: Floats
     levels: tuple[float, ...]
+    each: Sequence[FromLook]
+
+
+class FromLook(NamedTuple):
+    """What is received from a look on: (looks from there to the day's last, K, Q) records/s."""
+
+    number: int
     rps: Any
 
 
@@ -59,7 +66,7 @@ class DailyForecasts:
         self._leads_s: list[float] = []
         self._by: list[PeakCalibrator | None] = []
         self._peaked: list[bool] = []
-        self._said: dict[tuple[int, float, bool], Any] = {}
+        self._said: dict[tuple[int, float, bool], FromLook] = {}
         self.groups: list[Received] = []
 
     def follow(self, number: int, leads_s: Sequence[float]) -> None:
@@ -80,19 +87,22 @@ class DailyForecasts:
         moved = any(a != b for a, b, own in zip(before[0], leads_s, self._peaked, strict=False) if not own)
         if begins or moved or before[1] != self._peaked:
             kinds = [(run, self._kind(run)) for run in range(len(leads_s))]
-            self._said = {kind: self._said[kind] if kind in self._said else self._receive(run) for run, kind in kinds}
+            self._said = {
+                kind: self._said[kind] if kind in self._said else self._receive(run, number) for run, kind in kinds
+            }
             peaked = np.array(self._peaked)
             self.groups = [self._together(np.flatnonzero(of)) for of in (peaked, ~peaked) if of.any()]
 
     def at(self, group: Received, number: int) -> LoadAhead:
         """Return what a group receives at a look of this day; after the scenario's last look, what it had then."""
-        last = len(self._scenario.looks_s) - 1
-        return LoadAhead(group.offsets_s, group.levels, group.rps[:, min(number, last) - self._first].astype(float))
+        number = min(number, len(self._scenario.looks_s) - 1)
+        rps = np.stack([rps[number - first] for first, rps in group.each]).astype(float)
+        return LoadAhead(group.offsets_s, group.levels, rps)
 
     def _together(self, runs: Integers) -> Received:
         levels = PEAK_LEVELS if self._peaked[runs[0]] else self._scenario.issued[FORECASTER].levels
-        said = np.stack([self._said[self._kind(run)] for run in runs])
-        return Received(runs, np.stack([self._ends_s(run) for run in runs]), levels, said)
+        each = [self._said[self._kind(run)] for run in runs]
+        return Received(runs, np.stack([self._ends_s(run) for run in runs]), levels, each)
 
     def _kind(self, run: int) -> tuple[int, float, bool]:
         """Runs of one kind receive the same."""
@@ -117,13 +127,12 @@ class DailyForecasts:
             self._known[step] = None if peaks is None else PeakCalibrator(peaks[0], peaks[1], lead_s, hold_s, 1.0)
         return self._known[step]
 
-    def _receive(self, run: int) -> Any:
-        """(looks of the day, K, Q) records/s."""
+    def _receive(self, run: int, number: int) -> FromLook:
         by, scenario, draw = self._by[run], self._scenario, int(self._draws[run])
-        looks = slice(self._first, self._first + self._every)
+        looks = slice(number, self._first + self._every)
         curves = scenario.issued[FORECASTER].newest_at(scenario.begins_s + scenario.looks_s[looks].astype(np.float64))
         rate, trends = (of[draw, looks] for of in scenario.looked_back)
         if by is not None and self._peaked[run]:
-            return by.quantiles_rps(Moments(curves, rate, trends)).astype(np.float32)
+            return FromLook(number, by.quantiles_rps(Moments(curves, rate, trends)).astype(np.float32))
         memory_s = MEMORY_STEPS * curves.step_s
-        return correct_by_rate(curves, self._ends_s(run), rate, memory_s).astype(np.float32)
+        return FromLook(number, correct_by_rate(curves, self._ends_s(run), rate, memory_s).astype(np.float32))

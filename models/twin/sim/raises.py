@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class Agents:
                 told += one.tracker.track(decided, one.live, None, now, WALL)
             one.coming = sorted(at for at in state.ready_at[run].tolist() if at < next_s)
             one.used_at, one.busy = float(x["used_at"][run]), one.tracker.awaits_use()
-            found += [(run, asdict(outcome)) for outcome in told]
+            found += [(run, vars(outcome)) for outcome in told]
         return found
 
     @staticmethod

@@ -72,9 +72,7 @@ def judge_predictions(outcomes: Iterable[Mapping[str, Any]], prior_s: float) -> 
     for outcome in outcomes:
         start = read_start(outcome)
         if start is not None:
-            low, median, high = (
-                known.lead.quantile_s(q, start.executors, start.busy) for q in (LEVELS[0], 0.5, LEVELS[1])
-            )
+            low, median, high = known.lead.quantiles_s([LEVELS[0], 0.5, LEVELS[1]], start.executors, start.busy)
             within = not start.censored and low <= start.seconds <= high
             each.append({
                 "low": low, "median": median, "high": high, "took": start.seconds,

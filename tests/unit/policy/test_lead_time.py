@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from models.policy.core.lead_time import MOST_S, LeadTime, Regression, StartUp
+from models.policy.core.lead_time import MOST_S, LeadTime, Regression, StartUp, learn, predict
 
 ONE = np.array([1.0, 0.0, 0.0])
 
@@ -27,11 +27,11 @@ def drawn(median, count, chance, spread=0.15):
 
 
 def test_one_raise_moves_the_belief_as_computed_by_hand():
-    belief = Regression.guess(math.e, 0.0, 1.0).learn(ONE, 2.0, 1.0)
+    (belief,) = learn([Regression.guess(math.e, 0.0, 1.0)], ONE, [2.0], [1.0])
     # precision 1 + 1, line (1 * 1 + 1 * 2) / 2, shape 3 + 1/2, rate 2 * 0.04 + (2 - 1) * (2 - 1.5) / 2
     assert belief.weight[0][0] == 2 and belief.line[0] == pytest.approx(1.5)
     assert (belief.shape, belief.rate) == (3.5, pytest.approx(0.33))
-    assert belief.predict(ONE) == pytest.approx((7.0, 1.5, math.sqrt(0.33 / 3.5 * 1.5)))
+    assert predict([belief], ONE)[0] == pytest.approx((7.0, 1.5, math.sqrt(0.33 / 3.5 * 1.5)))
 
 
 def test_before_any_raise_the_contract_counts():

@@ -91,7 +91,7 @@ def test_forecasts_are_those_of_the_trained_lead_or_else_the_forecasters_own(sce
     daily = DailyForecasts(scenario, draws, planning)
     daily.follow(0, [30.0, 100.0])
     (both,) = daily.groups
-    assert both.runs.tolist() == [0, 1] and both.rps.shape[2:] == (2, 10)
+    assert both.runs.tolist() == [0, 1] and daily.at(both, 0).rps.shape == (2, 2, 10)
     assert both.offsets_s[:, 0] == pytest.approx([30.0, 100.0], rel=0.05)  # trained for what each believes
     daily.follow(1, [40.0, 100.0])
     assert daily.groups[0] is both  # near enough
