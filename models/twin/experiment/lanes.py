@@ -20,7 +20,7 @@ from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretch_ends
 from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learn_timetable
 from models.twin.experiment.contenders import TRUTH, Sweep, Trial
-from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks
+from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks, unless_refuted
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.given import Foresight, Load
 from models.twin.sim.side_by_side import Lane
@@ -144,9 +144,9 @@ def _received(trial: Trial, ends: Floats) -> NDArray[np.floating[Any]]:
         return scenario.forecast_peaks[forecaster]
     issued, moments = scenario.issued[forecaster], scenario.begins_s + scenario.looks_s.astype(np.float64)
     memory_s = setting.memory_steps * issued.step_s
-    return np.stack(
-        [correct_at_looks(issued, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]]
-    )
+    every = scenario.looked_back[0]
+    rps = np.stack([correct_at_looks(issued, moments, now, ends, memory_s, setting.level) for now in every])
+    return unless_refuted(rps, issued, moments, every)
 
 
 def _by_peaks(trial: Trial) -> bool:
