@@ -41,7 +41,7 @@ def group_by_lane(trials: Sequence[Trial]) -> list[list[int]]:
     for i, (contender, sweep) in enumerate(trials):
         fields = tuple((name, name in PER_RUN or value) for name, value in sweep.setting.fields)
         heard = contender.uses_forecast and (_by_peaks(trials[i]), sweep.setting.level is None)
-        lanes.setdefault((contender.policy, id(contender.learned), fields, heard), []).append(i)
+        lanes.setdefault((contender.policy, contender.swept, id(contender.learned), fields, heard), []).append(i)
     return list(lanes.values())
 
 
@@ -63,8 +63,10 @@ def build_lane(trials: Sequence[Trial]) -> Lane:
     fields: Any = settings[0]
     for name in fields.keys() & set(PER_RUN):
         fields = fields | {name: np.repeat([one[name] for one in settings], each)}
-    policy = _with_fields(build(contender.policy, setup.contract, known, knob), fields)
-    return Lane(policy, sum(each), collect_forecasts(trials) if contender.uses_forecast else None)
+    if contender.swept:
+        fields = fields | {contender.swept[0]: knob}
+    policy = build(contender.policy, setup.contract, known, None if contender.swept else knob)
+    return Lane(_with_fields(policy, fields), sum(each), collect_forecasts(trials) if contender.uses_forecast else None)
 
 
 def _with_fields(policy: Any, fields: dict[str, Any]) -> Policy:
