@@ -48,7 +48,7 @@ class Account:
 
     Attributes:
         parts: (begin in epoch seconds, seconds, late) of stretches of a 60th of the window that saw any, oldest first.
-        long, short: (seconds, late) that fade as production goes on, by the lengths of the two windows; not in a pause.
+        long, short: (seconds, late) of production that fade with time, by the lengths of the two windows.
         newest: (committed, oldest) of the newest batch, epoch seconds: its production is counted with the next one.
         counted: epoch second up to which late seconds are counted: one that two batches share counts once.
         unread: (seconds, late) counted since `mark_read`.
@@ -111,6 +111,18 @@ class Account:
             (self.unread[0] + seconds, self.unread[1] + late),
         )  # fmt: skip
 
+    def rest(self, promise: Promise, seconds: float, scale: float) -> Account:
+        """Return the account after wall seconds in which nothing arrived and nothing waited: what burned fades.
+
+        The promise counts seconds of production alone, so that nothing else changes; arguments as in `add_batch`.
+        """
+        window_s, seconds = promise.window_days * DAY_S / scale, max(seconds, 0.0)  # a clock that was set back
+        kept_long, kept_short = (math.exp(-seconds * many / window_s) for many in (LONG, LONG * SHORT))
+        long, short = self.long, self.short
+        return replace(
+            self, long=(long[0] * kept_long, long[1] * kept_long), short=(short[0] * kept_short, short[1] * kept_short)
+        )
+
     def mark_read(self) -> Account:
         """Return the account with nothing unread."""
         return replace(self, unread=(0.0, 0.0))
@@ -120,8 +132,8 @@ class Account:
 
         Returns:
             "late_s" and "seconds" of production in the window, "budget_left" (share of what may be late in a whole
-            window; negative if overspent; None for a budget of 0), "burn_long" and "burn_short" (None without a budget
-            or before any second).
+            window; negative if overspent; None for a budget of 0), "burn_long" and "burn_short" (None without a budget,
+            and without a second of production in that window).
         """
         allowed = promise.budget * promise.window_days * DAY_S / scale
         found = {
@@ -134,7 +146,7 @@ class Account:
     def burn(self, budget: float) -> tuple[float, float] | None:
         """Return how many times as fast as a budget allows it is spent, over the long and the short window.
 
-        Rounded to four digits; None without a budget or before any second.
+        Rounded to four digits; None without a budget, and where a window holds less than a second of production.
         """
         long, short = (_burn(held, budget) for held in (self.long, self.short))
         return None if long is None or short is None else (float(f"{long:.4g}"), float(f"{short:.4g}"))
@@ -158,4 +170,4 @@ def _discounted(held: tuple[float, float], seconds: float, late: float, window_s
 
 
 def _burn(held: tuple[float, float], budget: float) -> float | None:
-    return held[1] / held[0] / budget if budget > 0 and held[0] > 0 else None
+    return held[1] / held[0] / budget if budget > 0 and held[0] >= 1 else None

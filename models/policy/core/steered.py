@@ -79,6 +79,8 @@ class Steered:
 
         Above the strictest value of the knob the choice is at least a number of executors that rises to the most; these
         begin as the policy begins others (`Rule.begun`): those that slow each other down not all at once.
+        Where nothing arrives and nothing waits it is not raised, because no second can be late then; what there is of
+        it stays, so that a load that comes back finds it.
 
         Raises:
             KeyError: the memory is not from `fresh`.
@@ -88,6 +90,7 @@ class Steered:
         after, choice = inner.decide({name: value for name, value in memory.items() if name != "rung"}, view)
         top = len(self.ladder) - 1.0
         kept = np.ceil(view.least + (view.most - view.least) * np.clip((place - top) / FLOOR_RUNGS, 0.0, 1.0) - 1e-9)
+        kept = np.where(view.resting, np.minimum(kept, view.target), kept)
         lifted = kept > choice.target
         if lifted.any():
             begun = np.minimum(np.maximum(inner.begun(view, np.maximum(kept, view.target)), choice.target), kept)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.policy.core.capacity import Capacity, Floats, Integers
 
@@ -116,6 +117,12 @@ class View:
     def runs(self) -> int:
         """Number of runs."""
         return len(self.target)
+
+    @property
+    def resting(self) -> NDArray[np.bool_]:
+        """(runs,) whether nothing arrives and nothing waits: no second can be late now."""
+        found: NDArray[np.bool_] = (self.arrival_rps == 0) & (self.lag_records == 0)
+        return found
 
     @property
     def ready(self) -> Floats:

@@ -9,6 +9,7 @@ from configs.contract import Contract
 from configs.policies import BY_PEAKS, LISTENERS
 from models.policy.core import carried
 from models.policy.core.batches import close_look
+from models.policy.core.budget import Promise
 from models.policy.core.policy import Policy
 from models.policy.live.catch_up import backlog_of, behind_since
 from models.policy.live.memory import Memory
@@ -31,7 +32,8 @@ def evaluate(
     """Evaluate one live job: observe it as its memory has it, and ask the policy for a number of executors.
 
     A target that the executors have not reached after 20 s, or 1.5 lead times if longer, is replaced by the executors
-    that are there. After a decision of another policy this one begins with an empty memory. Nothing is read or written.
+    that are there. After a decision of another policy this one begins with an empty memory. Where nothing arrives and
+    nothing waits the error budget does not burn. Nothing is read or written.
 
     Args:
         memory: of the job.
@@ -62,14 +64,18 @@ def evaluate(
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
     waiting = backlog_of(arrival_rps, memory.lag_records, contract)
     behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s)
-    moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past)
+    resting = arrival_rps == 0 and memory.lag_records == 0
+    since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
+    if resting:
+        memory = replace(memory, account=memory.account.rest(Promise.of(contract), since_s, memory.time_scale))
+    moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past, memory.refuted)
     ahead, upper, note = None, None, ""
     if policy.name in LISTENERS:
         calibrator = calibrator if policy.name in BY_PEAKS else None
         ahead, upper, note = make_outlook(memory.forecast, moment, contract.planning, calibrator)
     seen = Observation(
-        now_s=now, since_s=FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at,
-        job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps, lag_records=memory.lag_records,
+        now_s=now, since_s=since_s, job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps,
+        lag_records=memory.lag_records,
         processed_rps=batches.processed_rps, busy=batches.busy, in_batch=batches.in_batch, batch_s=batch_s,
         executors=executors, target=target, tasks=memory.ceiling(contract),
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
@@ -77,7 +83,7 @@ def evaluate(
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
         lead_s=contract.planning.lead_s, lead_growth=contract.planning.start_growth,
         counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
-        burn=memory.account.burn(contract.error_budget),
+        burn=None if resting else memory.account.burn(contract.error_budget),
         behind_s=None if behind_at is None else now - behind_at, scatter=memory.scatter,
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip

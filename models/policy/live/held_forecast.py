@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from models.policy.live.memory import Memory
+from models.policy.received.silence import is_refuted
 
 SILENT_S = 30.0
 """Wall seconds without a heartbeat (one per 10 s) or forecast after which a server is taken for gone."""
@@ -18,14 +19,15 @@ def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
 
     Of two forecasts that of the higher "epoch" (fencing number of the server) is held, at equal epochs the one of later
     "time". One that begins over 60 wall seconds ahead of the job's time is ignored. A held one that no server has
-    confirmed for 30 wall seconds is replaced in any case.
+    confirmed for 30 wall seconds is replaced in any case. What a new one tells of the step that has ended (`last_rps`)
+    may refute the one held before it (`is_refuted`).
 
     Args:
         memory: so far; not changed.
         forecast: "wall_time" (epoch seconds), "time" (job seconds) and "epoch" are read, all fields are held.
 
     Raises:
-        KeyError: one of these is missing.
+        KeyError: one of these is missing, or "quantiles", "levels" or "step_s" where a "last_rps" is not.
     """
     held = memory.forecast
     if begins_too_late(memory, forecast):
@@ -33,7 +35,7 @@ def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
     stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not begins_too_late(memory, held)
     if stands and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
         return memory
-    return replace(memory, forecast=forecast)
+    return replace(memory, forecast=forecast, refuted=_refuted(memory, forecast))
 
 
 def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
@@ -50,6 +52,19 @@ def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
         return False
     shown = max(memory.metric_time, memory.job_s(forecast["wall_time"]))
     return bool(forecast["time"] > shown + AHEAD_S * memory.time_scale)
+
+
+def _refuted(memory: Memory, forecast: dict[str, Any]) -> bool:
+    """Whether forecasts are refuted, now that a new one tells what the step before it came to."""
+    held, came_rps = memory.forecast, forecast.get("last_rps")
+    if not held or came_rps is None or held["step_s"] != forecast["step_s"]:
+        return memory.refuted
+    step = round((forecast["time"] - held["time"]) / held["step_s"]) - 1
+    if not 0 <= step < len(held["quantiles"]):
+        return memory.refuted
+    lowest = min(range(len(held["levels"])), key=lambda at: held["levels"][at])
+    step_s = held["step_s"] / memory.time_scale
+    return is_refuted(memory.refuted, held["quantiles"][step][lowest], came_rps, step_s)
 
 
 def with_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:

@@ -39,6 +39,7 @@ class Memory:
         batches, looked_at: sums since the last evaluation, and when that was.
         policy, carried: who decided last, and its memory as JSON values.
         forecast: the newest forecast's fields; empty before one.
+        refuted: whether nothing has come of the load that forecasts said was sure.
         mode: what the job's agent does with decisions, as it last said.
         standing: the decision written last.
         beat_at: when a heartbeat was last written.
@@ -67,6 +68,7 @@ class Memory:
     policy: str = ""
     carried: dict[str, Any] = field(default_factory=dict)
     forecast: dict[str, Any] = field(default_factory=dict)
+    refuted: bool = False
     mode: str | None = None
     standing: Standing | None = None
     beat_at: float | None = None

@@ -61,6 +61,7 @@ class Moment:
         scale: job seconds per wall second.
         arrival_rps: records/s of the last seconds.
         past: what arrived before.
+        refuted: whether forecasts are refuted: nothing has come of the load that they said was sure.
     """
 
     now: float
@@ -68,6 +69,7 @@ class Moment:
     scale: float
     arrival_rps: float
     past: Past
+    refuted: bool = False
 
 
 def make_outlook(
@@ -88,7 +90,8 @@ def make_outlook(
     Returns:
         The load ahead with six digits, the highest value over lead + hold of its level nearest to `planning.quantile`
         in records/s, and which forecast it is. None, None and the reason, where there is no forecast, it is too old
-        (beginning with "late"), its steps are over, or that value is negative or not finite.
+        (beginning with "late"), its steps are over, forecasts are refuted and nothing arrives, or that value is
+        negative or not finite.
 
     Raises:
         KeyError: the forecast lacks a field.
@@ -103,6 +106,8 @@ def make_outlook(
     curves = _curves(held, moment)
     if curves.age_s[0] >= curves.step_s * len(held["quantiles"]):
         return None, None, f"late forecast: its {len(held['quantiles'])} steps are over"
+    if moment.refuted and moment.arrival_rps == 0:
+        return None, None, "no forecast counts while nothing comes of it"
     rate = np.array([moment.arrival_rps])
     peaked = calibrator is not None and calibrator.fits(planning, moment.scale)
     if calibrator is not None and peaked:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED, LISTENERS
-from models.policy.catalogue import build, select_names
+from models.policy.catalogue import UTILISATION_KNOBS, build, entry, select_names
 from models.policy.core.capacity import Floats
 from models.twin.experiment.foresight import LEVELS
 from models.twin.experiment.scenario import Scenario
@@ -32,8 +32,8 @@ USE: Axis = {"utilisation": (1.0, 1.08)}
 HOLD: Axis = {"hold_s": (30.0, 120.0, 300.0)}
 MARGIN: Axis = {"margin": (1e9, 0.0)}
 """Whether the DQN policy follows the advice (1e9), or departs from it as it learned to (0)."""
-ALONE: Axis = {"utilisation": (0.6, 0.7, 0.8, 0.9, 1.0, 1.08)}
-"""For `mpc` without a forecast, on which its price has no effect, so that only spare capacity helps."""
+SPARE = ("utilisation", UTILISATION_KNOBS)
+"""What is swept of `mpc` without a forecast: its price has next to no effect then, and only spare capacity helps."""
 HEARING: Axis = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
 AXES = {"forecast": (HEARING, DELAYS), "reactive": (DELAYS,), "mpc": (USE, HOLD), "dqn": (USE, HOLD | MARGIN)}
 """Grids of hyper-parameters by policy; the baseline of `dqn` is an `mpc`."""
@@ -72,6 +72,7 @@ class Contender:
         axes: grids of hyper-parameters that are searched on the tuning part, one after the other.
         learned: what the policy needs beside a contract, such as an agent; a timetable is learned from each trace
             instead.
+        swept: field that is swept in place of the policy's knob, and its values; None: the knob.
     """
 
     name: str
@@ -80,6 +81,11 @@ class Contender:
     setting: Setting = Setting()
     axes: tuple[Axis, ...] = ()
     learned: Any = None
+    swept: tuple[str, tuple[float, ...]] | None = None
+
+    def knob_values(self, contract: Contract) -> tuple[float, ...]:
+        """Return the values that are swept at first; SettingsError for an unknown policy."""
+        return self.swept[1] if self.swept else entry(self.policy).knob_values(contract)
 
     @property
     def uses_forecast(self) -> bool:
@@ -159,9 +165,11 @@ def with_forecaster(one: Contender, forecaster: str) -> Contender:
         forecaster: "blend", "last_value", `TRUTH` (the true load), or empty for none (named `<name>:none`).
     """
     axes = tuple(axis for axis in one.axes if axis != HEARING or forecaster not in (TRUTH, ""))
+    swept = one.swept
     if one.policy == "mpc" and not forecaster:
-        axes = tuple(ALONE if axis == USE else axis for axis in axes)
-    return replace(one, name=f"{one.name}:{forecaster or 'none'}", forecaster=forecaster, axes=axes)
+        axes, swept = tuple(axis for axis in axes if axis != USE), SPARE
+    name = f"{one.name}:{forecaster or 'none'}"
+    return replace(one, name=name, forecaster=forecaster, axes=axes, swept=swept)
 
 
 def _as_live(one: Contender, contract: Contract) -> Contender:

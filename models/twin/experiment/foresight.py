@@ -16,6 +16,7 @@ from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.nowcast import ForecastRows, correct_by_rate
+from models.policy.received.silence import GONE, is_refuted
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 HORIZON = 12
@@ -48,6 +49,11 @@ class IssuedForecasts(NamedTuple):
         step_s, begins_s = self.step_s / speed, self.begins_s / speed
         return IssuedForecasts(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
+    def places_at(self, moments_s: Floats) -> Integers:
+        """Return (M,) indices of the newest forecast at (M,) moments, epoch seconds."""
+        since = moments_s - self.begins_s
+        return np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
+
     def newest_at(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
         """Return the newest forecast at each moment: quantiles (M, H, L) and last (M,) in the series' unit, age_s (M,).
 
@@ -58,8 +64,7 @@ class IssuedForecasts(NamedTuple):
         Raises:
             IndexError: an index that is no level's.
         """
-        since = moments_s - self.begins_s
-        at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
+        since, at = moments_s - self.begins_s, self.places_at(moments_s)
         places = list(range(len(self.levels)) if only is None else only)
         levels = tuple(self.levels[i] for i in places)
         return ForecastRows(
@@ -147,6 +152,25 @@ def correct_at_looks(
         return correct_by_rate(said.newest_at(moments_s), offsets_s, rate_now, memory_s)
     few = said.newest_at(moments_s, (LEVELS.index(0.5), LEVELS.index(level)))
     return correct_by_rate(few, offsets_s, rate_now, memory_s)[:, :, 1:]
+
+
+def unless_refuted(rps: Floats, said: IssuedForecasts, moments_s: Floats, rate_now: Floats) -> Floats:
+    """Return what a policy receives with NaN where nothing arrives and silence has refuted the forecasts, as live.
+
+    Args:
+        rps: (..., D, K, Q) records/s that would be received at the decisions otherwise.
+        said: by the forecaster, records/s.
+        moments_s: (D,) epoch seconds of the decisions.
+        rate_now: (..., D) records/s of the last seconds.
+    """
+    least = said.quantiles[:, 0, int(np.argmin(said.levels))]
+    if not (said.last[1:] < GONE * least[:-1]).any():
+        return rps
+    found, steps = [False], zip(least[:-1].tolist(), said.last[1:].tolist(), strict=True)
+    for least_rps, came_rps in steps:
+        found.append(is_refuted(found[-1], least_rps, came_rps, said.step_s))
+    refuted = np.array(found)[said.places_at(moments_s)]
+    return np.where((refuted & (rate_now == 0))[..., None, None], np.nan, rps)
 
 
 def true_peaks(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:

@@ -20,7 +20,7 @@ from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretch_ends
 from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learn_timetable
 from models.twin.experiment.contenders import TRUTH, Sweep, Trial
-from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks
+from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks, unless_refuted
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.given import Foresight, Load
 from models.twin.sim.side_by_side import Lane
@@ -41,7 +41,7 @@ def group_by_lane(trials: Sequence[Trial]) -> list[list[int]]:
     for i, (contender, sweep) in enumerate(trials):
         fields = tuple((name, name in PER_RUN or value) for name, value in sweep.setting.fields)
         heard = contender.uses_forecast and (_by_peaks(trials[i]), sweep.setting.level is None)
-        lanes.setdefault((contender.policy, id(contender.learned), fields, heard), []).append(i)
+        lanes.setdefault((contender.policy, contender.swept, id(contender.learned), fields, heard), []).append(i)
     return list(lanes.values())
 
 
@@ -63,8 +63,10 @@ def build_lane(trials: Sequence[Trial]) -> Lane:
     fields: Any = settings[0]
     for name in fields.keys() & set(PER_RUN):
         fields = fields | {name: np.repeat([one[name] for one in settings], each)}
-    policy = _with_fields(build(contender.policy, setup.contract, known, knob), fields)
-    return Lane(policy, sum(each), collect_forecasts(trials) if contender.uses_forecast else None)
+    if contender.swept:
+        fields = fields | {contender.swept[0]: knob}
+    policy = build(contender.policy, setup.contract, known, None if contender.swept else knob)
+    return Lane(_with_fields(policy, fields), sum(each), collect_forecasts(trials) if contender.uses_forecast else None)
 
 
 def _with_fields(policy: Any, fields: dict[str, Any]) -> Policy:
@@ -144,9 +146,9 @@ def _received(trial: Trial, ends: Floats) -> NDArray[np.floating[Any]]:
         return scenario.forecast_peaks[forecaster]
     issued, moments = scenario.issued[forecaster], scenario.begins_s + scenario.looks_s.astype(np.float64)
     memory_s = setting.memory_steps * issued.step_s
-    return np.stack(
-        [correct_at_looks(issued, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]]
-    )
+    every = scenario.looked_back[0]
+    rps = np.stack([correct_at_looks(issued, moments, now, ends, memory_s, setting.level) for now in every])
+    return unless_refuted(rps, issued, moments, every)
 
 
 def _by_peaks(trial: Trial) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
-from models.twin.experiment.foresight import IssuedForecasts
+from models.twin.experiment.foresight import IssuedForecasts, unless_refuted
 from models.twin.experiment.peak_training import DAYS, learn_peaks, recent_rates
 from models.twin.experiment.setup import DAY_S, Setup
 from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
@@ -85,15 +85,17 @@ class Scenario:
 
     @cached_property
     def forecast_peaks(self) -> dict[str, NDArray[np.float32]]:
-        """By forecaster, (S, D, 2, 10) records/s that the peaks in lead and hold stay under, at `peaks.LEVELS`."""
+        """By forecaster, (S, D, 2, 10) records/s that the peaks in lead and hold stay under; NaN for none.
+
+        The levels are `peaks.LEVELS`.
+        """
         moments = self.begins_s + self.looks_s.astype(np.float64)
         found = {}
         for of, peaks in self.peaks.items():
             curves = self.issued[of].newest_at(moments)
             every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
-            found[of] = np.array([[one.quantiles_rps(each) for one in peaks] for each in every], np.float32).swapaxes(
-                1, 2
-            )
+            rps = np.array([[one.quantiles_rps(each) for one in peaks] for each in every], np.float32).swapaxes(1, 2)
+            found[of] = unless_refuted(rps, self.issued[of], moments, self.looked_back[0])
         return found
 
 

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 
-from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
 from models.twin.experiment.contenders import Contender, Sweep, Trial
 from models.twin.experiment.evaluation import SweepResults, run_trials
@@ -47,7 +46,7 @@ def tune(
         IndexError: no scenarios.
     """
     contract, rounds = scenarios[0].setup.contract, max((len(one.axes) for one in contenders), default=0) or 1
-    wide = [np.sort(np.array(entry(one.policy).knob_values(contract), float)) for one in contenders]
+    wide = [np.sort(np.array(one.knob_values(contract), float)) for one in contenders]
     found = [
         [Trial(one, Sweep(scenario, one.setting, values)) for scenario in scenarios]
         for one, values in zip(contenders, wide, strict=True)

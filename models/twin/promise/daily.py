@@ -16,6 +16,7 @@ from models.policy.received.outlook import MEMORY_STEPS
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import Moments
+from models.twin.experiment.foresight import unless_refuted
 from models.twin.experiment.scenario import Scenario
 from models.twin.experiment.setup import DAY_S
 
@@ -128,11 +129,14 @@ class DailyForecasts:
         return self._known[step]
 
     def _receive(self, run: int, number: int) -> FromLook:
+        """From a look on; NaN for none."""
         by, scenario, draw = self._by[run], self._scenario, int(self._draws[run])
         looks = slice(number, self._first + self._every)
-        curves = scenario.issued[FORECASTER].newest_at(scenario.begins_s + scenario.looks_s[looks].astype(np.float64))
+        issued, moments = scenario.issued[FORECASTER], scenario.begins_s + scenario.looks_s[looks].astype(np.float64)
+        curves = issued.newest_at(moments)
         rate, trends = (of[draw, looks] for of in scenario.looked_back)
         if by is not None and self._peaked[run]:
-            return FromLook(number, by.quantiles_rps(Moments(curves, rate, trends)).astype(np.float32))
-        memory_s = MEMORY_STEPS * curves.step_s
-        return FromLook(number, correct_by_rate(curves, self._ends_s(run), rate, memory_s).astype(np.float32))
+            rps = by.quantiles_rps(Moments(curves, rate, trends))
+        else:
+            rps = correct_by_rate(curves, self._ends_s(run), rate, MEMORY_STEPS * curves.step_s)
+        return FromLook(number, unless_refuted(rps, issued, moments, rate).astype(np.float32))

@@ -9,7 +9,7 @@ from models.policy.catalogue import CATALOGUE
 from models.policy.core.choice import make_choice
 from models.policy.rules.fixed import Static
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
-from models.twin.experiment.contenders import Contender, Setting, Sweep, Trial
+from models.twin.experiment.contenders import Contender, Setting, Sweep, Trial, make_contender, with_forecaster
 from models.twin.experiment.evaluation import run_sweeps, run_trials
 from models.twin.experiment.foresight import issue_forecasts
 from models.twin.experiment.lanes import _timetable, group_by_lane
@@ -215,3 +215,13 @@ def test_every_executor_that_is_asked_for_comes_and_is_paid():
     advance(state, jobs, load, 0, 1200)
     assert state.x["executors"] == 80
     assert simulate(jobs, load, Static("static", 80.0), Looks(), np.arange(1)).executor_s[0] == 80 * 1200
+
+
+def test_the_planner_without_a_forecast_is_swept_by_what_it_keeps_spare():
+    """Each trial beside the planner as it is: they are of one policy, but not of one lane."""
+    none, ours = with_forecaster(make_contender("mpc"), ""), Contender("mpc", "mpc")
+    sweep = Sweep(GROUND, Setting(), np.array([0.5, 1.0]))
+    half, by_price = run_trials([Trial(none, sweep), Trial(ours, sweep)])
+    dear, cheap = half.means[1]
+    assert 1.8 < dear / cheap < 2.3 and half.violation[0].mean() <= half.violation[1].mean()
+    assert by_price.means[1][0] == pytest.approx(by_price.means[1][1], rel=0.05)  # its price hardly tells it anything

@@ -10,10 +10,12 @@ from models.policy.received.nowcast import forecast_offsets
 from models.twin.experiment.foresight import (
     HORIZON,
     LEVELS,
+    IssuedForecasts,
     correct_at_looks,
     issue_forecasts,
     steps_per_forecast_step,
     true_peaks,
+    unless_refuted,
 )
 
 RATES = np.array([1.0, 5, 2, 3, 9, 4, 4, 8, 0, 1])
@@ -79,3 +81,16 @@ def test_nothing_that_comes_later_is_known_earlier_where_steps_are_missing(forec
     seen = until + 1  # at the beginning of step 20 + until all before it are known
     np.testing.assert_array_equal(here.quantiles[:seen], there.quantiles[:seen])
     np.testing.assert_array_equal(here.last[:seen], there.last[:seen])
+
+
+def test_what_silence_has_refuted_is_not_received_until_something_arrives():
+    """Steps of 10 s from 100 s on, each forecast to have 5 records/s or more; from the third on nothing comes."""
+    last = np.array([6.0, 6.0, 6.0, 0.0, 0.0, 0.0])
+    said = IssuedForecasts(np.full((6, HORIZON, 2), [5.0, 9.0]), last, 10.0, 100.0, (0.05, 0.95))
+    moments, rates = np.arange(100.0, 160.0, 5.0), np.zeros((2, 12))
+    rates[0, :6], rates[1, :6], rates[1, 9] = 6.0, 6.0, 0.2  # of the second draw one record comes at 145 s
+    rps = np.ones((2, 12, 3, 2))
+    received = np.isfinite(unless_refuted(rps, said, moments, rates)).all(axis=(2, 3))
+    assert received.tolist() == [[True] * 6 + [False] * 6, [True] * 6 + [False] * 3 + [True] + [False] * 2]
+    quiet = said._replace(quantiles=np.zeros((6, HORIZON, 2)))  # it forecasts the silence
+    assert unless_refuted(rps, quiet, moments, rates) is rps

@@ -85,7 +85,11 @@ def test_the_planner_without_a_forecast_takes_part_wherever_the_planner_does():
     assert names == ["mpc", "mpc:none", "mpc:last_value", "true_future"]
     without = {one.name: one for one in select_contenders(["all"], contract)[0]}
     assert not without["mpc:none"].uses_forecast and without["mpc:last_value"].forecaster == "last_value"
-    assert min(without["mpc:none"].axes[0]["utilisation"]) < 1  # it has room to be safe by
+    none = without["mpc:none"]  # swept by what it keeps spare: without a forecast its price tells it nothing
+    assert none.swept[0] == "utilisation" and min(none.knob_values(contract)) < 0.5 < 1 < max(
+        none.knob_values(contract)
+    )
+    assert not any("utilisation" in axis for axis in none.axes) and without["mpc"].swept is None
     assert "mpc:none" not in {one.name for one in select_contenders(["hpa"], contract)[0]}
 
 
