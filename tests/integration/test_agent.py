@@ -24,7 +24,7 @@ from pipelines.backfill.orders import (
     read_orders,
     send_order,
 )
-from pipelines.backfill.ranges import find_offsets
+from pipelines.backfill.ranges import TimeRange, find_offsets
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
@@ -161,7 +161,7 @@ def test_a_scale_up_is_confirmed_by_use(life):
 
 def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(life):
     now = time.time()
-    found = find_offsets(life.kafka, "events", now - 3600, now - 2, 1.0, now)
+    found = find_offsets(life.kafka, "events", TimeRange(now - 3600, now - 2, 1.0, now))
     assert sorted(found.starts["events"].values()) == [0] * 12 and found.records > 100
     order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=1200.0)
     running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
