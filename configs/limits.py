@@ -122,7 +122,7 @@ class Priorities(Declared):
 class FairnessTerms(Declared):
     """How tenants share: weights by name (1 where none is stated), and the share that maintenance always has.
 
-    On one shared resource `maxmin` and `log` have the same solution (`fairness.water_fill`).
+    On one shared resource `maxmin` and `log` have the same solution (`tidecast.spark.shares.water_fill`).
     """
 
     policy: Literal["maxmin", "log"] = "maxmin"

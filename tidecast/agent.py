@@ -23,6 +23,8 @@ from tidecast.modes import release_executors
 from tidecast.observer import POLL_S, Observer
 from tidecast.replay.driver import POLL_S as REPLAY_POLL_S
 from tidecast.replay.driver import Replayable, Replays
+from tidecast.replay.held_back import POLL_S as HOLD_POLL_S
+from tidecast.replay.held_back import HeldBack
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subscribed_topics
@@ -50,7 +52,7 @@ def attach(
 ) -> Agent:
     """Start Tidecast's agent beside a running streaming query: it reports metrics and, in mode `act`, scales executors.
 
-    Returns at once; five daemon threads work until the query ends: Spark is polled every 0.25 s, end offsets every 0.5
+    Returns at once; six daemon threads work until the query ends: Spark is polled every 0.25 s, end offsets every 0.5
     s. Their errors are logged (logger `tidecast`), retried after 1 s (5 s where a broker cannot be reached), and never
     reach the query. Executors are not touched before Tidecast's broker and its topic `control` have answered.
 
@@ -107,7 +109,8 @@ def attach(
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip
     commands = Commands(state, *ours, clock is None)
-    agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), commands, Replays(state, replay))
+    replays, held = Replays(state, replay), HeldBack(state, query)
+    agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), commands, replays, held)
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
     log.info("%s: attached, observing, topics %s; Tidecast's broker is %s%s", job, known, address, later)
@@ -115,10 +118,10 @@ def attach(
 
 
 class Agent:
-    """The running agent in a driver: five daemon threads that end with the query or with `stop`."""
+    """The running agent in a driver: six daemon threads that end with the query or with `stop`."""
 
     def __init__(
-        self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands, replays: Replays
+        self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands, replays: Replays, held: HeldBack
     ) -> None:  # fmt: skip
         self._job = job
         sensors = [
@@ -126,6 +129,7 @@ class Agent:
             self._started("arrivals", _repeat, job, "sampling offsets", arrivals.sample, SAMPLE_S, arrivals.close),
             self._started("commands", _repeat, job, "following decisions", commands.poll, 0.0, commands.close),
             self._started("replays", _repeat, job, "replaying", replays.poll, REPLAY_POLL_S, replays.close),
+            self._started("held back", _repeat, job, "holding live records back", held.poll, HOLD_POLL_S, held.close),
         ]
         self._threads = [*sensors, self._started("outbox", _send, job, sensors)]
 

@@ -171,6 +171,7 @@ class Commands:
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             if verdict.action in ("apply", "hold"):
                 job.replay_rps = decision.replay_rps
+                self._follow_admission(decision)
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":
             log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)
@@ -185,6 +186,15 @@ class Commands:
             )
         for each in outcomes:
             job.outbox.enqueue("outcomes", job.name, each)
+
+    def _follow_admission(self, decision: Decision) -> None:
+        """Note how many live records may be read; weights that are no numbers above 0 count as none."""
+        job, relief = self._job, decision.inputs.get("relief")
+        job.admission_rps = decision.admission_rps
+        job.admitted_by = f"{decision.id}, contract {decision.inputs.get('contract_hash', 'unknown')}"
+        weights = relief.get("weights") if isinstance(relief, dict) else None
+        known = weights.items() if isinstance(weights, dict) else ()
+        job.weights = {name: float(own) for name, own in known if type(own) in (int, float) and own > 0}
 
     def _apply(self, decision: Decision, reason: str, now: float) -> list[Outcome]:
         job, before = self._job, self._job.actuator.live()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,11 @@ class Job:
         handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).
         orders: newest order of each replay, by its id.
         replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
+        admission_rps: live records per wall second that may be read, as decided last; None: all.
+        admitted_by: the decision that says so and its contract's hash, for people.
+        weights: of the topics that share these, by name without the prefix, as the contract has them; 1 where it says
+            none.
+        period_s: from the begin of one batch of records to that of the next, wall seconds; at least as long as it took.
     """
 
     name: str
@@ -66,6 +72,10 @@ class Job:
     handed_back: bool = False
     orders: dict[str, ReplayOrder] = field(default_factory=dict)
     replay_rps: float | None = None
+    admission_rps: float | None = None
+    admitted_by: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    period_s: float = 1.0
 
     @property
     def time(self) -> Clock:

@@ -26,6 +26,7 @@ class Observer:
         self._reader = ProgressReader(cluster.jquery)
         self._tidied = self._spread_at = 0.0
         self._warned_no_topics = False
+        self._began: float | None = None
 
     def poll(self) -> None:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
@@ -71,6 +72,7 @@ class Observer:
         with job.lock:
             if not job.topics:
                 self._found_topics(batch)
+            self._time(batch)
             job.bottleneck.add_batch(batch.rows, [(s.tasks, s.run_s) for s in stages])
             for partition, end in batch.latest.items():
                 job.curves.setdefault(partition, OffsetCurve()).add(batch.latest_at, end)
@@ -82,6 +84,13 @@ class Observer:
             waiting = lag_records(job.ends, job.committed)
             job.tracker.observe_batch(batch, used, waiting)
         self._publish(batch, stages, latency, waiting, self._spread(batch, stages))
+
+    def _time(self, batch: Batch) -> None:
+        """Note how long it is from batch to batch; one without records tells nothing of those with."""
+        began = batch.finished - batch.batch_s
+        if batch.rows and self._began is not None:
+            self._job.period_s = max(began - self._began, batch.batch_s)
+        self._began = began if batch.rows else None
 
     def _spread(self, batch: Batch, stages: list[Stage]) -> Spread | None:
         """How far the tasks of the heaviest stage lie apart; not asked for with every batch, as it costs the driver."""

@@ -149,9 +149,22 @@ class ReplayProgress:
     schema: int = SCHEMA
 
 
+def later_than(known: ReplayOrder | None, now: float) -> float:
+    """Return a wall time for an order that is to replace a known one: now, or just after it if clocks disagree.
+
+    Args:
+        known: None: there is none.
+        now: wall time, epoch seconds.
+    """
+    return now if known is None else max(now, known.wall_time + LATER_S)
+
+
 def _check_schedule(schedule: list[Any]) -> None:
     try:
-        times = [float(at) for at, executors in schedule if type(executors) is int and 0 <= executors <= COUNT_MOST]
+        times = [
+            at for at, executors in schedule
+            if type(at) in (int, float) and type(executors) is int and 0 <= executors <= COUNT_MOST
+        ]  # fmt: skip
     except (TypeError, ValueError):
         times = [math.nan]
     if len(times) != len(schedule) or not all(a < b for a, b in itertools.pairwise([-1.0, *times, math.inf])):

@@ -97,6 +97,18 @@ def refuse_changelog(kind: Kind, operator: str) -> None:
         )
 
 
+def allowed_error(limit: ErrorLimit, pressure: float, expected: float) -> float:
+    """Return the relative error that a size is chosen for: a share of the limit that rises with the pressure.
+
+    Args:
+        limit: the contract's.
+        pressure: θ of the controller, 0 to 1; at least a tenth of the limit is used.
+        expected: records of a window, above 0; for a limit that is absolute.
+    """
+    allowed = limit.eps_rel if limit.eps_rel is not None else (limit.eps_abs or 0.0) / expected
+    return min(max(pressure, CAREFUL) * allowed, 0.99)
+
+
 def size_at_start(kind: Kind, limit: ErrorLimit, pressure: float, expected: float) -> Size:
     """Return the size for a whole window: the least one that keeps a share of the limit that rises with the pressure.
 
@@ -112,8 +124,7 @@ def size_at_start(kind: Kind, limit: ErrorLimit, pressure: float, expected: floa
     """
     if not expected > 0:
         raise ApproximationError(f"expected={expected} records of a window: give more than 0")
-    allowed = limit.eps_rel if limit.eps_rel is not None else (limit.eps_abs or 0.0) / expected
-    amount = _least(kind, min(max(pressure, CAREFUL) * allowed, 0.99), limit.pf, expected)
+    amount = _least(kind, allowed_error(limit, pressure, expected), limit.pf, expected)
     size = Size(kind, _MOST[kind] if amount is None else amount, limit.pf)
     if size.entry("", (0, 0), expected, int(expected)).keeps(limit):
         return size

@@ -13,7 +13,7 @@ from models.backfill.futures import Futures
 from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.plan import SURE, BackfillPlan, DeadlineError, Surroundings, at_once_schedule, describe_schedule
 from models.backfill.search import cheapest_schedule
-from models.contract.fairness import water_fill
+from tidecast.spark.shares import water_fill
 
 
 class AskedBackfill(NamedTuple):

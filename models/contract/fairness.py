@@ -1,7 +1,7 @@
-"""Division of one capacity: weighted max-min, a floor for maintenance, credits of the origins, whole records.
+"""Division of one capacity: a floor for maintenance, credits of the origins, whole records; all by weighted max-min.
 
-Bertsekas and Gallager, "Data Networks", 1992, ch. 6.5; remainders as in deficit round robin (Shreedhar and Varghese
-1996). The unified batch-stream runtime paper asks for fair shares, and names no method.
+Remainders as in deficit round robin (Shreedhar and Varghese 1996). The unified batch-stream runtime paper asks for fair
+shares, and names no method.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from configs.bounds import Declared, NotNegative
 from configs.limits import Priorities
+from tidecast.spark.shares import water_fill
 
 QUANTUM_UNDER_PRESSURE = 0.25
 """Share of its usual rows that a channel takes per turn while the relief ladder stands above its foot."""
@@ -24,39 +25,6 @@ class Credits(Declared):
     live: NotNegative = 0.0
     maintenance: NotNegative = 0.0
     replay: NotNegative = 0.0
-
-
-def water_fill(capacity: float, demands: Sequence[float], weights: Sequence[float]) -> tuple[float, ...]:
-    """Divide a capacity by weighted max-min: whoever asks for less than his part leaves the rest to the others.
-
-    The same shares maximise Σ w·ln x on one resource (proportional fairness).
-
-    Args:
-        capacity: at least 0.
-        demands: (flows,) at least 0, may be infinite, unit of the capacity.
-        weights: (flows,) above 0.
-
-    Returns:
-        (flows,) shares, none above its demand, together at most the capacity.
-
-    Raises:
-        ValueError: a demand, weight or the capacity is out of range or NaN, or there is not one weight per demand.
-    """
-    if len(demands) != len(weights):
-        raise ValueError(f"{len(demands)} demands and {len(weights)} weights: one each is expected")
-    if not 0 <= capacity < math.inf:
-        raise ValueError(f"capacity={capacity}: a finite number from 0 on is expected")
-    for at, (demand, weight) in enumerate(zip(demands, weights, strict=True)):
-        if not (demand >= 0 and 0 < weight < math.inf):
-            raise ValueError(f"flow {at}: demand={demand}, weight={weight}: from 0 on and above 0 are expected")
-    shares, left, waiting = [0.0] * len(demands), capacity, math.fsum(weights)
-    order = sorted(range(len(demands)), key=lambda flow: demands[flow] / weights[flow])
-    for at, flow in enumerate(order):
-        part = left * min(weights[flow] / waiting, 1.0)
-        shares[flow] = min(demands[flow], part)
-        left = max(left - shares[flow], 0.0)
-        waiting = math.fsum(weights[other] for other in order[at + 1 :])
-    return tuple(shares)
 
 
 def divide_credits(capacity: float, demands: Credits, priorities: Priorities, floor: float) -> Credits:
@@ -80,27 +48,6 @@ def divide_credits(capacity: float, demands: Credits, priorities: Priorities, fl
         return credits
     live, replay = water_fill(capacity - least, asked[::2], weights[::2])
     return Credits(live, least, replay)
-
-
-def highest_first(capacity: float, demands: Sequence[float], weights: Sequence[float]) -> tuple[float, ...]:
-    """Divide a capacity so that the flow of the lowest weight is cut first; equal weights are cut alike.
-
-    Args:
-        capacity: at least 0.
-        demands: (flows,) at least 0.
-        weights: (flows,) above 0.
-
-    Returns:
-        (flows,) shares, none above its demand, together at most the capacity.
-    """
-    shares, left = [0.0] * len(demands), capacity
-    for weight in sorted(set(weights), reverse=True):
-        flows = [flow for flow, own in enumerate(weights) if own == weight]
-        parts = water_fill(left, [demands[flow] for flow in flows], [weight] * len(flows))
-        for flow, part in zip(flows, parts, strict=True):
-            shares[flow] = part
-        left = max(left - math.fsum(parts), 0.0)
-    return tuple(shares)
 
 
 def whole_records(

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from models.contract.admission import OperatorRoom, find_bottleneck
-from models.contract.fairness import Credits, divide_credits, highest_first, water_fill, whole_records
+from models.contract.fairness import Credits, divide_credits, whole_records
 from models.contract.relief import ReliefStep
 from models.contract.service_rate import executors_for
 from models.contract.signals import SharedPlan, Signals
 from models.contract.state import Controls, KnownOperator
 from models.contract.terms import Terms
+from tidecast.spark.shares import highest_first, water_fill
 
 
 def highest_step(terms: Terms, controls: Controls) -> ReliefStep:

@@ -17,11 +17,13 @@ from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_o
 from models.backfill.plan import BackfillPlan, DeadlineError
 from models.backfill.text import plan_sentence, refusal_sentence
 from pipelines.backfill.further import reaching
-from pipelines.backfill.orders import OrderError, change_order, later_than, read_clock, read_orders
+from pipelines.backfill.orders import OrderError, change_order, read_orders
+from pipelines.backfill.ranges import TimeRange
 from pipelines.backfill.tables import find_range
 from pipelines.backfill.watch import read_now
+from pipelines.kafka.clocks import read_clock
 from tidecast.messages import MessageError, decode, encode
-from tidecast.orders import ReplayOrder
+from tidecast.orders import ReplayOrder, later_than
 
 LATE_S = 60.0
 """How much later than it happened a record may have been produced, wall seconds, where nothing else is said."""
@@ -80,11 +82,12 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     moments = [_moment(option, text, zone) for option, text in (("--from", asked.begin), ("--to", asked.end))]
     since, until = moments if clock is None else [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
-    found = find_range(settings.kafka, asked.topic, since, until, asked.late_s, time.time(), table)
+    span = TimeRange(since, until, asked.late_s, time.time())
+    found = find_range(settings.kafka, asked.topic, span, table)
     name = asked.name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
     known = read_orders(settings.kafka, asked.job)
     order = ReplayOrder(
-        name, asked.job, later_than(known.get(name)), "run", found.starts, found.ends, most_rps=asked.rps,
+        name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,
         begin_ms=int(moments[0] * 1000), end_ms=int(moments[1] * 1000),
         then="compare" if asked.compare else "publish", table=str(table) if table else "",
     )  # fmt: skip

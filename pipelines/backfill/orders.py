@@ -11,9 +11,8 @@ from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
-from tidecast.control import Clock, clock_key, clock_of
-from tidecast.messages import Control, MessageError, decode, decode_keyed
-from tidecast.orders import LATER_S, ReplayOrder, ReplayProgress, order_key
+from tidecast.messages import MessageError, decode, decode_keyed
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 
 OVER = ("done", "cancelled", "failed")
 SILENT_S = 30.0
@@ -67,30 +66,10 @@ def change_order(kafka: Kafka, job: str, name: str, wanted: str, then: str | Non
         raise OrderError(f"job {job!r} has no replay {name!r}; known are {listed}. Order one with --from and --to.")
     if known[name].wanted == "done":
         raise OrderError(f"replay {name!r} of job {job!r} is over: order its range again, under another name.")
-    order = replace(known[name], wanted=wanted, then=then or known[name].then, wall_time=later_than(known[name]))
+    at = later_than(known[name], time.time())
+    order = replace(known[name], wanted=wanted, then=then or known[name].then, wall_time=at)
     send_order(kafka, order)
     return order
-
-
-def later_than(known: ReplayOrder | None) -> float:
-    """Return a wall time for an order that is to replace a known one: now, or just after it if clocks disagree."""
-    return time.time() if known is None else max(time.time(), known.wall_time + LATER_S)
-
-
-def read_clock(kafka: Kafka, job: str) -> Clock | None:
-    """Return how a job's time follows from wall time, as announced last; None where nothing was: it is wall time.
-
-    Raises:
-        BrokerError, ValueError: the topic cannot be read; an unknown security option.
-    """
-    clock = None
-    for record in read_records(kafka, "control"):
-        if record.key == clock_key(job):
-            try:
-                clock = clock_of(decode(Control, record.value)) or clock
-            except MessageError:
-                continue
-    return clock
 
 
 def newest_progress(kafka: Kafka, job: str) -> dict[str, ReplayProgress]:

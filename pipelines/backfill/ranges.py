@@ -35,19 +35,37 @@ class OffsetRange(NamedTuple):
         return sum(self.ends[t][p] - at for t, parts in self.starts.items() for p, at in parts.items())
 
 
-def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: float, now: float) -> OffsetRange:
+class TimeRange(NamedTuple):
+    """A range of time of which the records are to be found; wall time, epoch seconds.
+
+    Attributes:
+        begin: its first moment.
+        end: the moment after the last one.
+        slack_s: how much later than it happened a record may have been produced, seconds.
+        now: when it is asked for.
+    """
+
+    begin: float
+    end: float
+    slack_s: float
+    now: float
+
+    @property
+    def until(self) -> float:
+        """When the last record of the range may have been produced."""
+        return self.end + self.slack_s
+
+
+def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
     """Find the offsets of all records whose event time may lie in a range.
 
     A record is stamped when it is produced, after it happened: what happened in the range is stamped between its begin
-    and `slack_s` after its end. That has to be over, so that no record of the range is yet to come.
+    and the slack after its end. That has to be over, so that no record of the range is yet to come.
 
     Args:
         kafka: the broker.
         topic: without the prefix.
-        begin: wall time, epoch seconds.
-        end: likewise; it is not of the range.
-        slack_s: how much later than it happened a record may have been produced, wall seconds.
-        now: wall time.
+        asked: the range.
 
     Raises:
         RangeError: the range is empty or holds no record, ends in the future or so lately that records may still come,
@@ -55,7 +73,7 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
         BrokerError, ValueError: no broker answers within 10 s, or no such topic; an unknown security option.
         kafka.errors.KafkaError: the offsets are not known within 30 s.
     """
-    check_moments(begin, end, slack_s, now)
+    check_moments(asked)
     name = kafka.topic(topic)
     with closing(connect_client(consumer, kafka)) as reader:
         numbers = sorted(reader.partitions_for_topic(name) or ())
@@ -63,23 +81,24 @@ def find_offsets(kafka: Kafka, topic: str, begin: float, end: float, slack_s: fl
             raise RangeError(f"topic {name!r} is not on the broker: there is nothing to read again")
         places = [TopicPartition(name, number) for number in numbers]
         kept, ended = reader.beginning_offsets(places), reader.end_offsets(places)
-        starts = _offsets_at(reader, begin, ended)
-        ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, end + slack_s, ended).items()}
-        ends = _past_strays(reader, ends, ended, end + slack_s)
+        starts = _offsets_at(reader, asked.begin, ended)
+        ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, asked.until, ended).items()}
+        ends = _past_strays(reader, ends, ended, asked.until)
         if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
-            _refuse_if_dropped(reader, cut, name, begin)
+            _refuse_if_dropped(reader, cut, name, asked.begin)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records:
-        raise RangeError(f"topic {name!r} holds no record produced from {stamp(begin)} to {stamp(end + slack_s)}")
+        raise RangeError(f"topic {name!r} holds no record produced from {stamp(asked.begin)} to {stamp(asked.until)}")
     return found
 
 
-def check_moments(begin: float, end: float, slack_s: float, now: float) -> None:
+def check_moments(asked: TimeRange) -> None:
     """Refuse a range that is empty, in the future, or so new that records of it may still come.
 
     Raises:
         RangeError: as said.
     """
+    begin, end, slack_s, now = asked
     if not begin < end:
         raise RangeError(f"the range from {stamp(begin)} to {stamp(end)} is empty: --to has to be after --from")
     if end > now:
@@ -87,9 +106,9 @@ def check_moments(begin: float, end: float, slack_s: float, now: float) -> None:
             f"--to {stamp(end)} is in the future, it is {stamp(now)}: records of that time are live ones yet; end "
             "the range now at the latest"
         )
-    if end + slack_s > now:
+    if asked.until > now:
         raise RangeError(
-            f"records of before --to {stamp(end)} may come until {stamp(end + slack_s)}, it is {stamp(now)}: end "
+            f"records of before --to {stamp(end)} may come until {stamp(asked.until)}, it is {stamp(now)}: end "
             f"the range by {stamp(now - slack_s)}, or give a smaller --late-s"
         )
 

@@ -6,28 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
-from pipelines.backfill.ranges import OffsetRange, RangeError, check_moments, find_offsets, stamp
+from pipelines.backfill.ranges import OffsetRange, RangeError, TimeRange, check_moments, find_offsets, stamp
 from tidecast.replay.table import RecordTableError, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def find_range(
-    kafka: Kafka, topic: str, begin: float, end: float, slack_s: float, now: float, table: Path | None = None
-) -> OffsetRange:
+def find_range(kafka: Kafka, topic: str, asked: TimeRange, table: Path | None = None) -> OffsetRange:
     """Find the offsets of all records whose event time may lie in a range: on the topic, or in a table of its records.
 
-    A table is read by a Spark session in this process, which takes seconds to start; with no table as `find_offsets`.
+    A table is read by a Spark session in this process, which takes seconds to start.
 
     Args:
-        kafka: the broker.
-        topic: without the prefix.
-        begin: wall time, epoch seconds.
-        end: likewise; it is not of the range.
-        slack_s: how much later than it happened a record may have been produced, wall seconds.
-        now: wall time.
-        table: absolute path of a Delta or Parquet table with the columns of Spark's Kafka source.
+        kafka: as in `find_offsets`, and so are `topic` and `asked`.
+        topic: likewise.
+        asked: likewise.
+        table: absolute path of a Delta or Parquet table with the columns of Spark's Kafka source; None: the topic.
 
     Raises:
         RangeError: as `find_offsets`; or there is no such table, it has other columns, or does not hold the range.
@@ -35,32 +30,27 @@ def find_range(
         JavaError, JarsError: Spark cannot be started.
     """
     if table is None:
-        return find_offsets(kafka, topic, begin, end, slack_s, now)
+        return find_offsets(kafka, topic, asked)
     from pipelines.spark.session import local_session
 
-    check_moments(begin, end, slack_s, now)
+    check_moments(asked)
     if not table.is_dir():
         raise RangeError(f"{table} is no folder: give the path of a Delta or Parquet table")
     spark = local_session("tidecast backfill", delta=True)
     try:
-        return find_in_table(spark, table, kafka.topic(topic), begin, end, slack_s, now)
+        return find_in_table(spark, table, kafka.topic(topic), asked)
     finally:
         spark.stop()
 
 
-def find_in_table(
-    spark: SparkSession, table: Path, name: str, begin: float, end: float, slack_s: float, now: float
-) -> OffsetRange:
+def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange) -> OffsetRange:
     """Find the offsets of a range in a table.
 
     Args:
         spark: with Delta, if the table is one.
         table: absolute path.
         name: of the topic, with its prefix, as it stands in the table.
-        begin: as in `find_range`, and so are the others.
-        end: likewise.
-        slack_s: likewise.
-        now: likewise.
+        asked: the range.
 
     Raises:
         RangeError: the range is empty or in the future; the table is none, has other columns, holds nothing of the
@@ -68,13 +58,14 @@ def find_in_table(
     """
     from pyspark.sql import functions as F
 
-    check_moments(begin, end, slack_s, now)
+    check_moments(asked)
+    begin, end, until = asked.begin, asked.end, asked.until
     try:
         records = read_table(spark, str(table)).where(F.col("topic") == name)
     except RecordTableError as error:
         raise RangeError(f"{error}.") from None
     at = F.unix_millis("timestamp")
-    inside = (at >= int(begin * 1000)) & (at < int((end + slack_s) * 1000))
+    inside = (at >= int(begin * 1000)) & (at < int(until * 1000))
     rows = records.groupBy("partition").agg(
         F.min("offset").alias("kept"), F.min(at).alias("first"), F.max(at).alias("last"),
         F.min(F.when(inside, F.col("offset"))).alias("begin"), F.max(F.when(inside, F.col("offset"))).alias("end"),
@@ -88,16 +79,14 @@ def find_in_table(
             f"{table} does not hold all of topic {name!r} from {stamp(begin)}: its records begin at {stamp(oldest)}. "
             f"Give --from {stamp(oldest)}, or another table"
         )
-    if newest < end - slack_s:  # quieter than that is no topic that somebody reads again
+    if newest < end - asked.slack_s:  # quieter than that is no topic that somebody reads again
         raise RangeError(
             f"{table} holds topic {name!r} until {stamp(newest)}, and the range ends at {stamp(end)}. Give --to "
             f"{stamp(newest)}, and read the rest from the topic, without --table"
         )
     found = [row for row in rows if row["begin"] is not None]
     if not found:
-        raise RangeError(
-            f"{table} holds no record of topic {name!r} produced from {stamp(begin)} to {stamp(end + slack_s)}"
-        )
+        raise RangeError(f"{table} holds no record of topic {name!r} produced from {stamp(begin)} to {stamp(until)}")
     starts = {str(row["partition"]): int(row["begin"]) for row in found}
     ends = {str(row["partition"]): int(row["end"]) + 1 for row in found}
     return OffsetRange({name: starts}, {name: ends})

@@ -13,6 +13,7 @@ from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
+from pipelines.cli.codecs import codecs
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
 from pipelines.cli.serve import autoscale
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
-for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill):
+for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill, codecs):
     app.command()(command)
 for noun, group in {
     "job": job, "contract": contract, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt,

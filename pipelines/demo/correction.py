@@ -10,11 +10,12 @@ from threading import Event, Thread
 from typing import Any
 
 from configs.settings import Settings
-from pipelines.backfill.orders import follow_progress, read_clock, send_order
-from pipelines.backfill.ranges import find_offsets
+from pipelines.backfill.orders import follow_progress, send_order
+from pipelines.backfill.ranges import TimeRange, find_offsets
 from pipelines.backfill.text import describe_order, describe_progress
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
+from pipelines.kafka.clocks import read_clock
 from pipelines.report.recorded.backfill import RecordedBackfill
 from tidecast.control import Clock
 from tidecast.messages import decode, encode
@@ -159,7 +160,7 @@ def order_range(settings: Settings, clock: Clock, told: RecordedBackfill, came_a
         BrokerError, ValueError, kafka.errors.KafkaError: as `find_offsets`.
     """
     begin, end, now = clock.wall_at(told.begin), clock.wall_at(told.end), time.time()
-    found = find_offsets(settings.kafka, "events", begin, end, came_at - end, now)
+    found = find_offsets(settings.kafka, "events", TimeRange(begin, end, came_at - end, now))
     order = ReplayOrder(
         told.id, settings.job.name, now, "run", found.starts, found.ends, begin_ms=round(told.begin * 1000),
         end_ms=round(told.end * 1000),

@@ -11,7 +11,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.event_columns import event_text, with_event
-from pipelines.jobs.running import Launch, run_job
+from pipelines.jobs.launch import Launch
+from pipelines.jobs.running import run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,7 +94,7 @@ def start_query(launch: Launch) -> StreamingQuery:
     Raises:
         BrokerError, SettingsError, KeyError: as `Launch.events`.
     """
-    return launch.to_kafka(count_per_window(launch.events()))
+    return launch.to_kafka(count_per_window(launch.events()), topic="windows")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.replay import ReplayPlan, plan_replay
 from pipelines.jobs.truth import read_warm_up, true_windows, write_truth, write_warm_up
 from pipelines.kafka.broker import BrokerError, topic_offsets
+from pipelines.kafka.compression import NONE, chosen_codec
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
@@ -136,10 +137,13 @@ def key_name(index: int) -> str:
 
 def _publisher(settings: Settings) -> tuple[Publisher, list[int]]:
     """Idempotent and patient: a broker that is away for minutes neither loses nor doubles a record; its partitions."""
+    codec = chosen_codec(settings.kafka, "events", "gzip")
+    print(f"load generator: records of events are compressed by {codec.name}: {codec.why}", flush=True)
     partitions = sorted(topic_offsets(settings.kafka, "events"))
     return Publisher(
-        settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS, linger_ms=_LINGER_MS
-    ), partitions
+        settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS, linger_ms=_LINGER_MS,
+        compression_type=None if codec.name == NONE else codec.name,
+    ), partitions  # fmt: skip
 
 
 def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start: float) -> None:

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
+def progress_file(run_dir: Path, job: str) -> Path:
+    """Return the file of every progress of a job's query, a JSON object per line."""
+    return run_dir / f"{job}.progress.jsonl"
+
+
 class ProgressLog:
     """Writes every progress of a query to `<job>.progress.jsonl`, and the totals since the start to `<job>.json`.
 
@@ -23,7 +28,7 @@ class ProgressLog:
 
     def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
         self.job = job
-        self._lines = run_dir / f"{job}.progress.jsonl"
+        self._lines = progress_file(run_dir, job)
         self._summary = run_dir / f"{job}.json"
         self.totals: dict[str, Any] = {
             "batches": 0, "rows": 0, "late": 0, "rejected": 0, "late_dropped": 0,

@@ -12,7 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.event_columns import with_event
-from pipelines.jobs.running import Launch, run_job
+from pipelines.jobs.launch import Launch
+from pipelines.jobs.running import run_job
 from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, Stage, service_stage
 from pipelines.jobs.windows import JOB, WINDOW_MS, result_key_column, watermark_delay_ms
 from pipelines.kafka.spark import spark_options

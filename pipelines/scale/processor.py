@@ -12,6 +12,7 @@ from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
+from models.policy.live.relief import with_relief
 from models.policy.live.replay_control import add_executors, decide_rate
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
@@ -177,14 +178,18 @@ class Scaler:
         running, extra = memory.executors or seen.executors, memory.replay.executors
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, running)
         executors, reason = add_executors(made.executors, made.reason, extra, self.contract)
+        executors, reason, codes = with_relief(executors, reason, made.codes, rate.relief, self.contract)
         memory = dataclasses.replace(memory, replay=replay)
         if rate.inputs is not None:
             inputs["replay"] = rate.inputs
+        if rate.relief is not None:
+            inputs["relief"] = rate.relief
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
         # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=executors,
-            reason=reason, codes=made.codes, inputs=inputs, expected=expected, replay_rps=rate.rps,
+            reason=reason, codes=codes, inputs=inputs, expected=expected, replay_rps=rate.rps,
+            admission_rps=None if rate.relief is None else rate.relief["live_rps"],
         )  # fmt: skip
 
     def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:

@@ -56,5 +56,5 @@ def _alike(decision: Decision, memory: Memory, contract: str) -> str:
     lasting = sorted(set(decision.codes) - MOMENTARY)
     return " ".join(map(str, (
         *lasting, decision.mode, decision.policy, decision.inputs.get("version"), decision.executors, memory.executors,
-        contract, received.get("epoch"), received.get("time"), decision.replay_rps,
+        contract, received.get("epoch"), received.get("time"), decision.replay_rps, decision.admission_rps,
     )))  # fmt: skip

@@ -112,8 +112,9 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
 
 
 def cluster_session(
-    app: str, settings: Settings, contract: Contract, event_log: Path | None = None, stock_starts: bool = False
-) -> SparkSession:
+    app: str, settings: Settings, contract: Contract, event_log: Path | None = None, stock_starts: bool = False,
+    delta: bool = False,
+) -> SparkSession:  # fmt: skip
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
@@ -125,11 +126,12 @@ def cluster_session(
         contract: of the job: least and most executors, and cores of each.
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
         stock_starts: executors start as stock Spark's do, without class archive and fork server: to be compared with.
+        delta: whether the job writes Delta tables.
 
     Raises:
         SettingsError: no Spark master is set.
         JavaError: no usable Java.
-        JarsError: the jars of the Kafka connector are missing.
+        JarsError: the jars of the Kafka connector, or of Delta, are missing.
         OSError: a folder cannot be created.
         Exception: as pyspark raises it, where the master cannot be reached.
     """
@@ -144,6 +146,7 @@ def cluster_session(
         **_DECOMMISSION,
         **_SPECULATION,
         **_POOLS,
+        **(_DELTA if delta else {}),
         "spark.executor.cores": str(executors.cores),
         "spark.cores.max": str(executors.max * executors.cores),
         "spark.executor.memory": settings.spark.executor_memory,
@@ -174,7 +177,8 @@ def cluster_session(
             "spark.executor.extraJavaOptions": _EXECUTOR_JAVA if stock_starts else f"{_EXECUTOR_JAVA} {archive}",
         }
     else:
-        options["spark.jars"] = ",".join(jars.jar_paths("connector"))
+        groups: tuple[jars.Group, ...] = ("connector", "delta") if delta else ("connector",)
+        options["spark.jars"] = ",".join(path for group in groups for path in jars.jar_paths(group))
     if stock_starts:
         options["spark.python.daemon.module"] = "pyspark.daemon"
     if event_log is not None:

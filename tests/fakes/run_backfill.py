@@ -62,6 +62,7 @@ def write(
                                          "latency_max_s": slowest})  # fmt: skip
         control, rate = decide_rate(control, _seen(decision), contract, KNOWN, 0.002, decision["executors"])
         decision["replay_rps"], decision["inputs"]["replay"] = rate.rps, rate.inputs
+        decision["admission_rps"] = None if rate.relief is None else rate.relief["live_rps"]
         rates.append(rate.rps)
     (folder / "decisions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in decisions))
     told = RecordedBackfill(

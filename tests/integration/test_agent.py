@@ -24,7 +24,7 @@ from pipelines.backfill.orders import (
     read_orders,
     send_order,
 )
-from pipelines.backfill.ranges import find_offsets
+from pipelines.backfill.ranges import TimeRange, find_offsets
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
@@ -70,14 +70,14 @@ class Life:
                 self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 8)
                 self.produced += 1
 
-    def decide(self, executors, age=0.0, id=None, replay_rps=None):
+    def decide(self, executors, age=0.0, id=None, **rates):
         """Publish a decision; its id."""
         made = time.time() - age
         id = id or f"d{next(self._ids)}"
         self.publisher.send(
             "decisions",
             JOB,
-            Decision(id, JOB, made, made, 1.0, "act", "test", executors, "told to", [], {}, {}, replay_rps=replay_rps),
+            Decision(id, JOB, made, made, 1.0, "act", "test", executors, "told to", [], {}, {}, **rates),
         )
         return id
 
@@ -161,7 +161,7 @@ def test_a_scale_up_is_confirmed_by_use(life):
 
 def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(life):
     now = time.time()
-    found = find_offsets(life.kafka, "events", now - 3600, now - 2, 1.0, now)
+    found = find_offsets(life.kafka, "events", TimeRange(now - 3600, now - 2, 1.0, now))
     assert sorted(found.starts["events"].values()) == [0] * 12 and found.records > 100
     order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=1200.0)
     running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
@@ -187,6 +187,18 @@ def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(l
         change_order(life.kafka, JOB, "first", "pause")
     with pytest.raises(OrderError, match="no replay 'second'; known are first"):
         change_order(life.kafka, JOB, "second", "cancel")
+
+
+def test_live_records_are_held_back_while_that_is_decided_and_none_is_lost(life):
+    running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
+    life.decide(running, admission_rps=10.0)
+    batch = life.until(
+        lambda m: isinstance(m, MetricSample) and m.kind == "batch" and (m.lag_records or 0) > 2 * RPS, "waiting", 60
+    )
+    assert 0 < batch.batch_rows <= 12, batch  # a record of each partition, every half second, is 24/s
+    life.decide(running)
+    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.batch_rows > 2 * RPS, "the rest", 60)
+    life.interval(lambda m: m.lag_records < 2 * RPS, "metric without a backlog")
 
 
 def test_what_must_not_be_applied_is_refused(life):

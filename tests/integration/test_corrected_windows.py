@@ -7,7 +7,7 @@ import pytest
 from configs.settings import load
 from pipelines.jobs import word_count
 from pipelines.jobs.events import LoadEvent, encode_event
-from pipelines.jobs.running import Launch
+from pipelines.jobs.launch import Launch
 from pipelines.jobs.truth import compare_counts, read_counts, true_windows
 from pipelines.kafka.broker import read_records, topic_offsets
 from pipelines.kafka.publisher import Publisher

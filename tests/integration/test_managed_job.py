@@ -11,10 +11,10 @@ import pytest
 
 from configs.settings import load
 from pipelines.jobs.history import publish_history
+from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.plans import corrected_join
 from pipelines.jobs.plans.records import SignedEvent, encode_signed
 from pipelines.jobs.plans.results import results_of
-from pipelines.jobs.running import read_first_offsets
 from pipelines.jobs.truth import compare_counts, read_counts
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher

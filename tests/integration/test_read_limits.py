@@ -1,12 +1,15 @@
 """The read limit of a query that runs, on a real broker and a real engine."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from pipelines.kafka.publisher import Publisher
+from tests.fakes import driver
 from tests.fakes.waiting import wait_until
+from tidecast.replay.held_back import HeldBack
 from tidecast.spark.admission import Admission, AdmissionError
 
 pytestmark = pytest.mark.integration
@@ -106,3 +109,25 @@ def test_an_execution_that_keeps_no_such_limits_is_refused_with_the_version(spar
     other = SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=spark._jvm.java.lang.Object))
     with pytest.raises(AdmissionError, match=r"java.lang.Object of Spark .* uniqueSources"):
         Admission(other)
+
+
+def test_live_records_are_held_back_to_the_decided_rate_and_read_as_before_after_it(spark, topic, tmp_path):
+    query = _counting(spark, topic, tmp_path / "checkpoint", "held_back")
+    job = driver.job()
+    job.mode, job.period_s, job.last_contact_at = "act", 0.1, time.time() + 3_600
+    job.ends = {("events", part): RECORDS for part in range(PARTITIONS)}
+    held = HeldBack(job, query)
+    try:
+        wait_until(lambda: _newest(query)[0] >= 1, "a batch")
+        job.admission_rps = 80.0
+        held.poll()
+        begun = _newest(query)[0] + 1
+        wait_until(lambda: len(_rows_from(query, begun)) >= 2, "batches of the rate")
+        assert set(_rows_from(query, begun)) == {8}
+        job.admission_rps = None
+        held.poll()
+        begun = _newest(query)[0] + 1
+        wait_until(lambda: len(_rows_from(query, begun)) >= 2, "batches of its own limit")
+        assert set(_rows_from(query, begun)) == {40}
+    finally:
+        query.stop()

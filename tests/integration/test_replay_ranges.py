@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.backfill.ranges import RangeError, find_offsets
+from pipelines.backfill.ranges import RangeError, TimeRange, find_offsets
 from pipelines.kafka.publisher import Publisher
 
 pytestmark = pytest.mark.integration
@@ -22,12 +22,12 @@ def topic(empty_topics):
 
 
 def test_a_range_is_what_was_produced_in_it_and_a_little_later(topic):
-    name, found = topic.topic("events"), find_offsets(topic, "events", DAY + 200, DAY + 600, 30.0, NOW)
+    name, found = topic.topic("events"), find_offsets(topic, "events", TimeRange(DAY + 200, DAY + 600, 30.0, NOW))
     assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 63)
     assert (found.starts[name]["1"], found.ends[name]["1"]) == (0, 13)
     assert found.records == 43 + 13
     assert {at for p, at in found.starts[name].items() if p > "1"} == {0}
-    whole = find_offsets(topic, "events", DAY - 500, DAY + 5_000, 0.0, NOW)
+    whole = find_offsets(topic, "events", TimeRange(DAY - 500, DAY + 5_000, 0.0, NOW))
     assert whole.records == 150
 
 
@@ -40,9 +40,9 @@ def test_what_cannot_be_read_again_is_refused_with_what_can(topic):
         (DAY + 3_000, DAY + 4_000, "holds no record produced"),
     ):
         with pytest.raises(RangeError, match=words):
-            find_offsets(topic, "events", begin, end, 30.0, NOW)
+            find_offsets(topic, "events", TimeRange(begin, end, 30.0, NOW))
     with pytest.raises(RangeError, match=r"'.*nowhere' is not on the broker"):
-        find_offsets(topic, "nowhere", DAY, DAY + 60, 0.0, NOW)
+        find_offsets(topic, "nowhere", TimeRange(DAY, DAY + 60, 0.0, NOW))
 
 
 def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_what_it_holds(topic):
@@ -52,8 +52,11 @@ def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_wh
     admin.delete_records({TopicPartition(topic.topic("events"), 0): 40})
     admin.close()
     with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:20:00Z. Give --from"):
-        find_offsets(topic, "events", DAY + 200, DAY + 600, 0.0, NOW)
-    assert find_offsets(topic, "events", DAY + 410, DAY + 600, 0.0, NOW).starts[topic.topic("events")]["0"] == 41
+        find_offsets(topic, "events", TimeRange(DAY + 200, DAY + 600, 0.0, NOW))
+    assert (
+        find_offsets(topic, "events", TimeRange(DAY + 410, DAY + 600, 0.0, NOW)).starts[topic.topic("events")]["0"]
+        == 41
+    )
 
 
 def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follows(topic):
@@ -62,6 +65,6 @@ def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follo
         at = DAY + (5_000 if n in (30, 31) else 10 * n)
         publisher.send_bytes("events", None, b"{}", partition=2, timestamp_s=at)
     publisher.close()
-    name, found = topic.topic("events"), find_offsets(topic, "events", DAY + 200, DAY + 500, 30.0, NOW)
+    name, found = topic.topic("events"), find_offsets(topic, "events", TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
     assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
     assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)

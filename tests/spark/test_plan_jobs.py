@@ -6,8 +6,10 @@ import random
 
 import pytest
 
+from configs.contract import load_contract
+from configs.settings import ROOT
 from pipelines.jobs.events import LoadEvent
-from pipelines.jobs.plans import best_keys, corrected_join, key_sessions
+from pipelines.jobs.plans import best_keys, corrected_join, key_estimates, key_sessions
 from pipelines.jobs.plans.records import SignedEvent, encode_signed, signed_events
 from pipelines.jobs.plans.results import results_of, to_records
 from pipelines.jobs.truth import count_windows
@@ -129,3 +131,18 @@ def test_a_stream_that_is_stopped_and_goes_on_comes_to_the_truth(one_partition, 
     assert {key.partition(":")[0] for key, value in records if value is None} == {*JOBS}, "results that are taken back"
     metrics = [one.observedMetrics["events"] for one in progress if one.numInputRows]
     assert sum(row.rejected for row in metrics) >= len(REFUSED) - len(REFUSED) // BATCHES
+
+
+def test_estimates_are_within_the_contracts_limit_of_the_truth(one_partition, tmp_path):
+    contract = load_contract(key_estimates.JOB, ROOT / "configs" / "contracts" / "plans")
+    numbered = [event._replace(seq=n) for n, event in enumerate(draw(5, 400))]
+    events = [event for event in numbered if event.sign > 0]
+    events += [event._replace(sign=-1) for event in events[::3]]  # each number is inserted once
+    write(tmp_path / "events", events, 6)
+    made = key_estimates.plan(signed_events(read(one_partition.read, tmp_path / "events")), contract, 200.0)
+    told = {row.key: json.loads(row.value) for row in key_estimates.to_records(made).collect() if row.value}
+    truth = key_estimates.truth(events)
+    assert told.keys() == truth.keys()
+    limit = contract.backpressure.error["different"]
+    assert all(abs(one["estimate"] - truth[key]) <= limit.eps_rel * truth[key] for key, one in told.items())
+    assert all(one["low"] <= truth[key] <= one["high"] and one["pf"] <= limit.pf for key, one in told.items())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.backfill.ranges import RangeError
+from pipelines.backfill.ranges import RangeError, TimeRange
 from pipelines.backfill.tables import find_in_table, find_range
 from tests.fakes import driver
 from tests.fakes.result_tables import seen
@@ -76,7 +76,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
     spark, table = one_partition, tmp_path / "minutes"
     live(spark, table)
     monkeypatch.setattr(staged, "LEAST_ROWS", 40)
-    found = find_in_table(spark, tables / kind, "orders", DAY + 120, DAY + 360, 0.0, DAY + 900)
+    found = find_in_table(spark, tables / kind, "orders", TimeRange(DAY + 120, DAY + 360, 0.0, DAY + 900))
     assert found.starts == {"orders": {"0": 60, "1": 60}} and found.ends == {"orders": {"0": 180, "1": 180}}
     begin, end = (int((DAY + s) * 1000) for s in (120, 360))
     order = ReplayOrder(
@@ -117,7 +117,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
 
 def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
     def find(name, begin=DAY + 120, end=DAY + 360, topic="orders", slack=0.0):
-        return find_in_table(spark, tables / name, topic, begin, end, slack, DAY + 900)
+        return find_in_table(spark, tables / name, topic, TimeRange(begin, end, slack, DAY + 900))
 
     for given, words in (
         ({"begin": DAY + 360}, "is empty: --to has to be after --from"),
@@ -141,4 +141,4 @@ def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
     with pytest.raises(RecordTableError, match="'lake/orders': give its absolute path"):
         read_table(spark, "lake/orders")
     with pytest.raises(RangeError, match="nowhere is no folder"):  # before Spark is started
-        find_range(None, "orders", DAY, DAY + 60, 0.0, DAY + 900, tables / "nowhere")
+        find_range(None, "orders", TimeRange(DAY, DAY + 60, 0.0, DAY + 900), tables / "nowhere")

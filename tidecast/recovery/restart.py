@@ -15,7 +15,7 @@ from tidecast.backfill.namespace import read_spec
 from tidecast.backfill.spec import instant
 from tidecast.control import WALL, Clock
 from tidecast.merge.sink import MergeSink
-from tidecast.orders import LATER_S, ReplayOrder
+from tidecast.orders import ReplayOrder, later_than
 from tidecast.recovery.checkpoint import RecoveryError, read_committed
 from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, write_epochs
 from tidecast.recovery.outage import Asked, begin_epoch
@@ -165,5 +165,5 @@ def _without(epoch: LiveEpoch, absorbed: tuple[str, ...]) -> LiveEpoch:
     """An epoch whose gap another one takes over."""
     if epoch.gap.id not in absorbed:
         return epoch
-    at = max(time.time(), epoch.gap.wall_time + LATER_S)
+    at = later_than(epoch.gap, time.time())
     return replace(epoch, gap=replace(epoch.gap, wanted="cancel", wall_time=at))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidecast.job import Job
-from tidecast.orders import LATER_S, ReplayOrder, ReplayProgress, order_key
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 from tidecast.replay.closing import Closing
 from tidecast.replay.query import ReplayQuery
 
@@ -204,7 +204,7 @@ class Replays:
         self._over[order.id] = order.wall_time
         self._unsettled.pop(order.id, None)
         if state in ("done", "cancelled"):
-            at = max(time.time(), order.wall_time + LATER_S)  # whoever ordered it may have another clock
+            at = later_than(order, time.time())  # whoever ordered it may have another clock
             over = ReplayOrder(**{**vars(order), "wanted": "done", "wall_time": at})
             self._job.orders[order.id] = over
             self._job.outbox.enqueue("control", order_key(order.job, order.id), over)

@@ -6,6 +6,7 @@ it to what is said here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tidecast.spark.cluster import ClusterError
@@ -67,13 +68,31 @@ class Admission:
             rows_per_file: that a file holds at most; only for a source of files.
 
         Raises:
+            ValueError, AdmissionError: as `admit_each`.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        self._admit(dict.fromkeys(self.sources(), rows), rows_per_file)
+
+    def admit_each(self, rows: Mapping[str, int]) -> None:
+        """Let each source read at most so many records in a batch from now on.
+
+        Args:
+            rows: records by Spark's description of the source; one that is not named keeps its limit.
+
+        Raises:
             ValueError: fewer than 0.
             AdmissionError: the query has not planned its first batch, or a source does not heed limits in records.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
-        if rows < 0:
-            raise ValueError(f"rows={rows}: at least 0 records are expected")
-        self._replace({source: self._limit(source, rows, rows_per_file) for source, _ in self._heeding()})
+        self._admit(rows, None)
+
+    def _admit(self, rows: Mapping[str, int], rows_per_file: int | None) -> None:
+        if wrong := [most for most in rows.values() if most < 0]:
+            raise ValueError(f"rows={wrong[0]}: at least 0 records are expected")
+        heeding = ((source, source.toString()) for source, _ in self._heeding())
+        self._replace(
+            {source: self._limit(source, rows[name], rows_per_file) for source, name in heeding if name in rows}
+        )
 
     def _limit(self, source: Any, rows: int, rows_per_file: int | None) -> Any:
         kind = source.getClass().getSimpleName()

@@ -19,7 +19,7 @@ from models.backfill.live.known import KnownJob, StepGrid, grid_until, surroundi
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
 from models.backfill.replan import Replanned, reconsider
 from models.policy.core.capacity import Integers
-from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 
 COST_DEVIATION = 0.1
 """Standard deviation of the logarithm of what a replayed record costs, in units of a live one."""
@@ -123,7 +123,7 @@ def with_plan(order: ReplayOrder, plan: BackfillPlan, moment: JobNow) -> ReplayO
     changes = [k for k in range(len(extra)) if k == 0 or extra[k] != extra[k - 1]]
     schedule = [[round(job_now + k * step, 3), int(extra[k])] for k in changes]
     weight = max(round(plan.work.records / max(plan.by_s, 1.0), 3), LEAST_WEIGHT)
-    return replace(order, schedule=schedule, weight=weight, wall_time=moment.now_s)
+    return replace(order, schedule=schedule, weight=weight, wall_time=later_than(order, moment.now_s))
 
 
 def overlapping(order: ReplayOrder, others: Iterable[ReplayOrder]) -> ReplayOrder | None:

@@ -14,6 +14,7 @@ from models.policy.catalogue import build, build_steered
 from models.policy.core.policy import Policy
 from models.policy.live.observation import Observation
 from models.policy.live.plan import make_plan
+from models.policy.live.relief import with_relief
 from models.policy.live.replay_control import add_executors
 from models.policy.rules.fixed import DAY_S, Timetable
 
@@ -99,4 +100,5 @@ def replay_decision(
     policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
     extra = inputs.get("replay", {}).get("executors", 0)
-    return *add_executors(made.executors, made.reason, extra, contract), made.codes
+    executors, reason = add_executors(made.executors, made.reason, extra, contract)
+    return with_relief(executors, reason, made.codes, inputs.get("relief"), contract)

@@ -22,6 +22,7 @@ from models.contract.terms import LIVE, Terms, compile_terms
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.live.observation import Observation
+from models.policy.live.relief import may_hold_back, relief_of
 from models.policy.received.outlook import Outlook
 
 READING = ("waiting", "running", "paused")
@@ -59,13 +60,15 @@ class ReplayControl:
 
 @dataclass(frozen=True)
 class DecidedRate:
-    """The rate that replays may have together, records per wall second; None where there are none.
+    """The rate of all replays together, records per wall second (None without any), and what else is asked for.
 
-    `inputs` are JSON values from which `recompute_rate` comes to the same.
+    `inputs` are JSON values from which `recompute_rate` comes to the same; `relief` is what the ladder asks for
+    (`relief.relief_of`).
     """
 
     rps: float | None
     inputs: dict[str, Any] | None = None
+    relief: dict[str, Any] | None = None
 
 
 def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> ReplayControl:
@@ -78,7 +81,7 @@ def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> Replay
 
 def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayControl:
     """Return the control after a batch: fields of a `MetricSample` of the live query."""
-    if not control.replays:
+    if not control.replays and control.terms is None:
         return control
     told = {name: sample[name] for _, name in MEASURED if sample.get(name) is not None}
     return replace(
@@ -108,7 +111,7 @@ def decide_rate(
         scatter: of the batches around it (`rate_spread`).
         executors: that run, those for replays too.
     """
-    if not control.replays:
+    if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
     plan = _plan(contract, known)
     if control.terms is None or control.state is None or control.contract != contract.hash:
@@ -129,7 +132,8 @@ def decide_rate(
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
         control = replace(control, state=plain(closed.state), latency_s={})
-    return control, DecidedRate(closed.controls.replay_rps, inputs)
+    rps = closed.controls.replay_rps if control.replays else None
+    return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
 
 
 def recompute_interval(inputs: Mapping[str, Any]) -> ClosedInterval:

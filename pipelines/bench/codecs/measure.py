@@ -6,15 +6,12 @@ their framing of records. Speeds are of one core.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
 from typing import Any
 
-import pyarrow as pa
-
 from models.contract.slow.codecs import PLAIN, MeasuredCodec, codec_cost, entropy_bits, price
-from pipelines.bench.codecs.samples import DRAWN, batches_of
+from pipelines.bench.codecs.samples import DRAWN
+from pipelines.kafka.compression import BANDWIDTH_BPS, BATCH_BYTES, SAMPLE_BYTES, batches_of, measure_codec
 
 CODECS: Mapping[str, tuple[str, int | None]] = {
     "lz4": ("lz4", None), "zstd-1": ("zstd", 1), "zstd-9": ("zstd", 9), "gzip": ("gzip", 6),
@@ -22,11 +19,7 @@ CODECS: Mapping[str, tuple[str, int | None]] = {
 """Name of the codec and its level; gzip is what Tidecast's own topics use today."""
 BUSY = {"idle": (0.0, 0.0), "busy network": (0.0, 1.0), "busy cores": (1.0, 0.0)}
 """Busy shares of cores and network that prices are told for."""
-BANDWIDTH_BPS = 125e6
-BATCH_BYTES = 16_384
-"""Most bytes that Kafka's clients put into a batch by default."""
-SAMPLE_BYTES = 65_536  # of which the entropy is told
-REPEATS, LEAST_S = 5, 0.1
+LEAST_S = 0.1
 
 
 def measure_codecs(
@@ -53,7 +46,7 @@ def measure_codecs(
     for topic, values in records.items():
         batches = batches_of(values, batch_bytes)
         measured = {"none": PLAIN} | {
-            name: _measured(pa.Codec(kind, level), batches, 0.01 if quick else LEAST_S)
+            name: measure_codec(kind, batches, level, 0.01 if quick else LEAST_S)
             for name, (kind, level) in CODECS.items()
         }
         size = sum(map(len, batches))
@@ -90,26 +83,3 @@ def price_codecs(measured: Mapping[str, MeasuredCodec]) -> dict[str, dict[str, A
         told[when] = {name: round(cost, 4) for name, cost in costs.items()}
         told[when]["best"] = min(costs, key=lambda name: (costs[name], name))
     return told
-
-
-def _measured(codec: pa.Codec, batches: Sequence[bytes], least_s: float) -> MeasuredCodec:
-    packed = [codec.compress(batch, asbytes=True) for batch in batches]
-    sizes = list(map(len, batches))
-    size = sum(sizes)
-    encode_s = _seconds(lambda: [codec.compress(batch) for batch in batches], least_s)
-    pairs = list(zip(packed, sizes, strict=True))
-    decode_s = _seconds(lambda: [codec.decompress(one, length) for one, length in pairs], least_s)
-    return MeasuredCodec(sum(map(len, packed)) / size, size / encode_s, size / decode_s)
-
-
-def _seconds(work: Callable[[], Any], least_s: float) -> float:
-    """CPU seconds that it takes once: the median of five times as often as makes a time that a clock can tell."""
-    work()
-    found = []
-    for _ in range(REPEATS):
-        times, began = 0, time.process_time()
-        while times == 0 or time.process_time() - began < least_s:
-            work()
-            times += 1
-        found.append((time.process_time() - began) / times)
-    return median(found)

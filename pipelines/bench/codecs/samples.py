@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,22 +96,3 @@ def read_lines(path: Path) -> list[bytes]:
     if not lines:
         raise SampleError(f"{path} holds no record: write one per line, as they stand on the topic.")
     return lines
-
-
-def batches_of(records: Iterable[bytes], most_bytes: int) -> list[bytes]:
-    """Put records together as a producer does before it compresses them: one after the other, up to so many bytes.
-
-    Args:
-        records: values of records; of one that is larger alone there is a batch of its own.
-        most_bytes: of a batch, at least 1.
-    """
-    batches: list[bytes] = []
-    batch: list[bytes] = []
-    size = 0
-    for record in records:
-        if batch and size + len(record) > most_bytes:
-            batches.append(b"".join(batch))
-            batch, size = [], 0
-        batch.append(record)
-        size += len(record)
-    return [*batches, b"".join(batch)] if batch else batches

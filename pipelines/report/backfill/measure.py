@@ -110,7 +110,7 @@ def _controls(acts: pd.DataFrame) -> pd.DataFrame:
             continue
         closed = recompute_interval(inputs)
         state, bound = closed.state, closed.line.get("caps", [])
-        rows.append([act["wall_time"], act["replay_rps"], closed.controls.live_rps, inputs.get("executors", 0),
+        rows.append([act["wall_time"], act["replay_rps"], act.get("admission_rps"), inputs.get("executors", 0),
                      state.relief.step, bound, dict(state.multipliers)])  # fmt: skip
     return pd.DataFrame(rows or None, columns=_CONTROL)
 

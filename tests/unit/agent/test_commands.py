@@ -217,3 +217,24 @@ def test_a_malformed_control_word_changes_nothing(job, commands):
     )
     assert job.mode == "observe"
     assert len(job.outbox.of(Reject)) == 1
+
+
+def test_live_records_are_held_back_as_decided_and_no_longer_once_nothing_is_said_of_it(job, commands):
+    modes.switch_mode(job, "act")
+    take(commands, wish(1, "d1", admission_rps=120.0, inputs={"contract_hash": "abc"}))
+    assert (job.admission_rps, job.admitted_by) == (120.0, "d1, contract abc")
+    take(commands, wish(9, "d2", admission_rps=5.0))  # refused: out of bounds
+    assert job.admission_rps == 120.0
+    take(commands, wish(1, "d3"))
+    assert job.admission_rps is None
+
+
+@pytest.mark.parametrize(("relief", "weights"), [
+    ({"weights": {"events": 3, "notes": 0.5}}, {"events": 3.0, "notes": 0.5}),
+    ({"weights": {"events": "3", "notes": -1, "a": True, "b": 2}}, {"b": 2.0}),
+    ({"weights": [1]}, {}), ("no relief", {}), (None, {}),
+])  # fmt: skip
+def test_weights_of_topics_come_with_the_decision_and_what_is_none_is_left_out(job, commands, relief, weights):
+    modes.switch_mode(job, "act")
+    take(commands, wish(1, "d1", admission_rps=5.0, inputs={"relief": relief}))
+    assert job.weights == weights

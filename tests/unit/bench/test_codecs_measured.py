@@ -9,9 +9,10 @@ from typer.testing import CliRunner
 
 from models.contract.slow.codecs import PLAIN, MeasuredCodec
 from pipelines.bench.codecs.measure import measure_codecs, price_codecs
-from pipelines.bench.codecs.samples import DRAWN, SampleError, batches_of, read_lines
+from pipelines.bench.codecs.samples import DRAWN, SampleError, read_lines
 from pipelines.cli.app import app
 from pipelines.jobs.events import decode_event
+from pipelines.kafka.compression import batches_of
 from tidecast.messages import Forecast, MetricSample
 from tidecast.wire import decode
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.limits import Priorities
-from models.contract.fairness import Credits, divide_credits, highest_first, water_fill, whole_records
+from models.contract.fairness import Credits, divide_credits, whole_records
+from tidecast.spark.shares import highest_first, water_fill
 
 FLOWS = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 100)), min_size=1, max_size=6)
 CAPACITY = st.floats(0, 1e6)

@@ -38,8 +38,8 @@ def world(monkeypatch):
             ]  # fmt: skip
             self.ranges, self.orders = [], []
 
-        def find_offsets(self, kafka, topic, begin, end, slack_s, now):
-            self.ranges.append((topic, begin, end, slack_s, now))
+        def find_offsets(self, kafka, topic, asked):
+            self.ranges.append((topic, *asked))
             return FOUND
 
     made = World()

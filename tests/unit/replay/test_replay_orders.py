@@ -50,6 +50,8 @@ def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_a
     ({"id": "../x"}, "id"),
     ({"schedule": [[5.0, 1], [4.0, 2]]}, "schedule=.*rising times"),
     ({"schedule": [[5.0, True]]}, "schedule="),
+    ({"schedule": [["5", 1]]}, "schedule="),
+    ({"schedule": [[True, 1]]}, "schedule="),
     ({"schedule": [[5.0]]}, "schedule="),
     ({"schedule": [3]}, "schedule="),
 ])  # fmt: skip

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from configs.contract import Contract, Executors
 from configs.errors import CorrectableError
 from configs.settings import load
+from pipelines.jobs.launch import Launch, fix_first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
-from pipelines.jobs.running import Launch, fix_first_offsets
 from pipelines.kafka.spark import spark_options, topic_out
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses

@@ -1,0 +1,48 @@
+"""Totals per key and window, merged into a table. `python -m pipelines.jobs.plans.key_totals --run-dir DIR`.
+
+The plan of the main job without its service. Because its results are merged, its contract may ask for the newest
+records first after an outage.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.plans.launching import run_merged
+from pipelines.jobs.plans.records import SignedEvent, signed_events
+from pipelines.jobs.windows import WINDOW_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+JOB = "key_totals"
+KEYS = ("key",)
+
+
+def plan(records: DataFrame) -> DataFrame:
+    """Count signed events (`n`) and add their numbers up (`seq_sum`), per key and window of ten minutes.
+
+    Args:
+        records: columns of Spark's Kafka source.
+    """
+    from tidecast.signed import count, sum_of
+
+    return signed_events(records).window(WINDOW_MS).totals(n=count(), seq_sum=sum_of("seq"))
+
+
+def truth(events: Iterable[SignedEvent]) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return what the table has to come to: (n, seq_sum) by key and begin of the window, epoch ms."""
+    sums: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
+    for seq, t_e, key, sign in events:
+        group = key, t_e // WINDOW_MS * WINDOW_MS
+        counts[group] += sign
+        sums[group] += sign * seq
+    return {group: (n, sums[group]) for group, n in counts.items() if n > 0}
+
+
+if __name__ == "__main__":
+    sys.exit(run_merged(JOB, plan, KEYS))

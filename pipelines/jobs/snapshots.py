@@ -1,0 +1,134 @@
+"""How often a managed job's state is kept whole: Young's interval, set on Spark's own settings when its query starts.
+
+With changelog checkpoints every micro-batch keeps what it has changed, and a restart loses nothing. A snapshot of all
+of the state is where a restart begins to restore, so its interval is one of snapshots alone, and the trigger stays as
+it was set (unified batch-stream runtime paper, checkpoints and recovery).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby, pairwise
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from configs.limits import RecoveryTerms
+from models.contract.slow.recovery import checkpoint_interval
+from pipelines.jobs.progress_log import progress_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTAS = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
+"""Micro-batches after which a commit makes a snapshot on the executor's disk."""
+MAINTENANCE = "spark.sql.streaming.stateStore.maintenanceInterval"
+"""How often a thread of each executor brings the newest snapshot to the checkpoint."""
+FIRST_MTBF_S = 3600.0
+"""Mean time between failures that is believed of a job that has not run for long; it weighs as one failure."""
+LEAST_MAINTENANCE_S, MOST_MAINTENANCE_S = 5, 60
+"""Spark's own is 60 s; the thread looks through the folders of every state store."""
+_TAKEN = ("rocksdbCommitFlushLatency", "rocksdbCommitCheckpointLatency")
+"""What a commit with a snapshot takes beyond one without: ms, summed over the state stores."""
+
+
+class StateCommits(NamedTuple):
+    """What the batches of a job told of its state.
+
+    Attributes:
+        period_s: from one batch's begin to the next, median.
+        snapshot_s: by which a snapshot makes a batch longer, mean; state stores commit side by side.
+        mtbf_s: mean time between its ends, as far as it has run; whoever stopped it, state was restored after.
+    """
+
+    period_s: float
+    snapshot_s: float
+    mtbf_s: float
+
+
+class SnapshotInterval(NamedTuple):
+    """How often a snapshot is made, and brought to the checkpoint; `text` says why, for people."""
+
+    deltas: int
+    maintenance_s: int
+    text: str
+
+
+def read_commits(lines: Iterable[str]) -> StateCommits | None:
+    """Return what a job's earlier batches told; None where no two of them, or no snapshot, were seen.
+
+    Args:
+        lines: of `<job>.progress.jsonl`; one that was cut off by a kill is left out.
+    """
+    batches = list(_batches(lines))
+    periods: list[float] = []
+    ran_s, runs = 0.0, 0
+    for _, group in groupby(batches, key=lambda one: one["runId"]):
+        begins = [datetime.fromisoformat(one["timestamp"]).timestamp() for one in group]
+        periods += [late - early for early, late in pairwise(begins) if late > early]
+        ran_s, runs = ran_s + begins[-1] - begins[0], runs + 1
+    taken = [seconds for one in batches if (seconds := _snapshot_s(one)) > 0]
+    if not periods or not taken:
+        return None
+    return StateCommits(median(periods), fmean(taken), (FIRST_MTBF_S + ran_s) / (1 + runs))
+
+
+def snapshot_interval(found: StateCommits, terms: RecoveryTerms) -> SnapshotInterval:
+    """Return τ = √(2·C·MTBF) in micro-batches, less the wait for the thread that brings a snapshot to the checkpoint.
+
+    Args:
+        found: C, MTBF, and how long a micro-batch is.
+        terms: which may shorten or lengthen it.
+    """
+    best = checkpoint_interval(found.snapshot_s, found.mtbf_s, terms)
+    maintenance_s = min(max(int(best.seconds / 5), LEAST_MAINTENANCE_S), MOST_MAINTENANCE_S)
+    deltas = max(int((best.seconds - maintenance_s) / found.period_s), 1)
+    text = (
+        f"a snapshot of its state every {deltas} micro-batches of {found.period_s:.2g} s, brought to the checkpoint "
+        f"within {maintenance_s} s: a snapshot takes {1000 * found.snapshot_s:.0f} ms, a failure is expected every "
+        f"{found.mtbf_s / 60:.0f} min, so every {best.seconds:.0f} s costs least"
+    )
+    return SnapshotInterval(deltas, maintenance_s, f"{text}; {best.conflict}" if best.conflict else text)
+
+
+def set_snapshots(spark: SparkSession, run_dir: Path, job: str, terms: RecoveryTerms) -> str:
+    """Set the interval of a session whose query is about to start; says what was set, and why.
+
+    Args:
+        spark: the job's session.
+        run_dir: its folder, with what it has told before; at its first start Spark's own interval stays.
+        job: its name.
+        terms: of its contract.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    file = progress_file(run_dir, job)
+    found = read_commits(file.read_text().splitlines()) if file.is_file() else None
+    if found is None:
+        return "snapshots of its state as Spark makes them, until it has told what they take"
+    chosen = snapshot_interval(found, terms)
+    spark.conf.set(DELTAS, str(chosen.deltas))
+    spark.conf.set(MAINTENANCE, f"{chosen.maintenance_s}s")
+    return chosen.text
+
+
+def _batches(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            progress = json.loads(line)
+        except ValueError:
+            continue
+        if "addBatch" in progress.get("durationMs", {}):
+            yield progress
+
+
+def _snapshot_s(progress: dict[str, Any]) -> float:
+    """Seconds that a batch's snapshots took in its tasks; 0 where it made none."""
+    found = 0.0
+    for state in progress.get("stateOperators", []):
+        told = state.get("customMetrics", {})
+        found += sum(told.get(name, 0) for name in _TAKEN) / max(state.get("numStateStoreInstances", 1), 1)
+    return found / 1000

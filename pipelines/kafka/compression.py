@@ -1,0 +1,166 @@
+"""Which codec a topic's records are compressed by: measured on its newest ones when a query or a producer starts.
+
+Candidates are what every reader of Tidecast's own can decompress: kafka-python does so with libraries that may be there
+or not. Speeds are of one core, by Arrow's C++ library: the same frames as Kafka's clients write.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from kafka import codec as installed
+from kafka.errors import KafkaError
+
+from configs.sections import Kafka
+from models.contract.slow.codecs import CHEAPER, PLAIN, MeasuredCodec, codec_cost, price
+from pipelines.kafka.broker import BrokerError, read_records
+
+NONE = "none"
+LEVELS: Mapping[str, int | None] = {"gzip": 6, "lz4": None, "zstd": 3}
+"""Codecs by their names in Kafka and Arrow, and the level that Kafka's clients take."""
+BANDWIDTH_BPS = 125e6
+BATCH_BYTES = 16_384
+"""Most bytes that Kafka's clients put into a batch by default."""
+SAMPLE_BYTES = 65_536
+NEWEST = 200  # records of each partition that are looked at
+REPEATS = 5
+LEAST_S = 0.02  # CPU seconds of a measurement at a query's start, five for each direction of a codec
+
+
+class ChosenCodec(NamedTuple):
+    """The codec of a topic by its name in Kafka, and why, for people."""
+
+    name: str
+    why: str
+
+
+def readable() -> tuple[str, ...]:
+    """Return the codecs that kafka-python decompresses here."""
+    there = {"gzip": installed.has_gzip, "lz4": installed.has_lz4, "zstd": installed.has_zstd}
+    return (NONE, *(name for name in LEVELS if there[name]()))
+
+
+def choose_codec(values: Sequence[bytes], usual: str, busy: float, candidates: Iterable[str]) -> ChosenCodec:
+    """Return the cheapest codec for records like these; the usual one unless another is cheaper by a tenth.
+
+    Args:
+        values: of records; without any the usual codec stays.
+        usual: what is taken otherwise; one of the candidates.
+        busy: share of the cores that is busy, by which their time is priced.
+        candidates: names of codecs.
+    """
+    batches = batches_of(values, BATCH_BYTES)
+    if not batches:
+        return ChosenCodec(usual, "the topic has no record to measure codecs on")
+    measured = {name: measure_codec(name, batches) for name in candidates}
+    costs = {name: codec_cost(one, 1e8, BANDWIDTH_BPS, price(busy), price(0.0)) for name, one in measured.items()}
+    best = min(costs, key=lambda name: (costs[name], name))
+    if costs[best] > (1 - CHEAPER) * costs[usual]:
+        best = usual
+    ordered = sorted(costs, key=lambda name: costs[name])
+    told = ", ".join(f"{name} {costs[name]:.2f} s ({measured[name].ratio:.2f})" for name in ordered)
+    return ChosenCodec(
+        best,
+        f"priced seconds of 100 MB (and bytes left of each) by {len(values)} records, cores {busy:.0%} busy: {told}",
+    )
+
+
+def chosen_codec(kafka: Kafka, topic: str, usual: str) -> ChosenCodec:
+    """Return the codec for a topic by its newest records; the usual one where they cannot be read.
+
+    Takes a second or two: reads up to 64 KiB, and measures a codec for a fifth of a second.
+
+    Args:
+        kafka: the broker.
+        topic: name without the prefix.
+        usual: what is taken otherwise.
+    """
+    try:
+        values = newest_values(kafka, topic)
+    except (BrokerError, KafkaError) as error:
+        return ChosenCodec(usual, f"its records cannot be read: {error}")
+    return choose_codec(values, usual, busy_share(), readable())
+
+
+def newest_values(kafka: Kafka, topic: str) -> list[bytes]:
+    """Return values of a topic's newest records, up to SAMPLE_BYTES of them.
+
+    Raises:
+        BrokerError, ValueError, kafka.errors.KafkaError: as `read_records`.
+    """
+    kept: deque[bytes] = deque()
+    size = 0
+    for record in read_records(kafka, topic, newest=NEWEST):
+        if record.value:
+            kept.append(record.value)
+            size += len(record.value)
+        while size > SAMPLE_BYTES and len(kept) > 1:
+            size -= len(kept.popleft())
+    return list(kept)
+
+
+def busy_share() -> float:
+    """Return the share of this computer's cores that was busy in the last minute, at most 1."""
+    return min(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
+
+
+def batches_of(records: Iterable[bytes], most_bytes: int) -> list[bytes]:
+    """Put records together as a producer does before it compresses them: one after the other, up to so many bytes.
+
+    Args:
+        records: values of records; of one that is larger alone there is a batch of its own.
+        most_bytes: of a batch, at least 1.
+    """
+    batches: list[bytes] = []
+    batch: list[bytes] = []
+    size = 0
+    for record in records:
+        if batch and size + len(record) > most_bytes:
+            batches.append(b"".join(batch))
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record)
+    return [*batches, b"".join(batch)] if batch else batches
+
+
+def measure_codec(
+    name: str, batches: Sequence[bytes], level: int | None = None, least_s: float = LEAST_S
+) -> MeasuredCodec:
+    """Measure ratio and speeds of a codec on batches; takes 10 times `least_s`, or once each way if that is longer.
+
+    Args:
+        name: in Arrow, or none.
+        batches: at least one, not empty.
+        level: of compression; None: that of Kafka's clients.
+        least_s: CPU seconds that a measurement takes.
+    """
+    import pyarrow as pa
+
+    if name == NONE:
+        return PLAIN
+    codec = pa.Codec(name, LEVELS.get(name) if level is None else level)
+    packed = [codec.compress(batch, asbytes=True) for batch in batches]
+    sizes = list(map(len, batches))
+    size = sum(sizes)
+    encode_s = _seconds(lambda: [codec.compress(batch) for batch in batches], least_s)
+    pairs = list(zip(packed, sizes, strict=True))
+    decode_s = _seconds(lambda: [codec.decompress(one, length) for one, length in pairs], least_s)
+    return MeasuredCodec(sum(map(len, packed)) / size, size / encode_s, size / decode_s)
+
+
+def _seconds(work: Callable[[], Any], least_s: float) -> float:
+    """CPU seconds that it takes once: the median of five times as often as makes a time that a clock can tell."""
+    work()
+    found = []
+    for _ in range(REPEATS):
+        times, began = 0, time.process_time()
+        while times == 0 or time.process_time() - began < least_s:
+            work()
+            times += 1
+        found.append((time.process_time() - began) / times)
+    return median(found)

@@ -1,0 +1,125 @@
+"""The ladder of relief of a live job: executors are asked for, then live records held back; it is left in reverse."""
+
+import itertools
+import json
+
+import pytest
+
+from configs.contract import Contract, Executors, Planning
+from models.contract.terms import compile_terms
+from models.policy.live.memory import Memory, fresh
+from models.policy.live.relief import with_relief
+from models.policy.live.replay import replay_decision
+from models.policy.live.replay_control import ReplayControl, recompute_interval
+from pipelines.scale.processor import Scaler
+from pipelines.scale.written import write_decision
+from tidecast.messages import MetricSample, encode
+
+NOW, JOB = 1_000_000.0, "orders"
+CALM, VIOLATED = 10, 40
+PLAIN = Contract(
+    job=JOB, latency_target_s=10.0, executors=Executors(min=1, max=4), error_budget=0.05,
+    planning=Planning(overhead_s=0.5, per_record_s=0.01),
+)  # fmt: skip
+HELD = Contract.model_validate(PLAIN.model_dump() | {"backpressure": {"interval_s": 2, "controls": {"live_rps": {}}}})
+
+
+class Life:
+    """A job second by second, of fixed executors; each evaluation's decision."""
+
+    def __init__(self, contract):
+        self.scaler, self.memory, self.now = Scaler(JOB, contract, "reactive", "act"), fresh(contract), NOW
+        self.contract, self.logged, self.written = contract, [], []
+
+    def lasts(self, seconds, latency_s, rps=150.0, executors=2):
+        for _ in range(seconds):
+            self.now += 1.0
+            common = {"executors": executors, "task_ceiling": 8, "mode": "act"}
+            said = [
+                MetricSample(JOB, "interval", self.now, self.now, arrival_rps=rps, lag_records=10, **common),
+                MetricSample(JOB, "batch", self.now, self.now, batch_rows=150, batch_s=3.0,
+                             latency_max_s=latency_s, **common),
+            ]  # fmt: skip
+            rows = [{"topic": "metrics", "partition": 0, "offset": 0, "value": encode(one)} for one in said]
+            self.memory, _, rejects = self.scaler.update_memory(self.memory, rows, self.now)
+            assert not rejects
+            self.memory, decision = self.scaler.decide(self.memory, self.now)
+            self.memory, sent = write_decision(JOB, self.contract.hash, self.memory, decision, self.now)
+            self.written += [message for topic, _, message in sent if topic == "decisions"]
+            self.memory = Memory.from_json(self.memory.to_json())
+            self.logged.append(json.loads(encode(decision)))
+        return self.logged[-1]
+
+    def steps(self):
+        return [one["inputs"].get("relief", {}).get("step", 0) for one in self.logged]
+
+
+def served(decision):
+    """What the executors certainly served at the end of the newest interval, by what was logged."""
+    state = recompute_interval(decision["inputs"]["replay"]).state
+    return state.executors * state.operators[JOB].certain_rps
+
+
+def test_a_contract_that_names_no_box_for_live_records_never_holds_them_back():
+    life = Life(PLAIN)
+    last = life.lasts(40, 30.0)
+    assert not any("relief" in one["inputs"] or "replay" in one["inputs"] for one in life.logged)
+    assert "admission_rps" not in last and life.memory.replay == ReplayControl()
+
+
+@pytest.fixture(scope="module")
+def life():
+    """Calm seconds, then some in which the limit is violated, then calm ones again."""
+    made = Life(HELD)
+    for seconds, latency_s in ((CALM, 3.0), (VIOLATED, 30.0), (60, 2.0)):
+        made.lasts(seconds, latency_s)
+    return made
+
+
+def test_live_records_are_held_back_last_and_never_below_what_is_certainly_served(life):
+    assert life.steps()[:CALM] == [0] * CALM and not any("admission_rps" in one for one in life.logged[:CALM])
+    steps = life.steps()[: CALM + VIOLATED]
+    assert [steps.index(step) for step in range(1, 6)] == sorted({steps.index(step) for step in range(1, 6)})
+    assert max(steps) == 5  # dropping records is not allowed
+    first = life.logged[steps.index(4)]
+    assert "admission_rps" not in first and first["inputs"]["relief"]["executors"] >= 3
+    assert first["executors"] == 4 and "capacity" in first["reason"] and first["codes"][-1] == "relief"
+    held = [one for one in life.logged[: CALM + VIOLATED] if one.get("admission_rps") is not None]
+    assert held and all(one["admission_rps"] >= served(one) * (1 - 1e-9) for one in held)
+    assert held[-1]["admission_rps"] < 150.0 and "live records held back to" in held[-1]["reason"]
+    logged = held[-1]["inputs"]
+    assert (logged["contract_hash"], logged["relief"]["terms"]) == (
+        HELD.hash,
+        compile_terms(logged["replay"]["terms"]).hash,
+    )
+    assert "admission_rps" not in life.logged[-1] and life.steps()[-1] == 0
+    fell = life.steps()[len(steps) :]
+    assert all(a >= b for a, b in itertools.pairwise(fell))
+
+
+def test_what_was_decided_follows_from_what_was_logged(life):
+    known = {HELD.hash: HELD}
+    for one in life.logged:
+        assert replay_decision(one, known) == (one["executors"], one["reason"], one["codes"])
+        closed = recompute_interval(one["inputs"]["replay"])
+        told = one["inputs"].get("relief", {"step": 0, "executors": None})
+        assert (closed.state.relief.step, closed.controls.executors) == (told["step"], told["executors"])
+        assert "replay_rps" not in one  # there is no replay
+
+
+def test_a_rate_that_changes_is_sent_and_one_that_stays_is_not(life):
+    told = [one.admission_rps for one in life.written]
+    heard = [one.get("admission_rps") for one in life.logged]
+    changes = [b for a, b in zip([None, *heard], heard, strict=False) if a != b]
+    assert [rps for a, rps in zip([None, *told], told, strict=False) if a != rps] == changes
+    assert changes and len(changes) <= len(life.logged) / HELD.backpressure.interval_s
+
+
+@pytest.mark.parametrize(("executors", "asked", "most", "expected"), [(2, 4, 8, 4), (2, 9, 8, 8), (5, 4, 8, 5)])
+def test_asked_for_are_no_more_than_the_contract_allows_and_no_fewer_than_without(executors, asked, most, expected):
+    contract = PLAIN.model_copy(update={"executors": Executors(min=1, max=most)})
+    relief = {"step": 4, "executors": asked, "live_rps": None, "terms": "t"}
+    found = with_relief(executors, "hold", ["hold"], relief, contract)
+    more = f": {expected - executors} more executors" if expected > executors else ""
+    assert found == (expected, f"hold; relief step 4, capacity{more}", ["hold", "relief"])
+    assert with_relief(executors, "hold", ["hold"], None, contract) == (executors, "hold", ["hold"])

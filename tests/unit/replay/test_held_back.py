@@ -1,0 +1,138 @@
+"""The read limits of a live query while its records are held back, with a query that takes notes."""
+
+import logging
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from tests.fakes import driver
+from tidecast.replay import held_back
+from tidecast.replay.held_back import HeldBack, rows_by_source
+
+EVENTS, REPLIES = "KafkaV2[Subscribe[events]]", "KafkaV2[Subscribe[replies, notes]]"
+
+
+@pytest.fixture
+def query(monkeypatch):
+    """What the query's read limits are set to; a release is None."""
+    made = SimpleNamespace(limits={EVENTS: 500}, calls=[])
+
+    class Noted:
+        def __init__(self, query):
+            assert query is made
+
+        def limits(self):
+            return made.limits
+
+        def admit_each(self, rows):
+            made.calls.append(rows if len(rows) > 1 else rows[EVENTS])
+
+        def release(self):
+            made.calls.append(None)
+
+    monkeypatch.setattr(held_back, "Admission", Noted)
+    return made
+
+
+@pytest.fixture
+def job():
+    made = driver.job()
+    made.mode, made.period_s, made.ends = "act", 2.0, {("events", part): 1_000 for part in range(4)}
+    made.committed = dict.fromkeys(made.ends, 0)
+    made.last_contact_at, made.admitted_by = time.time(), "d1, contract 0123"
+    return made
+
+
+def test_nothing_is_touched_while_nothing_is_decided(job, query):
+    held = HeldBack(job, query)
+    held.poll()
+    held.close()
+    assert query.calls == []
+
+
+def test_a_rate_is_kept_as_records_of_a_batch_until_none_is_decided_any_more(job, query, caplog):
+    caplog.set_level(logging.INFO, "tidecast")
+    held = HeldBack(job, query)
+    for job.admission_rps in (100.0, 100.0, 120.0, None, None, 90.0):
+        held.poll()
+    job.period_s = 3.0
+    held.poll()
+    assert query.calls == [200, 240, None, 180, 270]
+    assert "held back to 100/s by d1, contract 0123" in caplog.text and "no longer held back" in caplog.text
+
+
+def test_no_more_is_read_than_the_query_was_written_to_and_a_record_of_each_partition_is(job, query):
+    held = HeldBack(job, query)
+    for job.admission_rps in (1e6, 0.1):
+        held.poll()
+    assert query.calls == [500, 4]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "own", "parts"),
+    [
+        ((4_000, 30, 0), (None, None), (170, 30)),  # who has little gets all of it
+        ((4_000, 30, 400), (None, None), (100, 100)),
+        ((10, 30, 0), (None, None), (90, 110)),  # all that waits, and the rest is for what comes
+        ((0, 0, 0), (None, None), (100, 100)),
+        ((4_000, 30, 400), (60, None), (60, 100)),  # its own limit holds
+    ],
+)
+def test_two_sources_share_by_what_waits_for_each(job, waiting, own, parts):
+    job.ends = {("events", 0): waiting[0], ("replies", 0): waiting[1] + 7, ("notes", 3): waiting[2]}
+    job.committed = {("replies", 0): 7}
+    assert tuple(rows_by_source(200, dict(zip((EVENTS, REPLIES), own, strict=True)), job).values()) == parts
+
+
+def test_a_source_of_which_nothing_is_known_has_a_fair_part(job):
+    job.ends, job.committed = {("events", 0): 50}, {("events", 0): 0}
+    found = rows_by_source(200, {EVENTS: None, "KafkaV2[SubscribePattern[e.*]]": None}, job)
+    assert [*found.values()] == [50, 150]
+    job.committed = None
+    assert [*rows_by_source(200, {EVENTS: None, REPLIES: None}, job).values()] == [100, 100]
+
+
+def test_the_parts_follow_what_waits(job, query):
+    query.limits = {EVENTS: None, REPLIES: None}
+    held = HeldBack(job, query)
+    job.admission_rps = 100.0
+    held.poll()
+    held.poll()
+    job.committed = dict.fromkeys(job.ends, 970)
+    job.ends["replies", 0], job.committed["replies", 0] = 60, 0
+    held.poll()
+    assert query.calls == [{EVENTS: 200, REPLIES: 1}, {EVENTS: 130, REPLIES: 70}]
+
+
+@pytest.mark.parametrize("ends", [{"mode": "freeze"}, {"mode": "observe"}, {"last_contact_at": 0.0}])
+def test_it_ends_with_the_one_who_decides(job, query, ends):
+    held = HeldBack(job, query)
+    job.admission_rps = 100.0
+    held.poll()
+    for name, value in ends.items():
+        setattr(job, name, value)
+    held.poll()
+    held.poll()
+    assert query.calls == [200, None]
+
+
+def test_a_query_that_has_planned_no_batch_is_waited_for(job, query):
+    limits, query.limits = query.limits, {}
+    held = HeldBack(job, query)
+    job.admission_rps = 100.0
+    held.poll()
+    assert query.calls == []
+    query.limits = limits
+    held.poll()
+    held.close()
+    assert query.calls == [200, None]
+
+
+def test_the_topic_of_the_lowest_weight_is_cut_first(job):
+    job.ends, job.committed = {("x.events", 0): 150, ("replies", 0): 4_000}, {}
+    own = {"KafkaV2[Subscribe[x.events]]": None, REPLIES: None}
+    job.prefix, job.weights = "x.", {"events": 1.0, "replies": 5.0}
+    assert [*rows_by_source(200, own, job).values()] == [1, 200]
+    job.weights = {"events": 2.0}
+    assert [*rows_by_source(200, own, job).values()] == [150, 50]
