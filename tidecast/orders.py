@@ -127,8 +127,9 @@ class ReplayProgress:
     `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
     published or compared), compared (and waits until it is to be published; `reason` tells the difference), done,
     cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
-    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`. `executors` are those
-    beyond the live job's that its schedule asks for now.
+    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`, its longest tasks
+    `task_s` each and all of its tasks together `work_s`. `executors` are those beyond the live job's that its schedule
+    asks for now.
     """
 
     id: JobName
@@ -146,6 +147,7 @@ class ReplayProgress:
     task_s: Seconds | None = None
     reason: str = ""
     executors: Count | None = None
+    work_s: Seconds | None = None
     schema: int = SCHEMA
 
 

@@ -28,7 +28,9 @@ READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 HIGH = 0.9
 """Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
-_KEPT = ("state", "records", "done", "wall_time", "executors")
+LEAST_WORK = 0.02
+"""Least work of a replayed record, in units of a live one's: reading it costs something, whatever one batch tells."""
+_KEPT = ("state", "records", "done", "wall_time", "executors", "rows", "work_s")
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
 
@@ -121,6 +123,7 @@ def decide_rate(
     state = _on_clock(build(ControllerState, control.state), terms, seen.now_s)
     control = replace(control, state=plain(state))
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks)
+    reading = replace(reading, replay_ratio=_work_ratio(control, known))
     signals = _signals(control, terms, seen, reading, max(executors, 1))
     inputs = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
@@ -179,6 +182,19 @@ def _signals(
         replay_backlog=float(left), latency_ms=_latencies(control, terms), operators={terms.name: reading},
         executors=executors,
     )  # fmt: skip
+
+
+def _work_ratio(control: ReplayControl, known: BatchTime) -> float | None:
+    """Work of a replayed record ÷ that of a live one, by the replays' newest batches; None before one has told.
+
+    Records that a replay leaves out, as of another range, cost it little. What tasks take without any record counts
+    too, so that small batches tell too much: a record never counts for more than a live one.
+    """
+    told = [one for one in control.replays.values() if one.get("rows") and one.get("work_s")]
+    if not told:
+        return None
+    per_record_s: float = sum(one["work_s"] for one in told) / sum(one["rows"] for one in told)
+    return min(max(per_record_s / known.per_record_s, LEAST_WORK), 1.0)
 
 
 def _highest(ahead: Outlook | None, within_s: float) -> float | None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidecast.orders import ReplayOrder
+from tidecast.replay.pace import Debt
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_per_file
 from tidecast.spark.admission import Admission, AdmissionError
@@ -46,8 +47,8 @@ class Batches:
         monkeypatch.setattr("tidecast.replay.query.time", SimpleNamespace(monotonic=lambda: self.now))
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
-            _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _due=0.0, _pace=None, _admitted=None,
-            _began=None, _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
+            _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
+            _admitted=None, _began=None, _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
 
     def admit(self, rows, per_file):
