@@ -80,7 +80,7 @@ def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_mo
         highest[work_s] = max(life.rates[5:])
         inputs = life.logged[-1]["inputs"]["replay"]
         assert recompute_rate(inputs) == life.rates[-1]
-        ratio = inputs["signals"]["operators"][JOB]["replay_ratio"]
+        ratio = inputs["signals"]["operators"][JOB].get("replay_ratio")
         assert ratio == {None: None, 0.25: pytest.approx(0.25), 4.0: 1.0}[work_s]
     assert highest[4.0] == highest[None]
     assert highest[0.25] > 2 * highest[None]
