@@ -6,12 +6,15 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import Debt, Pace, rows_per_batch
+from tidecast.replay.pace import SAVE_S, WORTH, Debt, Pace, fixed_part, rows_per_batch
 from tidecast.replay.staged import StagedRange, rows_per_file
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Partition
+
+READING = "Processing new data"
+"""How Spark says in a query's status that a batch is run that reads records."""
 
 
 class ReplayQuery:
@@ -36,10 +39,12 @@ class ReplayQuery:
         self._admission = Admission(query)
         self._committed: dict[Partition, int] = {}
         self._pace: Pace | None = None
+        self._task_s: list[float] = []
         self._admitted: int | None = None
         self._began: float | None = None
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_per_file(order) if order.table else len(self._first)
+        self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
         self._debt, self._paid_at = Debt(), time.monotonic()
 
@@ -76,14 +81,16 @@ class ReplayQuery:
         """
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
-        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit)
+        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth)
         if rows == 0:
             self._began = None  # the time until it goes on is no batch's
         now = time.monotonic()
         self._debt.pay(self._rps, now - self._paid_at)
         self._rps, self._paid_at = rps, now
-        if self._debt.rows:
-            rows = 0  # the batch before was more than the rate has allowed until now
+        if rows:
+            self._debt.forgive(max(rps * SAVE_S, self._worth))
+        if rows and (self._debt.rows or self._query.status["message"] == READING):
+            rows = 0  # the rate has not allowed it until now, or Spark would go on at once when this batch ends
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows
@@ -93,7 +100,7 @@ class ReplayQuery:
         done = self._done()
         if self._pace is None or self.newest is None:
             return {"done": done}
-        rows, period_s, task_s, work_s = self._pace
+        rows, period_s, task_s, work_s, _ = self._pace
         return {
             "done": done, "rps": round(rows / period_s, 3) if period_s > 0 else None, "rows": rows,
             "batch_s": round(self.newest.batch_s, 3), "task_s": round(task_s, 3), "work_s": round(work_s, 3),
@@ -127,4 +134,6 @@ class ReplayQuery:
     def _paced(self, batch: Batch, period_s: float) -> Pace:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
         task_s = max((stage.run_s / stage.tasks for stage in stages if stage.tasks), default=0.0)
-        return Pace(batch.rows, max(period_s, batch.batch_s), task_s, sum(stage.run_s for stage in stages))
+        self._task_s.append(task_s)
+        work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
+        return Pace(batch.rows, max(period_s, batch.batch_s), task_s, work_s, fixed_s)
