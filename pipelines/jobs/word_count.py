@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 REPLAY_TASKS = 5
-"""Tasks of a replay's batch: one fewer than executors at most, so that live records find one free. What a batch reads of one
-partition comes to little, as most of a range is not of its event time."""
+"""Tasks of a replay's batch: one fewer than executors at most, so that live records find one free. What a batch reads
+of one partition comes to little, as most of a range is not of its event time."""
 
 
 def plan(events: SignedFrame) -> DataFrame:

@@ -47,4 +47,4 @@ def _conf() -> Any:
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
-    return None if context is None else context._jsc.sc().conf()  # type: ignore[attr-defined]
+    return None if context is None else context._jsc.sc().conf()

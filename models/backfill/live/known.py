@@ -12,7 +12,6 @@ from models.backfill.given import BackfillPlanError, Fleet, LivePromise, SlotRat
 from models.backfill.live.issued import IssuedLoad
 from models.backfill.plan import OtherBackfill, Surroundings
 from models.contract.admission import queue_margin_rps
-from models.contract.primal_dual import PRIMAL_STEP
 from models.contract.promised.derive import derive_terms
 from models.contract.service_rate import CERTAIN
 from models.contract.terms import LIVE, Terms
@@ -162,13 +161,11 @@ def _margin_share(terms: Terms, service_rps: float) -> float:
 def _most_rps(known: KnownJob, terms: Terms, grid: StepGrid, admitted_rps: float, bound_rps: float | None) -> Floats:
     """(K,) what the replay may have at most: its box is climbed in steps, from the rate that it is admitted with.
 
-    A share of what is certainly left is there at once (`replay_start`); it is not counted on, as first batches are small.
-
     A box that the contract does not state ends at what the most executors sustain, which bounds the replay anyway.
     """
     box, stated = terms.controls.replay_rps, known.contract.backpressure
     since_s = (np.arange(grid.looked_at) + 0.5) * grid.step_s
-    climbed = admitted_rps + min(box.slew, PRIMAL_STEP) * box.max * since_s / terms.interval_s
+    climbed = admitted_rps + box.slew * box.max * since_s / terms.interval_s
     bounds = (bound_rps, None if stated is None else stated.controls.replay_rps.max)
     most: Floats = np.minimum(climbed, min((bound for bound in bounds if bound is not None), default=math.inf))
     return most

@@ -22,7 +22,7 @@ from models.contract.terms import LIVE, Terms, compile_terms
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.live.observation import Observation
-from models.policy.live.replay_cost import replay_cost
+from models.policy.live.record_cost import replay_cost
 from models.policy.live.replay_start import certainly_left, goes_on, may_begin, raise_to
 from models.policy.received.outlook import Outlook
 

@@ -24,7 +24,10 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     None where no interval is to be closed, and where no live rate was ever read.
 
     Args:
-        terms, plan, state, signals: as of `close_interval`.
+        terms: the contract.
+        plan: of the operators.
+        state: of the controller, so far.
+        signals: measured up to now.
     """
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval == state.interval or closed.state.live_rps is None:

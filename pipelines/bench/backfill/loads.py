@@ -100,8 +100,8 @@ def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> LiveRec
 def issued_forecasts(load: str, day_s: float, seconds: float, reach_s: float = 0.0) -> IssuedForecasts | None:
     """Return what is issued while a load lasts, in wall seconds from its begin; None where nobody forecasts it.
 
-    Of the taxi day the blend's, learned from its past. Of another load nothing is forecast, but for a deadline its first
-    rate goes on: a Poisson number's mean over a step.
+    Of the taxi day the blend's, learned from its past. Of another load nothing is forecast, but for a deadline it is
+    told that its first rate goes on: a Poisson number's mean over a step.
 
     Args:
         load: of LOADS.

@@ -54,7 +54,7 @@ class Session:
 
     def __init__(self):
         self.conf, self.options = self, {EMPTY: "true"}
-        self.get, self.set = self.options.__getitem__, self.options.__setitem__
+        self.get, self.set = self.options.get, self.options.__setitem__
 
 
 class Found:

@@ -167,7 +167,7 @@ def replay_into_topic(
 @contextmanager
 def _no_empty_batches(spark: SparkSession) -> Iterator[None]:
     """Let a query that is started meanwhile run no batch without records: of totals it would only shrink the state."""
-    own = spark.conf.get(_EMPTY)
+    own = spark.conf.get(_EMPTY, "true") or "true"
     spark.conf.set(_EMPTY, "false")
     try:
         yield

@@ -69,10 +69,11 @@ def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: flo
         _warm_up(processes, producer, heard, how, folder, rate)
         told: dict[str, Any] = {"job": job, "limit_s": limit_s, "planned": None, "refused": None, "schedule": []}
         began = time.time()
-        order: ReplayOrder | None = ReplayOrder(f"{job}-range", job, began, "run", {topic: first}, {topic: past})
+        asked = ReplayOrder(f"{job}-range", job, began, "run", {topic: first}, {topic: past})
+        order: ReplayOrder | None = asked
         producer.begin(arrivals, began, forecast_messages(job, issued, began, how.most_s) if issued else [])
         if how.by_s is not None:
-            order, more = plan_session(stack.settings, order, how.by_s)
+            order, more = plan_session(stack.settings, asked, how.by_s)
             told |= more
         if how.admission == "ordered" and order is not None:
             send_order(kafka, order)
