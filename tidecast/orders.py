@@ -42,12 +42,13 @@ class ReplayOrder:
     `starts` and `ends` are {topic: {partition: offset}}, of which the end is not read. `wanted`: run, pause (go on
     later), cancel (leave nothing behind), or done, which the job's agent says once it is. `most_rps` bounds its rate,
     records per wall second; where nobody decides one, it is the rate. `weight` is its part among replays that run at
-    once, `task_s` how long its tasks should be: a core that live records need is theirs after that long at most.
+    once, `task_s` how long the records of a task should take: a core that live records need is theirs soon after.
     Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
     `schedule` says how many executors beyond the live job's it is to have, as [[job time, executors], ...], each from
     its time on: what is planned so that it is done `by` a job time with the probability `sure`. `then` says what comes
     after all of it is read: it is published, or compared with what readers see and kept until it is to be published.
     `table` is the path of a table of the same columns from which the range is read, "" for the topics themselves.
+    `cost` is what a record is believed to cost, in units of a live one; null: not known, and it counts as much.
     `holds` is the newest version of the live results whose records all lie before `ends`, where that was known when it
     was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on.
     """
@@ -71,6 +72,7 @@ class ReplayOrder:
     by: Time | None = None
     sure: Annotated[float, Bounds(0, 1)] | None = None
     then: Annotated[str, OneOf(THEN)] = "publish"
+    cost: Rate | None = None
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -127,8 +129,9 @@ class ReplayProgress:
     `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
     published or compared), compared (and waits until it is to be published; `reason` tells the difference), done,
     cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
-    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`. `executors` are those
-    beyond the live job's that its schedule asks for now.
+    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`, its longest tasks
+    `task_s` each and all of its tasks together `work_s`. `executors` are those beyond the live job's that its schedule
+    asks for now, `cost` what its order believes of a record.
     """
 
     id: JobName
@@ -146,6 +149,8 @@ class ReplayProgress:
     task_s: Seconds | None = None
     reason: str = ""
     executors: Count | None = None
+    work_s: Seconds | None = None
+    cost: Rate | None = None
     schema: int = SCHEMA
 
 

@@ -157,8 +157,16 @@ def plan_at(order: ReplayOrder, by: str, sure: float, zone: str, moment: JobNow)
     Raises:
         BackfillPlanError: as `plan_by`.
     """
+    return plan_due(read_due(order, by, sure, zone, moment.clock.at(moment.now_s)), zone, moment)
+
+
+def plan_due(due: ReplayOrder, zone: str, moment: JobNow) -> PlannedOrder:
+    """Plan an order that holds its deadline, from what is known of its job at a moment; `zone` is for the sentence.
+
+    Raises:
+        BackfillPlanError: as `plan_by`.
+    """
     job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
-    due = read_due(order, by, sure, zone, job_now)
     by_s = moment.by_s(due)
     moment = reaching(moment, by_s)
     try:

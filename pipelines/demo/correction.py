@@ -10,29 +10,28 @@ from threading import Event, Thread
 from typing import Any
 
 from configs.settings import Settings
-from pipelines.backfill.orders import follow_progress, send_order
-from pipelines.backfill.ranges import TimeRange, find_offsets
+from pipelines.backfill.follow import FollowedOrder, follow_order
+from pipelines.backfill.orders import send_order
 from pipelines.backfill.text import describe_order, describe_progress
+from pipelines.backfill.watch import read_now
+from pipelines.demo.correction_plan import deadline, length_s, order_at, order_range, plan_correction
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.kafka.clocks import read_clock
 from pipelines.report.recorded.backfill import RecordedBackfill
 from tidecast.control import Clock
-from tidecast.messages import decode, encode
 from tidecast.orders import ReplayOrder, ReplayProgress
 
 NAME = "corrected-hour"
 STAMPED_S = 2.0
 """Wall seconds after the last withheld record was due, by which it has been stamped on a slow computer too."""
-LEAST_S = 90.0
-"""Wall seconds that a backfill is given: its rate begins at 0, and rises by a tenth of its box every ten seconds."""
 LOOK_S = 1.0
 """Wall seconds between two looks for the replay's clock, and for which clocks may differ."""
 _WORD = ("wall_time", "state", "done", "admitted_rps", "rps", "executors")
 
 
 class Correction:
-    """Orders the backfill of the withheld hour once all of it has come, and follows it, in a thread of its own.
+    """Orders the backfill of the withheld hour once it can be planned, and follows it, in a thread of its own.
 
     What fails in it ends the correction alone: the run goes on, and its record says so.
 
@@ -46,7 +45,7 @@ class Correction:
         The hour is in trace time, epoch seconds.
         """
         self._settings, self._since = settings, since
-        due_at = since + _length_s(settings)  # as long as no clock says when the load really began
+        due_at = since + length_s(settings)  # as long as no clock says when the load really began
         self.told = RecordedBackfill(NAME, *hour, due_at=due_at, planned_at=due_at)
         self._notes: SimpleQueue[str] = SimpleQueue()
         self._stopped = Event()
@@ -87,17 +86,27 @@ class Correction:
         came_at = clock.wall_at(self.told.end) + back_s(self._settings.replay) + STAMPED_S
         due_at = deadline(self._settings, clock, came_at)
         self.told = replace(self.told, due_at=due_at, planned_at=due_at)
-        if self._stopped.wait(max(came_at + LOOK_S - time.time(), 0.0)):
+        if self._stopped.wait(max(order_at(self._settings, came_at, due_at) + LOOK_S - time.time(), 0.0)):
             return
-        order = order_range(self._settings, clock, self.told, came_at)
-        send_order(self._settings.kafka, order)
-        self.told = replace(self.told, records=order.records, ordered_at=order.wall_time)
-        self._notes.put(f"backfill ordered: {describe_order(order)}, due {due_at - order.wall_time:.0f} s from now")
+        order = self._send(order_range(self._settings, clock, self.told, came_at))
         for said in self._follow(order):
             begun = self.told.begun_at
             self.told = with_word(self.told, said)
             if said.state in ("done", "cancelled", "failed") or begun != self.told.begun_at:
                 self._notes.put(f"backfill: {describe_progress(said)}")
+
+    def _send(self, order: ReplayOrder) -> ReplayOrder:
+        """Plan an order and send it; returns it with its schedule."""
+        settings, due_at = self._settings, self.told.due_at
+        made = plan_correction(order, settings.replay.timezone, due_at, read_now(settings, order.job))
+        order = made.order
+        send_order(settings.kafka, order)
+        self.told = replace(
+            self.told, records=order.records, ordered_at=order.wall_time, plan=made.sentence, planned_at=made.done_at
+        )
+        how = made.sentence or f"{describe_order(order)}, with all executors at once: {made.why}"
+        self._notes.put(f"backfill ordered: {how}, due {due_at - order.wall_time:.0f} s from now")
+        return order
 
     def _wait_for_clock(self) -> Clock | None:
         """The clock that the load generator announces, that of this run; None where the correction was stopped."""
@@ -109,13 +118,13 @@ class Correction:
                 return None
 
     def _follow(self, order: ReplayOrder) -> Iterator[ReplayProgress]:
-        for said in follow_progress(self._settings.kafka, order):
+        for new in follow_order(self._settings, order):
             if self._stopped.is_set():
                 return
-            if said is None:
-                self._notes.put("backfill: nothing is heard of the job's agent")
-            else:
-                yield said
+            if text := _note(new):
+                self._notes.put(f"backfill: {text}")
+            if new.said is not None:
+                yield new.said
 
 
 def begin_correction(settings: Settings, since: float) -> Correction | None:
@@ -131,41 +140,6 @@ def begin_correction(settings: Settings, since: float) -> Correction | None:
     correction = Correction(settings, since, hour)
     correction.start()
     return correction
-
-
-def deadline(settings: Settings, clock: Clock, came_at: float) -> float:
-    """Return when a backfill has to be done whose records have come at a wall time: with the live load, epoch seconds.
-
-    Where that leaves less than `LEAST_S` (90 s), so long after they have come.
-    """
-    return max(clock.wall_start + _length_s(settings), came_at + LEAST_S)
-
-
-def _length_s(settings: Settings) -> float:
-    """Wall seconds of the live load."""
-    return settings.replay.live_hours * 3600 / settings.replay.speed
-
-
-def order_range(settings: Settings, clock: Clock, told: RecordedBackfill, came_at: float) -> ReplayOrder:
-    """Make the order to read a range again: all records of the topic since its begin, until all of it had come.
-
-    Args:
-        settings: with broker and job.
-        clock: of the job.
-        told: with name and range.
-        came_at: epoch seconds at which the last record of the range had come; not in the future.
-
-    Raises:
-        RangeError: the topic does not hold the range.
-        BrokerError, ValueError, kafka.errors.KafkaError: as `find_offsets`.
-    """
-    begin, end, now = clock.wall_at(told.begin), clock.wall_at(told.end), time.time()
-    found = find_offsets(settings.kafka, "events", TimeRange(begin, end, came_at - end, now))
-    order = ReplayOrder(
-        told.id, settings.job.name, now, "run", found.starts, found.ends, begin_ms=round(told.begin * 1000),
-        end_ms=round(told.end * 1000),
-    )  # fmt: skip
-    return decode(ReplayOrder, encode(order))
 
 
 def with_word(told: RecordedBackfill, said: ReplayProgress) -> RecordedBackfill:
@@ -194,3 +168,7 @@ def judge_windows(truth: Mapping[str, Any], found: Counted) -> dict[str, int]:
     right = {**live, **corrected}
     wrong = {name for name in {*right, *found.windows} if found.windows.get(name) != right.get(name)}
     return {"differed": len(differed), "corrected": len(differed - wrong), "wrong": len(wrong)}
+
+
+def _note(new: FollowedOrder) -> str:
+    return "nothing is heard of the job's agent" if new.silent else new.note

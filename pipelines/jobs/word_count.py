@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from tidecast.signed import SignedFrame
 
 
+REPLAY_TASKS = 5
+"""Tasks of a replay's batch: one fewer than executors at most, so that live records find one free. What a batch reads
+of one partition comes to little, as most of a range is not of its event time."""
+
+
 def plan(events: SignedFrame) -> DataFrame:
     """Count events (`n`) and add their sequence numbers up (`seq_sum`) per key and window: totals to merge by both."""
     from tidecast.signed import count, sum_of
@@ -125,7 +130,8 @@ def replayable(launch: Launch, live: StreamingQuery) -> Replayable:
 
     def again(events: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:
         # Nothing of the range is late for a replay of it: the watermark stays before its begin.
-        return counts(events_of(events, begin_ms, end_ms), _stage(launch), end_ms - begin_ms + 2)
+        few = events_of(events, begin_ms, end_ms).coalesce(REPLAY_TASKS)
+        return counts(few, _stage(launch), end_ms - begin_ms + 2)
 
     kafka = launch.settings.kafka
     source = {**spark_options(kafka), "kafka.fetch.max.wait.ms": "20"}

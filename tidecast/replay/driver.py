@@ -12,6 +12,7 @@ from tidecast.job import Job
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 from tidecast.replay.closing import Closing
 from tidecast.replay.query import ReplayQuery
+from tidecast.spark.locality import StateWait
 
 log = logging.getLogger("tidecast")
 
@@ -65,6 +66,7 @@ class Replays:
         self._unsettled: dict[str, tuple[float, str]] = {}
         self._own = () if replayable is None else replayable.orders
         self._in_pool = False
+        self._wait = StateWait()
 
     def poll(self) -> None:
         """Start, pace, pause, publish and cancel as ordered; what fails ends that replay alone, and is said.
@@ -82,6 +84,7 @@ class Replays:
             except Exception as error:
                 log.exception("%s: replay %s failed", self._job.name, order.id)
                 self._end(order, "failed", f"{error}"[:500])
+        self._wait.hold(bool(self._queries))
 
     def close(self) -> None:
         """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
@@ -89,6 +92,7 @@ class Replays:
             query.stop()
         for closing in self._closing.values():
             closing.wait()
+        self._wait.hold(False)
         if self._replayable is not None:
             self._replayable.close()
 
@@ -110,7 +114,7 @@ class Replays:
             self._replayable.cancel(order)
             self._end(order, "cancelled", "as ordered")
         elif query is None and order.wanted == "run":
-            self._queries[order.id] = self._started(order, self._replayable)
+            self._begin(order, self._rate(order, weights), self._replayable)
         elif query is None:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
@@ -183,15 +187,19 @@ class Replays:
             return 0.0  # whoever decided is silent, and does not see what live records need
         return min(decided * order.weight / weights if weights > 0 else 0.0, most)
 
-    def _started(self, order: ReplayOrder, replayable: Replayable) -> ReplayQuery:
+    def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
+        """Start an order's query once it has a rate: the first batch is the dearest, however little it reads."""
         if order.then == "compare" and replayable.compare is None:
             raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
+        self._begun.setdefault(order.id, time.monotonic())
+        if rps <= 0:
+            self._say(order, None, "waiting", rps, "")
+            return
         if not self._in_pool:
             _enter_pool()
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
-        self._begun[order.id] = time.monotonic()
-        return ReplayQuery(order, replayable.start(order))
+        self._queries[order.id] = ReplayQuery(order, replayable.start(order))
 
     def _stop(self, order: ReplayOrder) -> None:
         if order.id in self._queries:
@@ -202,6 +210,7 @@ class Replays:
         self._stop(order)
         self._say(order, self._queries.pop(order.id, None), state, None, reason)
         self._over[order.id] = order.wall_time
+        self._begun.pop(order.id, None)
         self._unsettled.pop(order.id, None)
         if state in ("done", "cancelled"):
             at = later_than(order, time.time())  # whoever ordered it may have another clock
@@ -220,7 +229,7 @@ class Replays:
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
-            **{"done": 0, **measured},
+            **{"done": 0, "cost": order.cost, **measured},
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))
         told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}

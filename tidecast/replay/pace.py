@@ -1,41 +1,91 @@
-"""How many records a replay may read in its next batch."""
+"""How many records a replay's next batch may read; pure, so that it is tested without Spark."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-FASTER = 2.0
+FASTER = 4.0
 """Most by which a batch may grow over the one before: its tasks' length is known of what was read only."""
+SAVE_S = 10.0
+"""Longest that a replay saves its rate up for one batch, seconds: a batch, however small, takes planning by the driver
+and tasks from live records, so few large ones cost less than many small ones."""
+WORTH = 4
+"""Records of each partition that a batch reads, the first one among them: for fewer it is not worth its tasks."""
+FIXED = 0.3
+"""Most of a task's share for its records that it is believed to take whatever it reads: the least that was seen holds
+records, too."""
+COLD_S = 2.0
+"""What a task of a query's first batch is believed to take whatever it reads: executors load what it runs, seconds."""
 
 
 class Pace(NamedTuple):
-    """What a replay's newest batch that read anything told: records, seconds from its start to the next, task seconds.
+    """What a replay's newest batch that read anything told: records, and seconds from its start to the next.
 
-    `task_s` is the mean run time of a task of the heaviest stage.
+    `task_s` is the mean run time of a task of the heaviest stage, `work_s` that of all tasks of all stages together.
+    `fixed_s` of them it is believed to take whatever it reads.
     """
 
     rows: int
     period_s: float
     task_s: float
+    work_s: float = 0.0
+    fixed_s: float = 0.0
 
 
-def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: int) -> int:
-    """Return the records that the next batch may read: those of the rate, as far as its tasks stay short.
+def fixed_part(so_far: Sequence[float], task_s: float) -> float:
+    """Return what a task takes whatever it reads, as batches have told, the last one among them; seconds.
+
+    Args:
+        so_far: mean task seconds of each batch, at least of one.
+        task_s: how long the records of a task should take.
+    """
+    return COLD_S if len(so_far) == 1 else min(*so_far[1:], FIXED * task_s)
+
+
+def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: int, worth: int = 0) -> int:
+    """Return the records that the next batch may read: as many as are saved up in SAVE_S, as far as tasks stay short.
 
     Args:
         rps: rate that is admitted, records per wall second.
-        before: the newest batch; None before one has read anything: it reads one record of each partition.
-        task_s: how long a task may be.
-        partitions: that the replay reads.
+        before: the newest batch; None before one.
+        task_s: how long the records of a task should take beyond what every task takes, seconds.
+        partitions: of the range; of fewer records Spark would read none.
+        worth: fewest records that a batch is run for, the first one among them: at a low rate they are read all the
+            same, and the debt is waited for.
 
     Returns:
-        At least one per partition where the rate is above 0, because Spark rounds a partition's part down; 0 otherwise.
+        0 for no rate; else at least `partitions`.
     """
-    if not rps > 0:
+    if rps <= 0:
         return 0
     if before is None or before.rows < 1:
-        return partitions
-    wanted = rps * before.period_s
-    short = before.rows * task_s / before.task_s if before.task_s > 0 else math.inf
-    return max(int(min(wanted, short, FASTER * before.rows)), partitions)
+        return max(worth, partitions)
+    own_s = before.task_s - before.fixed_s
+    short = before.rows * task_s / own_s if own_s > 0 else math.inf
+    return max(int(min(max(rps * SAVE_S, worth), short, FASTER * before.rows)), partitions)
+
+
+@dataclass
+class Debt:
+    """Records that were read before the rate allowed them: none are read while there is one.
+
+    Attributes:
+        rows: what is owed; below 0 never.
+    """
+
+    rows: float = 0.0
+
+    def pay(self, rps: float, seconds: float) -> None:
+        """Pay it off by what a rate allows in so many seconds."""
+        self.rows = max(self.rows - rps * seconds, 0.0)
+
+    def forgive(self, most: float) -> None:
+        """Let no more be owed than this, as where the rate falls because little is left to be read."""
+        self.rows = min(self.rows, most)
+
+    def owe(self, rows: int, rps: float, seconds: float) -> None:
+        """Add a batch that took so many seconds, in which the rate went on."""
+        self.rows = max(self.rows + rows - rps * seconds, 0.0)

@@ -6,12 +6,15 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import Pace, rows_per_batch
+from tidecast.replay.pace import SAVE_S, WORTH, Debt, Pace, fixed_part, rows_per_batch
 from tidecast.replay.staged import StagedRange, rows_per_file
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Partition
+
+READING = "Processing new data"
+"""How Spark says in a query's status that a batch is run that reads records."""
 
 
 class ReplayQuery:
@@ -36,12 +39,14 @@ class ReplayQuery:
         self._admission = Admission(query)
         self._committed: dict[Partition, int] = {}
         self._pace: Pace | None = None
+        self._task_s: list[float] = []
         self._admitted: int | None = None
         self._began: float | None = None
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_per_file(order) if order.table else len(self._first)
+        self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
-        self._due = 0.0
+        self._debt, self._paid_at = Debt(), time.monotonic()
 
     def poll(self) -> bool:
         """Read what its batches tell; return whether all of the range is committed.
@@ -76,12 +81,16 @@ class ReplayQuery:
         """
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
-        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit)
-        self._rps = rps
+        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth)
         if rows == 0:
             self._began = None  # the time until it goes on is no batch's
-        if time.monotonic() < self._due:
-            rows = 0  # a file is more than the rate allows a batch
+        now = time.monotonic()
+        self._debt.pay(self._rps, now - self._paid_at)
+        self._rps, self._paid_at = rps, now
+        if rows:
+            self._debt.forgive(max(rps * SAVE_S, self._worth))
+        if rows and (self._debt.rows or self._query.status["message"] == READING):
+            rows = 0  # the rate has not allowed it until now, or Spark would go on at once when this batch ends
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows
@@ -91,10 +100,10 @@ class ReplayQuery:
         done = self._done()
         if self._pace is None or self.newest is None:
             return {"done": done}
-        rows, period_s, task_s = self._pace
+        rows, period_s, task_s, work_s, _ = self._pace
         return {
             "done": done, "rps": round(rows / period_s, 3) if period_s > 0 else None, "rows": rows,
-            "batch_s": round(self.newest.batch_s, 3), "task_s": round(task_s, 3),
+            "batch_s": round(self.newest.batch_s, 3), "task_s": round(task_s, 3), "work_s": round(work_s, 3),
         }  # fmt: skip
 
     def stop(self) -> None:
@@ -118,12 +127,13 @@ class ReplayQuery:
         )
 
     def _owe(self, batch: Batch) -> None:
-        """Files are read whole: the next is read when the rate has made up for the last."""
-        if self._staged is not None and self._rps > 0:
-            began = time.monotonic() - batch.batch_s
-            self._due = max(self._due, began) + batch.rows / self._rps
+        """The next batch is read when the rate has made up for this one."""
+        self._debt.owe(batch.rows, self._rps, batch.batch_s)
+        self._paid_at = time.monotonic()
 
     def _paced(self, batch: Batch, period_s: float) -> Pace:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
         task_s = max((stage.run_s / stage.tasks for stage in stages if stage.tasks), default=0.0)
-        return Pace(batch.rows, max(period_s, batch.batch_s), task_s)
+        self._task_s.append(task_s)
+        work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
+        return Pace(batch.rows, max(period_s, batch.batch_s), task_s, work_s, fixed_s)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidecast.orders import ReplayOrder
+from tidecast.replay.pace import WORTH
 from tidecast.replay.staged import staged_stream
 from tidecast.replay.table import in_range, read_table
 
@@ -45,7 +46,7 @@ def replay_stream(
     stream = (
         spark.readStream.format("kafka").options(**options)
         .option("assign", _assigned(starts)).option("startingOffsets", _offsets(starts))
-        .option("failOnDataLoss", "true").option("maxOffsetsPerTrigger", str(len(starts))).load()
+        .option("failOnDataLoss", "true").option("maxOffsetsPerTrigger", str(WORTH * len(starts))).load()
     )  # fmt: skip
     return stream.where(reduce(or_, (_within(place, end) for place, end in sorted(ends.items()))))
 

@@ -19,6 +19,7 @@ from models.backfill.live.known import KnownJob, StepGrid, grid_until, surroundi
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
 from models.backfill.replan import Replanned, reconsider
 from models.policy.core.capacity import Integers
+from models.policy.live.record_cost import replay_cost
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 
 COST_DEVIATION = 0.1
@@ -50,6 +51,13 @@ class JobNow(NamedTuple):
         said = self.progress.get(order.id)
         return float(max(order.records - (0 if said is None else said.done), 0))
 
+    def work(self, order: ReplayOrder) -> ReplayWork:
+        """Return what is left of an order, at what its records cost by what its replay told, else as it believes."""
+        said = self.progress.get(order.id)
+        told = {"cost": order.cost} | ({} if said is None else {"rows": said.rows, "work_s": said.work_s})
+        cost = replay_cost([told], self.known.memory.model.per_record_s)
+        return ReplayWork(self.left(order), 1.0 if cost is None else cost, COST_DEVIATION)
+
     def by_s(self, order: ReplayOrder) -> float:
         """Return the seconds until an order's deadline; negative where it has passed."""
         assert order.by is not None
@@ -75,7 +83,7 @@ def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
     around = surroundings(
         moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
     )
-    return plan_backfill(ReplayWork(moment.left(order), 1.0, COST_DEVIATION), by_s, around, order.sure or 0.0)
+    return plan_backfill(moment.work(order), by_s, around, order.sure or 0.0)
 
 
 def earliest_s(order: ReplayOrder, moment: JobNow) -> float:
@@ -92,7 +100,7 @@ def earliest_s(order: ReplayOrder, moment: JobNow) -> float:
     around = surroundings(
         moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
     )
-    found = shortest_s(ReplayWork(moment.left(order), 1.0, COST_DEVIATION), around, order.sure or 0.0) + grid.step_s
+    found = shortest_s(moment.work(order), around, order.sure or 0.0) + grid.step_s
     return found if found <= reach_s else math.inf
 
 
@@ -112,7 +120,7 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
         moment.known, moment.now_s, grid, order.executors_at(job_now), admitted, order.most_rps,
         _first(order, moment, grid),
     )  # fmt: skip
-    work = ReplayWork(moment.left(order), 1.0, COST_DEVIATION)
+    work = moment.work(order)
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)
 
 

@@ -8,7 +8,7 @@ raises the price of the replay's rate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,14 +22,16 @@ from models.contract.terms import LIVE, Terms, compile_terms
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.live.observation import Observation
+from models.policy.live.record_cost import replay_cost
 from models.policy.live.relief import may_hold_back, relief_of
+from models.policy.live.replay_start import certainly_left, goes_on, may_begin, raise_to
 from models.policy.received.outlook import Outlook
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 HIGH = 0.9
 """Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
-_KEPT = ("state", "records", "done", "wall_time", "executors")
+_KEPT = ("state", "records", "done", "wall_time", "executors", "rows", "work_s", "cost")
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
 
@@ -122,9 +124,14 @@ def decide_rate(
     assert control.terms is not None and control.state is not None
     terms = compile_terms(control.terms)
     state = _on_clock(build(ControllerState, control.state), terms, seen.now_s)
-    control = replace(control, state=plain(state))
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks)
+    reading = replace(reading, replay_ratio=replay_cost(control.replays.values(), known.per_record_s))
     signals = _signals(control, terms, seen, reading, max(executors, 1))
+    left = certainly_left(terms, plan, state, signals)
+    if left is not None:
+        signals = _without_those_that_wait(control, signals, left, reading, seen.ahead)
+        state = raise_to(state, left, terms)
+    control = replace(control, state=plain(state))
     inputs = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
         "executors": control.executors,
@@ -177,21 +184,44 @@ def _plan(contract: Contract, known: BatchTime) -> SharedPlan:
 def _signals(
     control: ReplayControl, terms: Terms, seen: Observation, reading: OperatorReading, executors: int
 ) -> Signals:
-    left = sum(max(one["records"] - one["done"], 0) for one in control.replays.values() if one["state"] != "paused")
     return Signals(
         seen.now_s, live_rps=seen.arrival_rps, live_high_rps=_highest(seen.ahead, terms.interval_s),
-        replay_backlog=float(left), latency_ms=_latencies(control, terms), operators={terms.name: reading},
+        replay_backlog=_left(control), latency_ms=_latencies(control, terms), operators={terms.name: reading},
         executors=executors,
     )  # fmt: skip
+
+
+def _without_those_that_wait(
+    control: ReplayControl, signals: Signals, left_rps: float, reading: OperatorReading, ahead: Outlook | None
+) -> Signals:
+    """The signals, without the records of replays that may not begin now."""
+    certain = (reading.certain_rps or 0.0) * (signals.executors or 1)
+    left = left_rps * (1.0 if reading.replay_ratio is None else reading.replay_ratio)
+    high = max(signals.live_rps or 0.0, signals.live_high_rps or 0.0)
+    if may_begin(left, certain, high, min(_high(ahead), default=None)):
+        return signals
+    return replace(signals, replay_backlog=_left(control, goes_on))
+
+
+def _left(control: ReplayControl, of: Callable[[Mapping[str, Any]], bool] = bool) -> float:
+    """Records that are to be read of some replays; paused ones ask for none."""
+    reads = [one for one in control.replays.values() if one["state"] != "paused" and of(one)]
+    return float(sum(max(one["records"] - one["done"], 0) for one in reads))
+
+
+def _high(ahead: Outlook | None) -> list[float]:
+    """The most live records/s of each step of the forecast; of none nothing."""
+    if not ahead or not ahead.rps:
+        return []
+    level = min(range(len(ahead.levels)), key=lambda at: abs(ahead.levels[at] - HIGH))
+    return [row[level] for row in ahead.rps]
 
 
 def _highest(ahead: Outlook | None, within_s: float) -> float | None:
     """The most live records/s of the next interval, by the forecast."""
     if not ahead or not ahead.rps:
         return None
-    level = min(range(len(ahead.levels)), key=lambda at: abs(ahead.levels[at] - HIGH))
-    count = max(sum(offset < within_s for offset in ahead.offsets_s) + 1, 1)
-    return max(row[level] for row in ahead.rps[:count])
+    return max(_high(ahead)[: max(sum(offset < within_s for offset in ahead.offsets_s) + 1, 1)])
 
 
 def _latencies(control: ReplayControl, terms: Terms) -> dict[str, float]:

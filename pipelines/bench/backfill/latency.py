@@ -10,11 +10,11 @@ from pipelines.bench.backfill.loads import STEADY, TAXI
 from pipelines.bench.backfill.ratio import latency_ratio
 
 ROW, LOADS = "latency", (STEADY, TAXI)
-MINUTES, TURNS, MOST_RATIO = 10.0, 3, 1.15
+MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
-SIDE_S = 1800.0
+SIDE_S = 480.0
 """Least seconds of either side: with less, nothing is judged."""
-RATES = (40, 56, 80, 96, 120)
+RATES = (56, 96)
 """Fixed rates of the sweep, records/s, the same number from each partition; one session each."""
 
 

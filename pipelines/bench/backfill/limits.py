@@ -11,7 +11,7 @@ from pipelines.bench.backfill.loads import BURSTS, HOT, NOISY_STEP, STEP, TOLD_H
 from pipelines.bench.backfill.ratio import PER_S
 
 ROW, LOADS = "limits", (STEP, NOISY_STEP, BURSTS, HOT, TOLD_LOW, TOLD_HIGH)
-MINUTES, TURNS = 6.0, 2
+MINUTES, TURNS = 2.0, 1
 ALLOWED_S = 2 * INTERVAL_S
 """Seconds over the limit that a replay may add."""
 SETTLED = 2 / 3

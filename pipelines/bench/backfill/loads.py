@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from models.forecast.core.series import Series
-from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts
+from models.twin.experiment.foresight import HORIZON, LEVELS, IssuedForecasts, issue_forecasts
 from models.workload.keys import HotEpisode, KeyShape, draw_keys
 from pipelines.traces.shipped import find_shipped
 
@@ -97,22 +98,33 @@ def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> LiveRec
 
 
 def issued_forecasts(load: str, day_s: float, seconds: float, reach_s: float = 0.0) -> IssuedForecasts | None:
-    """Return what the blend issues while a load lasts, in wall seconds from its begin; None for a load without a past.
+    """Return what is issued while a load lasts, in wall seconds from its begin; None where nobody forecasts it.
+
+    Of the taxi day the blend's, learned from its past. Of another load nothing is forecast, but for a deadline it is
+    told that its first rate goes on: a Poisson number's mean over a step.
 
     Args:
-        load: of LOADS; only the taxi day has a past.
+        load: of LOADS.
         day_s: wall seconds of a day.
         seconds: how long the load lasts.
-        reach_s: wall seconds that each forecast is to reach at least; its steps are as long as that takes.
+        reach_s: wall seconds that each forecast is to reach at least; its steps are as long as that takes. 0: there is
+            no deadline.
     """
     if load != TAXI:
-        return None
+        return _unchanged(load, day_s, seconds, reach_s) if reach_s else None
     series, speed = _taxi(), _DAY_S / day_s
     first = round((_DAY_FROM - series.start) / series.step_s)
-    many = max(1, int(np.ceil(reach_s * speed / (12 * series.step_s))))
+    many = max(1, int(np.ceil(reach_s * speed / (HORIZON * series.step_s))))
     end = first + many * int(np.ceil(seconds * speed / (many * series.step_s)) + 1)
     issued = issue_forecasts("blend", Series(series.start, series.step_s, series.values[:end]), first, many)
     return issued._replace(step_s=issued.step_s / speed, begins_s=0.0)
+
+
+def _unchanged(load: str, day_s: float, seconds: float, reach_s: float) -> IssuedForecasts:
+    rate, step_s = float(live_rates(load, np.zeros(1), day_s)[0]), reach_s / HORIZON
+    count = int(np.ceil(seconds / step_s)) + 1
+    said = np.maximum(rate + np.sqrt(rate / step_s) * ndtri(np.array(LEVELS)), 0.0)
+    return IssuedForecasts(np.tile(said, (count, HORIZON, 1)), np.full(count, rate), step_s, 0.0)
 
 
 @cache

@@ -22,9 +22,10 @@ def measure_real_backfills(
 ) -> None:
     """Measure what a replay costs live records, how soon it is done beside other ways, and whether deadlines are kept.
 
-    Starts a broker and a Spark cluster of its own, and a job on four executors in each session; all rows take some 16
-    hours, `--rows latency-steady` two. Prints a line per session, and what is left. Finished sessions are kept: for
-    `--resume`, and for figures of the other rows. Without it those of the rows that are named are deleted first.
+    Starts a broker and a Spark cluster of its own, and a job on four executors in each session; all rows take some
+    three hours, `--rows latency-steady` half an hour. Prints a line per session, and what is left. Finished sessions
+    are kept: for `--resume`, and for figures of the other rows. Without it those of the rows that are named are deleted
+    first.
 
     Raises:
         SettingsError: an unknown row, or the address of a service is set, which must not be filled (status 2).

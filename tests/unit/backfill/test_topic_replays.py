@@ -18,6 +18,7 @@ from tidecast.orders import ReplayOrder
 HOUR = 3_600_000
 OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
 SOURCE = {"kafka.bootstrap.servers": "broker:9092", "kafka.fetch.max.wait.ms": "20"}
+EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def order(name="fix", begin=HOUR, end=2 * HOUR):
@@ -46,6 +47,14 @@ class Results:
 
     def __call__(self, *given, **named):
         return self
+
+
+class Session:
+    """A session of which only its options are asked."""
+
+    def __init__(self):
+        self.conf, self.options = self, {EMPTY: "true"}
+        self.get, self.set = self.options.get, self.options.__setitem__
 
 
 class Found:
@@ -109,8 +118,9 @@ def replays(tmp_path, monkeypatch):
         return Results()
 
     running = live(progress("1970-01-01T02:00:00.000Z"))
+    state.session = Session()
     state.of = into.TopicReplays(
-        None, "results", plan, SOURCE, running, tmp_path / "job", into.WINDOW, "update", "1 second"
+        state.session, "results", plan, SOURCE, running, tmp_path / "job", into.WINDOW, "update", "1 second"
     )
     return state
 
@@ -149,6 +159,15 @@ def test_the_plan_is_given_the_range_and_what_is_open_leaves_no_file(replays, tm
     with pytest.raises(BackfillError, match="no range"):
         replays.of.start(order("none", None, None))
     assert folders(tmp_path) == [".lock", "fix"]
+
+
+def test_totals_are_read_without_batches_of_no_records_and_the_session_keeps_its_option(replays, monkeypatch):
+    met = []
+    monkeypatch.setattr(Results, "start", lambda self: met.append(replays.session.options[EMPTY]), raising=False)
+    replays.of.start(order())
+    log = dataclasses.replace(replays.of, output_mode="append")
+    log.start(order("log", 0, HOUR))
+    assert met == ["false", "true"] and replays.session.options == {EMPTY: "true"}
 
 
 def test_a_driver_that_has_just_started_reads_on_and_publishes_nothing_before_it_knows(replays, tmp_path):

@@ -1,21 +1,22 @@
 """What the backfill bench reads of the files of a session, and what it sends: by hand, without broker and Spark."""
 
-import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from configs.settings import load
+from models.backfill.live.ordered import plan_order, with_plan
 from pipelines.bench.backfill.arrangement import arrange
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import issued_forecasts
-from pipelines.bench.backfill.planned import JobCapacity, plan_order, to_schedule
 from pipelines.bench.backfill.ratio import NEVER, latency_quantile, latency_ratio
-from pipelines.bench.backfill.session import recorded
+from pipelines.bench.backfill.session import deadline, recorded
 from pipelines.bench.backfill.session.producer import forecast_messages
 from pipelines.bench.backfill.session.recorded import keeps_up, read_session, replayed_at
+from tests.fakes import planned_job
 from tidecast.messages import decode, encode
-from tidecast.orders import ReplayOrder
 
 BEGAN = 1_000_000.0
 
@@ -131,18 +132,31 @@ def test_the_interval_holds_what_differs_between_blocks():
     assert (wide["low"], wide["high"]) == (1.0, 2.25)
 
 
-def test_a_deadline_is_planned_and_its_schedule_is_an_order():
-    plan = plan_order(8_000, 240.0, None, 80.0, JobCapacity(2, 0.02))
-    assert plan.finish.chance(240.0) >= 0.9 and plan.step_s == 20.0
-    schedule = to_schedule(plan, BEGAN)
-    assert schedule[0][0] == BEGAN and all(a[1] != b[1] for a, b in itertools.pairwise(schedule))
-    order = ReplayOrder("a", "j", BEGAN, "run", {"events": {"0": 0}}, {"events": {"0": 9}}, schedule=schedule)
-    known = decode(ReplayOrder, encode(order))
-    assert [known.executors_at(BEGAN + 20 * k + 1) for k in range(12)] == plan.extra[:12].tolist()
+def test_a_deadline_is_planned_as_a_users_and_told_from_the_orders_time_on(monkeypatch):
+    heard = planned_job.moment(now_s=planned_job.NOW + 5)
+    silent = heard._replace(known=replace(heard.known, issued=None))
+    moments = [silent, heard]
+    monkeypatch.setattr(deadline, "read_now", lambda settings, job: moments.pop(0))
+    monkeypatch.setattr(deadline, "LOOK_S", 0.0)
+    asked = planned_job.order(wall_time=planned_job.NOW)
+    made = deadline.plan_session(load(), asked, 3600.0)
+    due = replace(asked, by=planned_job.NOW + 3600, sure=0.9)
+    plan = plan_order(due, heard)
+    assert made.order.schedule == with_plan(due, plan, heard).schedule == made.told["schedule"] and made.order.schedule
+    assert made.told["planned"][0] == pytest.approx(plan.finish.seconds[0] + 5, abs=1e-3)
+    assert made.told["futures"] == len(plan.finish.seconds) and made.told["chance"] >= 0.9
+
+    moments.append(heard)
+    refused = deadline.plan_session(load(), asked, 60.0)
+    assert refused.order is None and "cannot be met" in refused.told["refused"]
 
 
-def test_only_a_load_with_a_past_is_forecast():
+def test_only_a_load_with_a_past_is_forecast_and_for_a_deadline_that_another_one_goes_on():
     assert issued_forecasts("steady", 600.0, 600.0) is None
+    issued = issued_forecasts("steady", 600.0, 600.0, 360.0)
+    assert issued.step_s == 30 and issued.quantiles.shape == (21, 12, len(issued.levels)) and issued.begins_s == 0
+    assert issued.quantiles[7, 5, 3] == 80 == issued.last[0]
+    assert (np.diff(issued.quantiles[0, 0]) > 0).all() and issued.quantiles[0, 0, 0] > 75
 
 
 def test_forecasts_come_in_their_time_with_signs_of_life():

@@ -12,8 +12,8 @@ from configs.errors import SettingsError
 from configs.lines import LinesError, read_lined
 from configs.settings import ROOT
 
-HASHES = {"word_count": "c048ac94fcce61b1", "key_window": "6a716c3216117495", "ride_count": "c815e124d7f1b5a0"}
-"""Of the shipped contracts, as releases without the section `backpressure` made them."""
+HASHES = {"key_window": "6a716c3216117495", "ride_count": "c815e124d7f1b5a0"}
+"""Of the shipped contracts without a section `backpressure`, as releases that did not know it made them."""
 
 
 def refused(folder, text):
@@ -58,6 +58,13 @@ def test_the_shipped_contracts_have_the_hash_that_they_had(job):
     contract = load_contract(job, ROOT / "configs" / "contracts")
     assert contract.hash == HASHES[job] and "backpressure" not in contract.text
     assert "backpressure" not in contract.model_dump() and "backpressure" not in contract.model_dump_json()
+
+
+def test_the_main_jobs_controller_decides_about_once_a_batch():
+    contract = load_contract("word_count", ROOT / "configs" / "contracts")
+    assert contract.backpressure.interval_s == 2
+    plain = contract.model_copy(update={"backpressure": None})
+    assert plain.hash == "c048ac94fcce61b1" != contract.hash  # nothing else has changed
 
 
 def test_a_text_without_the_section_is_the_one_of_before():

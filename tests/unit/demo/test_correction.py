@@ -5,18 +5,27 @@ import time
 import pytest
 
 from configs.settings import load
+from pipelines.backfill.follow import FollowedOrder
 from pipelines.backfill.ranges import OffsetRange, RangeError
 from pipelines.demo import correction as module
-from pipelines.demo.correction import Correction, begin_correction, deadline, judge_windows, with_word
+from pipelines.demo import correction_plan
+from pipelines.demo.correction import Correction, begin_correction, judge_windows, with_word
+from pipelines.demo.correction_plan import PUBLISHED_S, deadline, order_at, plan_correction
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.report.recorded.backfill import RecordedBackfill
+from tests.fakes import planned_job
 from tidecast.control import Clock
 from tidecast.orders import ReplayProgress
 
 SETTINGS = load(replay={"withheld_share": 0.5})
 HOUR = withheld_hour(SETTINGS.replay)
 FOUND = OffsetRange({"events": {"0": 10}}, {"events": {"0": 1210}})
+
+
+def new(said):
+    """What is new of an order: a word, or that there was none."""
+    return FollowedOrder(said, silent=said is None, note="planned anew" if said and said.done == 300 else "")
 
 
 def word(state, done, **more):
@@ -45,9 +54,10 @@ def world(monkeypatch):
     made = World()
     monkeypatch.setattr(module, "LOOK_S", 0.01)
     monkeypatch.setattr(module, "read_clock", lambda *_: made.clocks.pop(0) if len(made.clocks) > 1 else made.clocks[0])
-    monkeypatch.setattr(module, "find_offsets", lambda *asked: made.find_offsets(*asked))
+    monkeypatch.setattr(correction_plan, "find_offsets", lambda *asked: made.find_offsets(*asked))
+    monkeypatch.setattr(module, "read_now", lambda settings, job: planned_job.moment(made.clocks[-1]))
     monkeypatch.setattr(module, "send_order", lambda kafka, order: made.orders.append(order))
-    monkeypatch.setattr(module, "follow_progress", lambda kafka, order: iter(made.words))
+    monkeypatch.setattr(module, "follow_order", lambda settings, order: map(new, made.words))
     return made
 
 
@@ -71,11 +81,17 @@ def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(wor
     assert (order.job, order.wanted, order.records) == ("word_count", "run", 1200)
     assert (order.begin_ms, order.end_ms) == (HOUR[0] * 1000, HOUR[1] * 1000)
     assert (told.state, told.records, told.ordered_at) == ("done", 1200, order.wall_time)
-    assert told.due_at == told.planned_at == pytest.approx(clock.wall_start + 24 * 3600 / 200)
+    due_at = told.due_at
+    assert due_at == told.planned_at == pytest.approx(clock.wall_start + 24 * 3600 / 200) and told.plan == ""
+    assert (order.task_s, order.sure, order.by) == (2.0, 0.9, pytest.approx(clock.at(due_at - PUBLISHED_S), abs=1e-3))
+    assert order.cost == pytest.approx(18 / (18 + slack_s), abs=1e-3)
+    assert [count for _, count in order.schedule] == [7]  # no forecast reaches it: all executors at once
     assert [said["done"] for said in told.progress] == [0, 300, 1200, 1200]
     assert told.begun_at == told.progress[1]["wall_time"] and told.done_at == told.progress[-1]["wall_time"]
     notes = correction.notes()
-    assert "ordered" in notes[0] and any("nothing is heard" in note for note in notes) and "done" in notes[-1]
+    assert "ordered" in notes[0] and "with all executors at once: " in notes[0]
+    assert any("nothing is heard" in note for note in notes) and any("planned anew" in note for note in notes)
+    assert "done" in notes[-1]
     assert correction.notes() == []
 
 
@@ -111,6 +127,23 @@ def test_it_is_due_with_the_live_load_but_has_time_enough():
     clock = Clock(1000.0, 0.0, 200.0)
     assert deadline(SETTINGS, clock, 1184.0) == 1000 + 24 * 3600 / 200
     assert deadline(SETTINGS, clock, 1400.0) == 1490.0
+
+
+def test_it_is_ordered_once_it_has_come_and_the_served_forecast_reaches_its_deadline():
+    reach_s = 10 * 1800 / 200
+    assert order_at(SETTINGS, 1184.0, 1432.0) == 1432 - PUBLISHED_S - reach_s == 1312
+    assert order_at(SETTINGS, 1400.0, 1490.0) == 1400
+
+
+def test_what_can_be_planned_is_ordered_with_its_schedule_and_the_time_for_its_publication():
+    moment = planned_job.moment()
+    order = planned_job.order(by=planned_job.NOW + 3600, sure=0.9)
+    made = plan_correction(order, "UTC", planned_job.NOW + 3600 + PUBLISHED_S, moment)
+    assert made.order.schedule and made.order.by == order.by and made.why == ""
+    assert "400 k records" in made.sentence and planned_job.NOW < made.done_at <= planned_job.NOW + 3630
+    refused = plan_correction(order, "UTC", planned_job.NOW + 3630, moment._replace(now_s=planned_job.NOW + 3400))
+    assert (refused.sentence, refused.done_at) == ("", planned_job.NOW + 3630) and "nothing was heard" in refused.why
+    assert [count for _, count in refused.order.schedule] == [7]
 
 
 def test_nothing_is_corrected_where_nothing_is_withheld():

@@ -19,8 +19,8 @@ CONTRACT = Contract(
 )  # fmt: skip
 
 
-def progress(now, done=0, state="running", name="fix", records=100_000, executors=None):
-    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, 0.0, executors=executors)
+def progress(now, done=0, state="running", name="fix", records=100_000, **more):
+    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, 0.0, **more)
     return {"topic": "replays", "partition": 0, "offset": 0, "value": encode(said)}
 
 
@@ -69,6 +69,21 @@ def test_a_replay_rises_in_steps_to_what_is_certainly_free_and_ends_as_it_began(
     assert 0.5 * free < highest < free, (highest, free)
     assert life.lasts(1, lambda now: progress(now, 100_000, "read")) is None
     assert life.memory.replay == ReplayControl()
+
+
+def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_more_than_a_live_one():
+    highest = {}
+    for work_s in (None, 0.25, 4.0):
+        life = Life()
+        life.lasts(5)
+        life.lasts(200, lambda now, work_s=work_s: progress(now, rows=100, work_s=work_s))
+        highest[work_s] = max(life.rates[5:])
+        inputs = life.logged[-1]["inputs"]["replay"]
+        assert recompute_rate(inputs) == life.rates[-1]
+        ratio = inputs["signals"]["operators"][JOB].get("replay_ratio")
+        assert ratio == {None: None, 0.25: pytest.approx(0.25), 4.0: 1.0}[work_s]
+    assert highest[4.0] == highest[None]
+    assert highest[0.25] > 2 * highest[None]
 
 
 def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_same_rate():

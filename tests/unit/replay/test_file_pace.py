@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.query import ReplayQuery
+from tidecast.replay.pace import Debt
+from tidecast.replay.query import READING, ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_per_file
 from tidecast.spark.admission import Admission, AdmissionError
 
@@ -46,8 +47,10 @@ class Batches:
         monkeypatch.setattr("tidecast.replay.query.time", SimpleNamespace(monotonic=lambda: self.now))
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
-            _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _due=0.0, _pace=None, _admitted=None,
-            _began=None, _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
+            _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
+            _admitted=None, _began=None, _worth=200,
+            _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
+            _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
 
     def admit(self, rows, per_file):
@@ -74,3 +77,13 @@ def test_a_file_that_is_more_than_the_rate_allows_is_followed_by_a_pause(monkeyp
     told.now += 0.2
     told.query.admit(50.0)
     assert told.admitted[-1] == 1
+
+
+def test_while_a_batch_is_read_the_next_one_is_not_admitted(monkeypatch):
+    told = Batches(monkeypatch)
+    told.query.admit(1_000.0)
+    told.query._query.status["message"] = READING
+    told.query.admit(1_000.0)
+    told.query._query.status["message"] = "No new data but cleaning up state"
+    told.query.admit(1_000.0)
+    assert told.admitted == [1, 0, 1]

@@ -37,6 +37,7 @@ def job(monkeypatch):
     monkeypatch.setattr(driver, "ReplayQuery", ReadQuery)
     made = new_job()
     made.mode = "act"
+    made.replay_rps, made.last_contact_at = 100.0, time.time()
     return made
 
 

@@ -79,7 +79,7 @@ def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job
             raise ValueError("no such column")
         return queries
 
-    job.orders |= {"broken": _order("broken"), "fix": _order(most_rps=5.0)}
+    job.orders |= {"broken": _order("broken", most_rps=5.0), "fix": _order(most_rps=5.0)}
     replays = Replays(job, Replayable(start))
     for _ in range(3):
         replays.poll()
@@ -182,7 +182,7 @@ def test_a_compared_replay_says_what_differs_and_waits_until_it_is_to_be_publish
 def test_a_compared_replay_is_cancelled_like_any_other_and_one_that_nobody_can_compare_is_refused(queries, job):
     cancelled = []
     replayable = Replayable(lambda order: queries, cancel=cancelled.append, compare=lambda order: "9 of 50")
-    job.orders["fix"] = _order(then="compare")
+    job.orders["fix"] = _order(then="compare", most_rps=5.0)
     replays = Replays(job, replayable)
     replays.poll()
     queries[0].over = True
@@ -211,15 +211,46 @@ def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
     assert queries[0].rates[-1] == 0.0  # no rate was ordered and nobody decides one
 
 
+def test_a_query_is_started_once_it_has_a_rate_and_until_then_it_is_said_to_wait(queries, job):
+    job.orders["fix"], job.replay_rps, job.last_contact_at = _order(cost=0.3), 0.0, time.time()
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(3):
+        replays.poll()
+    (said,) = job.outbox.of(ReplayProgress)
+    assert queries == [] and (said.state, said.done, said.admitted_rps, said.cost) == ("waiting", 0, 0.0, 0.3)
+    job.replay_rps = 40.0
+    for _ in range(2):
+        replays.poll()
+    assert queries[0].rates == [40.0]
+    job.replay_rps = 0.0  # once it has begun it is paced only
+    replays.poll()
+    assert queries[0].rates == [40.0, 0.0] and len(queries) == 1
+
+
+def test_tasks_wait_for_their_state_as_long_as_a_replay_runs(queries, job, monkeypatch):
+    held = []
+    monkeypatch.setattr(driver.StateWait, "hold", lambda self, wanted: held.append(wanted))
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries))
+    replays.poll()
+    queries[0].over = True
+    _poll_until(replays, job, "done")
+    assert held[0] is True and held[-1] is False
+    replays.poll()
+    replays.close()
+    assert held[-2:] == [False, False]
+
+
 def test_an_autoscaler_that_is_heard_has_its_chance_before_the_ordered_rate_counts(queries, job, monkeypatch):
     job.orders["fix"], job.last_contact_at = _order(most_rps=50.0), time.time()
     replays = Replays(job, Replayable(lambda order: queries))
     for _ in range(2):
         replays.poll()
-    assert queries[0].rates == [0.0]
+    assert queries == []
     monkeypatch.setattr(driver, "CHANCE_S", 0.0)
-    replays.poll()
-    assert queries[0].rates[-1] == 50.0
+    for _ in range(2):
+        replays.poll()
+    assert queries[0].rates == [50.0]
 
 
 def test_progress_is_said_when_it_changes_not_at_every_poll(queries, job):

@@ -1,10 +1,10 @@
-"""How many records a replay's next batch may read: worked cases, bounds, and where a loop of batches settles."""
+"""How many records a replay's next batch may read: worked cases, bounds, and what a loop of batches keeps to."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.replay.pace import FASTER, Pace, rows_per_batch
+from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, fixed_part, rows_per_batch
 
 TASK_S, PARTITIONS = 0.5, 4
 
@@ -12,33 +12,77 @@ TASK_S, PARTITIONS = 0.5, 4
 @pytest.mark.parametrize(("rps", "before", "rows"), [
     (100.0, None, 4),  # nothing is known: a record of each partition
     (0.0, Pace(50, 1.0, 0.1), 0),
-    (100.0, Pace(80, 1.0, 0.1), 100),  # the rate, a second from batch to batch
-    (100.0, Pace(80, 2.0, 0.1), 160),  # twice the rate's second, twice as much as before: both bounds meet
-    (1_000.0, Pace(80, 1.0, 0.1), 160),  # at most twice the batch before
+    (10.0, Pace(80, 1.0, 0.1), 100),  # the rate, ten seconds of it
+    (100.0, Pace(80, 2.0, 0.1), 320),  # at most four times the batch before, however long that took
     (1_000.0, Pace(80, 1.0, 1.0), 40),  # tasks of a second: half as much
-    (1_000.0, Pace(80, 1.0, 0.0), 160),  # no stage was found: the rate alone
-    (1.0, Pace(80, 1.0, 0.1), 4),  # Spark rounds a partition's part down
+    (1_000.0, Pace(80, 1.0, 1.2, 0.0, 0.2), 40),  # a fifth of a second of which every task takes
+    (1_000.0, Pace(80, 1.0, 0.2, 0.0, 0.2), 320),  # the records took nothing that was seen
+    (1_000.0, Pace(80, 1.0, 0.0), 320),  # no stage was found: the rate alone
+    (0.1, Pace(80, 1.0, 0.1), 4),  # Spark rounds a partition's part down
 ])  # fmt: skip
 def test_worked_cases(rps, before, rows):
     assert rows_per_batch(rps, before, TASK_S, PARTITIONS) == rows
 
 
+def test_a_batch_is_worth_its_tasks_or_waits_unless_its_records_are_slow():
+    assert rows_per_batch(0.5, Pace(80, 1.0, 0.1), TASK_S, PARTITIONS, worth=16) == 16
+    assert rows_per_batch(0.5, Pace(2, 1.0, 0.1), TASK_S, PARTITIONS, worth=16) == 8
+    assert rows_per_batch(0.5, Pace(80, 1.0, 5.0), TASK_S, PARTITIONS, worth=16) == 8
+    assert rows_per_batch(0.0, Pace(80, 1.0, 0.1), TASK_S, PARTITIONS, worth=16) == 0
+    assert rows_per_batch(0.5, None, TASK_S, PARTITIONS, worth=16) == 16
+
+
 @given(
-    st.floats(0.1, 1e6), st.integers(1, 10**6), st.floats(0.01, 100), st.floats(0, 100), st.floats(0.01, 10),
-    st.integers(1, 100),
+    st.floats(0.1, 1e6), st.integers(1, 10**6), st.floats(0.01, 100), st.floats(0, 100), st.floats(0, 1),
+    st.floats(0.01, 10), st.integers(1, 100), st.integers(0, 1000),
 )  # fmt: skip
-def test_it_never_exceeds_what_is_asked_for_nor_grows_at_once(rps, rows, period_s, task_s, most_s, partitions):
-    found = rows_per_batch(rps, Pace(rows, period_s, task_s), most_s, partitions)
-    assert partitions <= found <= max(rps * period_s, partitions)
+def test_it_never_exceeds_what_is_saved_up_nor_grows_at_once(
+    rps, rows, period_s, task_s, fixed, most_s, partitions, worth
+):
+    before = Pace(rows, period_s, task_s, 0.0, fixed * task_s)
+    found = rows_per_batch(rps, before, most_s, partitions, worth)
+    assert partitions <= found <= max(rps * SAVE_S, worth, partitions)
     assert found <= max(FASTER * rows, partitions)
+    own_s = task_s - fixed * task_s
+    assert own_s <= 0 or found <= max(rows * most_s / own_s, partitions)
 
 
-@pytest.mark.parametrize(("rps", "record_s", "expected"), [(200.0, 0.001, 200.0), (5_000.0, 0.002, 1_000.0)])
-def test_a_loop_of_batches_settles_at_the_rate_or_where_its_tasks_are_as_long_as_they_may_be(rps, record_s, expected):
-    """Batches begin a second apart; a task runs 10 ms and its quarter of the records."""
-    before = None
-    for _ in range(30):
+def test_a_first_batch_is_cold_and_the_least_of_the_others_is_believed_up_to_a_part_of_the_limit():
+    assert fixed_part([9.0], 1.0) == 2.0
+    assert fixed_part([0.1, 0.2], 1.0) == 0.2
+    assert fixed_part([9.0, 0.4, 0.2, 2.0], 1.0) == 0.2
+    assert fixed_part([9.0, 3.0], 1.0) == 0.3
+    cold = Pace(48, 9.0, 2.8, 9.0, fixed_part([2.8], 1.0))
+    assert (
+        rows_per_batch(100.0, cold, 1.0, 12) == 60 and rows_per_batch(100.0, cold._replace(task_s=1.9), 1.0, 12) == 192
+    )
+
+
+def test_a_debt_is_paid_at_the_rate_of_each_second_and_never_becomes_credit():
+    debt = Debt()
+    debt.owe(100, 10.0, 2.0)  # 20 of them were allowed while it ran
+    assert debt.rows == 80
+    debt.pay(10.0, 3.0)
+    debt.pay(0.0, 60.0)  # paused
+    debt.pay(20.0, 2.0)
+    assert debt.rows == 10
+    debt.pay(20.0, 60.0)
+    assert debt.rows == 0
+    debt.owe(5, 10.0, 1.0)
+    assert debt.rows == 0
+
+
+@given(st.floats(0.5, 500), st.floats(0.0005, 0.01), st.floats(0.05, 0.15))
+def test_over_many_batches_the_rate_is_kept_and_batches_are_few(rps, record_s, overhead_s):
+    """A task takes a part that no record shortens, and its records' time; a batch follows when its debt is paid."""
+    before, debt, now, read, told = None, Debt(), 0.0, 0, []
+    while now < 300:
         rows = rows_per_batch(rps, before, TASK_S, PARTITIONS)
-        before = Pace(rows, 1.0, 0.01 + rows / PARTITIONS * record_s)
-    assert rows == pytest.approx(expected, rel=0.05)
-    assert before.task_s <= 1.05 * TASK_S
+        task_s = overhead_s + rows / PARTITIONS * record_s
+        told.append(task_s)
+        debt.owe(rows, rps, task_s)
+        before, read = Pace(rows, 1.0, task_s, 0.0, fixed_part(told, TASK_S)), read + rows
+        now += task_s + debt.rows / rps
+        debt.pay(rps, debt.rows / rps)
+    assert read <= rps * now + PARTITIONS
+    assert rows >= max(0.9 * min(rps * SAVE_S, PARTITIONS * TASK_S / record_s) - 1, PARTITIONS)

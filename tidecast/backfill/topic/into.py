@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ log = logging.getLogger("tidecast")
 
 WINDOW = r"@(-?\d+)-(-?\d+)\z"
 """Of keys that end in `@<begin>-<end>`, the window's ends in ms of event time."""
+_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,15 @@ class TopicReplays:
         results = self.plan(replay_stream(self.spark, order, self.source), begin_ms, end_ms)
         check_results(results)
         self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
-        return (
+        writer = (
             results.writeStream.foreachBatch(keep(self._kept(order.id), self.window, begin_ms, end_ms))
             .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
-            .outputMode(self.output_mode).trigger(processingTime=self.trigger).start()
+            .outputMode(self.output_mode).trigger(processingTime=self.trigger)
         )  # fmt: skip
+        if self.output_mode != "update":
+            return writer.start()  # a change log tells a window when the watermark has passed it
+        with _no_empty_batches(self.spark):
+            return writer.start()
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
@@ -156,6 +162,17 @@ def replay_into_topic(
     """
     made = TopicReplays(spark, topic, plan, source, live, Path(place), window, output_mode, trigger)
     return Replayable(made.start, made.publish, made.cancel, made.compare)
+
+
+@contextmanager
+def _no_empty_batches(spark: SparkSession) -> Iterator[None]:
+    """Let a query that is started meanwhile run no batch without records: of totals it would only shrink the state."""
+    own = spark.conf.get(_EMPTY, "true") or "true"
+    spark.conf.set(_EMPTY, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_EMPTY, own)
 
 
 def _range(order: ReplayOrder) -> tuple[int, int]:

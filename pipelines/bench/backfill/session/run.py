@@ -13,13 +13,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import yaml
 
-from models.backfill.plan import BackfillPlan, DeadlineError
-from models.twin.experiment.foresight import IssuedForecasts
 from pipelines.backfill.orders import send_order
 from pipelines.bench.backfill.arrangement import REPLAY_TRIGGER_S, SERVICE_MS, Arrangement
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import draw_arrivals, issued_forecasts, live_rates
-from pipelines.bench.backfill.planned import LONGER, JobCapacity, plan_order, to_schedule
+from pipelines.bench.backfill.session.deadline import plan_session
 from pipelines.bench.backfill.session.job import ORDER, READY, REPLAY
 from pipelines.bench.backfill.session.producer import LiveProducer, fill_range, forecast_messages, producing
 from pipelines.bench.backfill.session.recorded import committed_ends, keeps_up, replayed_at
@@ -32,6 +30,8 @@ from tidecast.orders import ReplayOrder
 PATIENCE_S, DRAIN_S, LOOK_S, SETTLE_S = 300.0, 60.0, 2.0, 30.0
 """Seconds that are waited for what is slow and has not failed, and for the last live records; between two looks; and
 until a live job that scales has as many executors as it needs."""
+LONGER = 1.5
+"""How far forecasts reach beyond a deadline, in units of it."""
 
 
 def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: float | None, folder: Path) -> None:
@@ -67,17 +67,17 @@ def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: flo
         _hearing(stack, job) as heard,
     ):
         _warm_up(processes, producer, heard, how, folder, rate)
-        told: dict[str, Any] = {"job": job, "limit_s": limit_s, "planned": None, "refused": None}
-        plan = None
-        if how.by_s is not None:
-            plan = _planned(how, issued, rate, heard, told)
+        told: dict[str, Any] = {"job": job, "limit_s": limit_s, "planned": None, "refused": None, "schedule": []}
         began = time.time()
-        told["schedule"] = [] if plan is None else to_schedule(plan, began)
-        order = ReplayOrder(f"{job}-range", job, began, "run", {topic: first}, {topic: past}, schedule=told["schedule"])
+        asked = ReplayOrder(f"{job}-range", job, began, "run", {topic: first}, {topic: past})
+        order: ReplayOrder | None = asked
         producer.begin(arrivals, began, forecast_messages(job, issued, began, how.most_s) if issued else [])
-        if how.admission == "ordered" and told["refused"] is None:
+        if how.by_s is not None:
+            order, more = plan_session(stack.settings, asked, how.by_s)
+            told |= more
+        if how.admission == "ordered" and order is not None:
             send_order(kafka, order)
-        elif how.admission in ("fixed", "apart"):
+        elif how.admission in ("fixed", "apart") and order is not None:
             (folder / ORDER).write_bytes(encode(order))
         with (folder / "decisions.jsonl").open("wb") as decisions:
             awaited = past if how.until_done and told["refused"] is None else {}
@@ -168,24 +168,6 @@ def _warm_up(
         while time.monotonic() < until:
             heard.poll(LOOK_S)
     producer.check()
-
-
-def _planned(
-    how: Arrangement, issued: IssuedForecasts | None, seen_rps: float, heard: _Heard, told: dict[str, Any]
-) -> BackfillPlan | None:
-    """Plan a deadline by what was decided last; writes down what is predicted, or why there is no plan."""
-    assert how.by_s is not None and heard.newest is not None
-    seen = heard.newest.inputs
-    known = JobCapacity(max(int(seen["executors"]), 1), float(seen["per_record_s"]))
-    try:
-        plan = plan_order(how.records, how.by_s, issued, seen_rps, known)
-    except DeadlineError as error:
-        told["refused"] = str(error)
-        return None
-    seconds = plan.finish.seconds
-    told |= {"planned": seconds[np.isfinite(seconds)].round(3).tolist(), "futures": len(seconds)}
-    told |= {"hours": plan.schedule.hours, "chance": plan.schedule.chance, "learned": known._asdict()}
-    return plan
 
 
 def _watch(

@@ -1,0 +1,76 @@
+"""How a replay begins beside live records: not when little is left over, and then not from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from models.contract.controller import close_interval
+from models.contract.signals import SharedPlan, Signals
+from models.contract.state import ControllerState
+from models.contract.terms import Terms
+
+FREE = 0.25
+"""Share of what the executors certainly serve that is to be left over when a replay begins: for its first batch the
+driver makes a plan and executors load classes, which takes seconds from live records, and these are made up for."""
+AT_LEAST = 0.5
+"""Share of what is certainly left over that a replay has at least, as long as no limit has a price."""
+
+
+def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signals: Signals) -> float | None:
+    """Return the replayed records/s that executors certainly serve beyond live records and the margin (eq. 3.4).
+
+    None where no interval is to be closed, and where no live rate was ever read.
+
+    Args:
+        terms: the contract.
+        plan: of the operators.
+        state: of the controller, so far.
+        signals: measured up to now.
+    """
+    closed = close_interval(terms, plan, state, signals)
+    if closed.state.interval == state.interval or closed.state.live_rps is None:
+        return None
+    left: float | None = closed.line["limits"].get("admission")
+    return left
+
+
+def goes_on(replay: Mapping[str, Any]) -> bool:
+    """Return whether a replay waits for no better time: it has begun, or executors are planned for it now.
+
+    Args:
+        replay: fields of a `tidecast.orders.ReplayProgress`.
+    """
+    return bool(replay["done"] or replay.get("rows") or replay.get("executors")) or replay["state"] == "running"
+
+
+def may_begin(left_rps: float, certain_rps: float, high_rps: float, lowest_ahead_rps: float | None) -> bool:
+    """Return whether a replay may have its first batch now: FREE is left, or no better time is known to come.
+
+    Args:
+        left_rps: what is certainly left, in live records/s.
+        certain_rps: what the executors certainly serve, live records/s.
+        high_rps: the most live records/s of the next interval.
+        lowest_ahead_rps: the same of the calmest time that is forecast; None: nothing is.
+    """
+    if left_rps >= FREE * certain_rps or lowest_ahead_rps is None:
+        return True
+    return left_rps + high_rps - lowest_ahead_rps < FREE * certain_rps
+
+
+def raise_to(state: ControllerState, left_rps: float, terms: Terms) -> ControllerState:
+    """Return the state from which an interval is closed: its rate is AT_LEAST of what is certainly left over.
+
+    The controller's own steps are a few hundredths of the box: they are to find what no forecast and no capacity tells.
+    What both tell, the 5 % quantile of the capacity less the 90 % quantile of live records, is there at once.
+
+    Args:
+        state: of the controller, so far.
+        left_rps: as `certainly_left`.
+        terms: the contract.
+    """
+    least = min(AT_LEAST * left_rps, terms.controls.replay_rps.max)
+    if state.relief.step or any(state.multipliers.values()) or least <= state.controls.replay_rps:
+        return state
+    return replace(state, controls=replace(state.controls, replay_rps=least))

@@ -1,0 +1,79 @@
+"""When a replay begins and with which rate, and what its records are taken to cost: by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from configs.contract import Contract
+from models.contract.promised.derive import derive_terms
+from models.contract.relief import Relief
+from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
+from models.contract.state import begin
+from models.policy.core.sustained import sustained_rates
+from models.policy.live.record_cost import replay_cost
+from models.policy.live.replay_start import certainly_left, goes_on, may_begin, raise_to
+
+CONTRACT = Contract(job="orders", latency_target_s=10.0)
+TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))
+PLAN = SharedPlan((PlannedOperator("orders", prior_rps=100.0),))
+STATE = begin(TERMS, PLAN, 1000.0)
+
+
+def seen(at, live_rps=60.0, **reading):
+    known = OperatorReading(**{"certain_rps": 50.0, "replay_ratio": 0.25, **reading})
+    return Signals(at, live_rps=live_rps, live_high_rps=70.0, replay_backlog=1e6, operators={"orders": known},
+                   executors=2)  # fmt: skip
+
+
+def test_what_is_certainly_left_is_what_the_margin_and_live_records_leave_at_what_a_record_costs():
+    left = certainly_left(TERMS, PLAN, STATE, seen(1010.0))
+    assert left == pytest.approx((100 - 70 - 0.05 * 100) / 0.25)
+    assert certainly_left(TERMS, PLAN, STATE, seen(1010.0, replay_ratio=1.0)) == pytest.approx(left / 4)
+    assert certainly_left(TERMS, PLAN, STATE, seen(1009.0)) is None  # no interval is over
+    assert certainly_left(TERMS, PLAN, STATE, seen(1010.0, live_rps=None)) is None
+
+
+@pytest.mark.parametrize(("left", "high", "lowest", "begins"), [
+    (25.0, 70.0, None, True),  # a quarter of what is certain
+    (24.0, 70.0, None, True),  # nothing is known of a better time
+    (24.0, 70.0, 69.5, True),  # nor is there one
+    (24.0, 70.0, 68.0, False),
+    (30.0, 70.0, 1.0, True),
+])  # fmt: skip
+def test_a_replay_begins_when_enough_is_left_or_no_better_time_comes(left, high, lowest, begins):
+    assert may_begin(left, 100.0, high, lowest) is begins
+
+
+def test_one_that_has_begun_or_that_executors_are_planned_for_now_does_not_wait():
+    waiting = {"state": "waiting", "done": 0, "rows": None, "executors": None}
+    assert not goes_on(waiting) and not goes_on({"state": "waiting", "done": 0})
+    for more in ({"state": "running"}, {"done": 1}, {"rows": 12}, {"executors": 2}):
+        assert goes_on(waiting | more)
+
+
+def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_has_a_price():
+    assert raise_to(STATE, 80.0, TERMS).controls.replay_rps == 40.0
+    box = TERMS.controls.replay_rps.max
+    assert raise_to(STATE, 1e6, TERMS).controls.replay_rps == box
+    fast = replace(STATE, controls=replace(STATE.controls, replay_rps=41.0))
+    priced, relieved = replace(STATE, multipliers={"lag": 0.01}), replace(STATE, relief=Relief(1))
+    for state in (fast, priced, relieved):
+        assert raise_to(state, 80.0, TERMS) is state
+    assert raise_to(replace(STATE, multipliers={"lag": 0.0}), 80.0, TERMS).controls.replay_rps == 40.0
+
+
+@pytest.mark.parametrize(("replays", "cost"), [
+    ([], None),
+    ([{"cost": None, "rows": None, "work_s": None}], None),
+    ([{"cost": 0.3}], 0.3),
+    ([{"rows": 100, "work_s": 0.25}], 0.25),  # 25 live records of 10 ms
+    ([{"rows": 100, "work_s": 3.0}], 1.0),  # what tasks take is not the records' cost
+    ([{"cost": 0.3, "rows": 100, "work_s": 0.5}], 0.4),  # belief and a batch of a hundred weigh the same
+    ([{"cost": 0.3, "rows": 12, "work_s": 9.0}], (30 + 12) / 112),
+    ([{"rows": 100, "work_s": 0.2}, {"rows": 300, "work_s": 2.4}], 260 / 400),
+    ([{"rows": 100, "work_s": 1e-6}], 0.02),
+    ([{"cost": 0.0}], 0.02),
+    ([{"cost": 7.0}], 1.0),
+])  # fmt: skip
+def test_a_record_costs_what_was_believed_until_batches_tell(replays, cost):
+    assert replay_cost(replays, 0.01) == (None if cost is None else pytest.approx(cost))

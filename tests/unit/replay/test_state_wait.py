@@ -1,0 +1,51 @@
+"""The wait for an executor that holds a task's state: raised while it is held, and then what it was."""
+
+import pytest
+
+from tidecast.spark import locality
+from tidecast.spark.locality import GENERAL, OPTION, StateWait
+
+
+class Options(dict):
+    """Spark's options, as a `SparkConf` answers; times are in ms or s."""
+
+    def contains(self, name):
+        return name in self
+
+    def set(self, name, value):
+        self[name] = value
+
+    def remove(self, name):
+        self.pop(name, None)
+
+    def getTimeAsMs(self, name, default):
+        text = self.get(name, default)
+        return int(text[:-2]) if text.endswith("ms") else 1000 * int(text[:-1])
+
+
+@pytest.mark.parametrize(("own", "held"), [
+    ({GENERAL: "0s"}, "1000ms"),
+    ({GENERAL: "0s", OPTION: "200ms"}, "1000ms"),
+    ({GENERAL: "0s", OPTION: "2s"}, "2s"),
+    ({GENERAL: "4s"}, None),
+    ({}, None),  # Spark waits for three seconds by itself
+])  # fmt: skip
+def test_it_is_raised_to_a_second_at_least_and_given_back(monkeypatch, own, held):
+    conf = Options(own)
+    monkeypatch.setattr(locality, "_conf", lambda: conf)
+    wait = StateWait()
+    wait.hold(False)
+    assert conf == own
+    for _ in range(2):
+        wait.hold(True)
+        assert conf.get(OPTION) == held
+    for _ in range(2):
+        wait.hold(False)
+        assert conf == own
+
+
+def test_without_spark_there_is_nothing_to_hold(monkeypatch):
+    monkeypatch.setattr(locality, "_conf", lambda: None)
+    wait = StateWait()
+    wait.hold(True)
+    wait.hold(False)
