@@ -189,18 +189,6 @@ def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(l
         change_order(life.kafka, JOB, "second", "cancel")
 
 
-def test_live_records_are_held_back_while_that_is_decided_and_none_is_lost(life):
-    running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
-    life.decide(running, admission_rps=10.0)
-    batch = life.until(
-        lambda m: isinstance(m, MetricSample) and m.kind == "batch" and (m.lag_records or 0) > 2 * RPS, "waiting", 60
-    )
-    assert 0 < batch.batch_rows <= 12, batch  # a record of each partition, every half second, is 24/s
-    life.decide(running)
-    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.batch_rows > 2 * RPS, "the rest", 60)
-    life.interval(lambda m: m.lag_records < 2 * RPS, "metric without a backlog")
-
-
 def test_what_must_not_be_applied_is_refused(life):
     beyond, old = life.decide(9), life.decide(1, age=60)
     assert "out of bounds" in life.outcome(beyond).reason
