@@ -34,8 +34,13 @@ SPARK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.retainedExecutions": "20",  # of large plans many fill the heap, and nobody looks at them
+    # What Spark checks of its own work, each time that a rule has changed a plan and for every file of a checkpoint.
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 """Options of every session that a test starts; the ring's are as a person's are."""
+LONG_LIVED = "-XX:ReservedCodeCacheSize=240m"
+"""Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill."""
 ORDER = ("ring", "spark", "unit", "dags", "integration")
 POLITE = 10
 _USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
@@ -89,11 +94,16 @@ def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def spark(own_var: Path) -> Iterator[SparkSession]:
     """The session of a DAG task, with Delta and the Kafka connector."""
     from pipelines.spark.session import local_session
+    from tests.fakes.forked_python import forked_python
 
-    session = local_session("tests", cores=2, delta=True)
-    session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
-    yield session
-    session.stop()
+    with forked_python(own_var) as python:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", python)
+            patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
+            session = local_session("tests", cores=2, delta=True)
+        session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -89,6 +89,18 @@ class World:
         self.seen = Counter(now)
         return now
 
+    def comes_back(self, recovery):
+        """Run live behind an outage; readers see no window of it in part. From when on it saw events, wall seconds."""
+        known, epoch = self.look(), recovery.epochs[-1]
+        resumed = epoch.whole_from / 1000  # whenever it was in fact: its window is straddled
+        self.happen(resumed, resumed + 0.5)
+        self.happen(resumed - 1.5, resumed - 0.5, late_s=1.6)  # late ones, of windows that live sees a part of
+        self.live(recovery)
+        partly = self.look()
+        assert {group: n for group, n in partly.items() if group in known} == known  # nothing half, nothing back
+        assert all(start >= epoch.whole_from or (key, start) in known for key, start in partly)
+        return resumed
+
     def truth(self):
         return Counter((key, at // WINDOW_MS * WINDOW_MS) for key, at in self.events)
 
@@ -111,7 +123,8 @@ def world(spark, empty_topics, tmp_path, monkeypatch):
     spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
-def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, monkeypatch):
+def test_newest_first_then_the_gaps_and_every_window_is_right_in_the_end(world, monkeypatch):
+    """Two outages, the second one before the gap of the first is filled; the driver is killed in both gaps."""
     begin = time.time() - 60
     world.happen(begin, begin + 21)
     first = world.start()
@@ -124,30 +137,32 @@ def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, m
     assert "in order" in again.text and not again.epochs and again.checkpoint == first.checkpoint
 
     world.happen(begin + 21, time.time())  # while nobody counts; the window of begin + 20 is counted in part
-    known = world.look()
-    out = world.start()
-    (epoch,) = out.epochs
-    assert epoch.number == 1 and out.sink.epoch == 1 and "gap-1" in out.text and out.checkpoint != first.checkpoint
+    first = world.start()
+    (epoch,) = first.epochs
+    assert epoch.number == 1 and first.sink.epoch == 1 and "gap-1" in first.text
+    assert first.checkpoint != again.checkpoint
     assert epoch.gap.records < len(world.events)  # windows that were final before are not read again
-    resumed = epoch.whole_from / 1000  # whenever it was in fact: its window is straddled
-    world.happen(resumed, resumed + 0.5)
-    world.happen(resumed - 1.5, resumed - 0.5, late_s=1.6)  # late ones, of windows that live sees a part of
-    world.live(out)
-    partly = world.look()
-    assert {group: n for group, n in partly.items() if group in known} == known  # nothing half, nothing back
-    assert all(start >= epoch.whole_from or (key, start) in known for key, start in partly)
+    resumed = world.comes_back(first)
 
-    # The driver is killed in the middle of the gap, and starts again at once: in order, with the gap open.
-    job, replays = world.agent(out)
+    # The driver is killed in the middle of the gap, and is away so long that the next gap takes this one over.
+    job, replays = world.agent(first)
     wait_until(lambda: replays.poll() or any(one.done for one in said(job, "gap-1")), "a part of the gap", 300, 0.1)
     assert [one.id for one in job.outbox.of(ReplayOrder)][:1] == ["gap-1"]  # so that it can be paused and cancelled
     replays.close()
+    time.sleep(max(resumed + 4 - time.time(), 0))
+    world.happen(resumed + 0.5, time.time())
+    out = world.start()
+    assert [(one.number, one.gap.wanted) for one in out.epochs] == [(1, "cancel"), (2, "run")]
+    epoch = out.epochs[1]
+    assert epoch.gap.begin_ms <= first.epochs[0].gap.begin_ms
+    resumed, partly = world.comes_back(out), world.look()
 
-    # Then after a publication, while live still has windows of the gap open.
-    write_epochs(world.folder / "live", [replace(epoch, final_s=time.time() + 3_600)])
+    # It is killed again after a publication, while live still has windows of the gap open.
+    write_epochs(world.folder / "live", [out.epochs[0], replace(epoch, final_s=time.time() + 3_600)])
     out = world.start(least_s=1e6)
-    assert [one.number for one in out.epochs] == [1]
+    assert "in order" in out.text and [one.number for one in out.epochs] == [1, 2]
     job, replays = world.agent(out)
+    job.orders["gap-1"] = first.epochs[0].gap  # as it stands on control
     publish_round, rounds = into.publish_round, []
 
     def killed_once(*given, **named):
@@ -158,8 +173,9 @@ def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, m
         return told
 
     monkeypatch.setattr(into, "publish_round", killed_once)
-    wait_until(lambda: replays.poll() or "failed" in states(job, "gap-1"), "the kill", 300, 0.1)
+    wait_until(lambda: replays.poll() or "failed" in states(job, "gap-2"), "the kill", 300, 0.1)
     replays.close()
+    assert states(job, "gap-1") == ["cancelled"]
     shown = world.look()
     assert len(shown) > len(partly) and rounds[0].committed
 
@@ -172,43 +188,15 @@ def test_newest_first_then_the_gap_and_every_window_is_right_in_the_end(world, m
     job, replays = world.agent(out)
     wait_until(lambda: replays.poll() or len(rounds) > 2, "further rounds", 300, 0.1)
     replays.close()
-    assert "may come until" in said(job, "gap-1")[-1].reason and states(job, "gap-1")[-1] == "read"
+    assert "may come until" in said(job, "gap-2")[-1].reason and states(job, "gap-2")[-1] == "read"
     world.happen(now, max(time.time(), epoch.final_s) + 1, each_s=2.0)
     world.live(out)
 
     # At last no record of its windows is to come any more.
-    write_epochs(world.folder / "live", [epoch])
+    write_epochs(world.folder / "live", [out.epochs[0], epoch])
     out = world.start(least_s=1e6)
     job, replays = world.agent(out)
-    wait_until(lambda: replays.poll() or "done" in states(job, "gap-1"), "its end", 300, 0.1)
-    replays.close()
-    assert world.look() == world.truth()
-    assert world.start(least_s=1e6).replay_into(plan).orders == ()
-
-
-def test_a_second_outage_takes_over_the_gap_that_the_first_one_left(world):
-    begin = time.time() - 40
-    world.happen(begin, begin + 10)
-    world.live(world.start())
-    world.happen(begin + 10, begin + 36)
-    first = world.start()
-    world.live(first)
-    job, replays = world.agent(first)
-    wait_until(lambda: replays.poll() or any(one.done for one in said(job, "gap-1")), "a part of the gap", 300, 0.1)
-    replays.close()
-    time.sleep(max(begin + 43 - time.time(), 0))
-    world.happen(begin + 36, time.time() - 3)
-    second = world.start()
-    assert [(one.number, one.gap.wanted) for one in second.epochs] == [(1, "cancel"), (2, "run")]
-    assert second.epochs[1].gap.begin_ms <= first.epochs[0].gap.begin_ms
-    world.live(second)
-    final = second.epochs[1].final_s
-    world.happen(time.time(), final + 1)
-    world.live(second)
-    job, replays = world.agent(second)
-    job.orders["gap-1"] = first.epochs[0].gap  # as it stands on control
-    wait_until(lambda: time.time() > final, "the end of its windows", 60, 0.5)
     wait_until(lambda: replays.poll() or "done" in states(job, "gap-2"), "its end", 300, 0.1)
     replays.close()
-    assert states(job, "gap-1") == ["cancelled"]
     assert world.look() == world.truth()
+    assert {one.wanted for one in world.start(least_s=1e6).replay_into(plan).orders} == {"cancel"}  # and none to fill

@@ -1,11 +1,11 @@
-"""A driver that is killed while it writes its shadow, and while it publishes, leaves nothing that readers see."""
+"""A driver that stops dead while it writes its shadow, and is killed while it publishes: readers see nothing of it."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -23,46 +23,49 @@ def files(folder):
     return {path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
 
 
-def killed(table, word, folder, log):
-    """Start a driver, stop it and its JVM once it has said `word` and then a data file is there, look, kill them.
-
-    Returns the Delta version of the live table while they stood still.
-    """
+@contextmanager
+def driver(table, log):
+    """A driver that runs the backfill, in a session of its own with its JVM; it is killed at the end."""
     command = [sys.executable, "-m", "tests.fakes.backfill_child", str(table), str(WINDOWS)]
     with log.open("w") as said:
-        driver = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
     try:
-        end = time.monotonic() + PATIENCE_S
-        known = None
-        while True:
-            assert time.monotonic() < end and driver.poll() is None, log.read_text()[-2000:]
-            if known is None and word in log.read_text().split():
-                known = files(folder)
-            if known is not None and files(folder) - known:
-                break
-            time.sleep(0.002)
-        os.killpg(driver.pid, signal.SIGSTOP)
-        return version(table)
+        yield process
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def stopped(process, word, folder, log):
+    """Stop the driver and its JVM once it has said `word` and then a data file is there: as a kill would leave it."""
+    end = time.monotonic() + PATIENCE_S
+    known = None
+    while True:
+        assert time.monotonic() < end and process.poll() is None, log.read_text()[-2000:]
+        if known is None and word in log.read_text().split():
+            known = files(folder)
+        if known is not None and files(folder) - known:
+            break
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGSTOP)
 
 
 def test_a_killed_driver_leaves_nothing_behind_and_the_same_id_goes_on(one_partition, tmp_path):
-    spark, table = one_partition, tmp_path / "hourly"
+    spark, table, log = one_partition, tmp_path / "hourly", tmp_path / "log"
     old = {("a", 10 * i): 0 for i in range(WINDOWS)} | {("a", 10 * WINDOWS): 7, ("gone", 0): 1}
     true = {("a", 10 * i): i + 1 for i in range(WINDOWS)}
     live(spark, table, old)
     before = version(table)
 
-    shadow = tmp_path / "hourly.backfills" / "fix"
-    assert killed(table, "writes", shadow, tmp_path / "first.log") == before
-    (left,) = list_backfills(table)
-    assert (left.running, left.spec.state, left.spec.last.written) == (False, "open", False)
-    assert version(table) == before and seen(spark, table) == old
-
-    assert killed(table, "publishes", table, tmp_path / "second.log") == before, "it was killed after its commit"
+    with driver(table, log) as process:
+        stopped(process, "writes", tmp_path / "hourly.backfills" / "fix", log)
+        (left,) = list_backfills(table)
+        assert (left.running, left.spec.state, left.spec.last.written) == (True, "open", False)
+        assert version(table) == before and seen(spark, table) == old
+        os.killpg(process.pid, signal.SIGCONT)
+        stopped(process, "publishes", table, log)
+        assert version(table) == before, "it was killed after its commit"
     (left,) = list_backfills(table)
     assert (left.running, left.spec.state, left.spec.last.written) == (False, "open", True)
     assert version(table) == before and seen(spark, table) == old

@@ -55,9 +55,13 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
     assert (lake.job_span_s(tmp_path, "a"), lake.job_span_s(tmp_path, "nobody")) == (5400.0, 0.0)
 
 
-def test_rows_of_another_partition_are_refused_and_nothing_changes(spark, tmp_path):
+def test_the_log_outlives_kafkas_records_and_rows_of_another_partition_are_refused(spark, tmp_path):
+    """Delta forgets metadata with its log after 30 days by default, and a later re-run would take other offsets."""
     store = Lake(spark, tmp_path)
     store.commit("metrics", frame(spark, "2014-10-22T04", [("a", 0.0, 4.0, 0)]), origin("2014-10-22T04", 0, 1))
+    commit = (tmp_path / "metrics/_delta_log/00000000000000000000.json").read_text().splitlines()
+    properties = next(json.loads(line)["metaData"]["configuration"] for line in commit if '"metaData"' in line)
+    assert properties == {"delta.logRetentionDuration": "interval 400 days"}
     with pytest.raises(Exception, match=r"replaceWhere|REPLACE_WHERE"):
         store.commit("metrics", frame(spark, "2014-10-22T05", [("a", 0.0, 4.0, 0)]), origin("2014-10-22T04", 0, 1))
     assert contents(store) == [("a", 0.0, 4.0, "2014-10-22T04")]
@@ -75,15 +79,6 @@ def test_a_new_column_is_added_and_commits_of_others_have_no_origin(spark, tmp_p
     spark.sql(f"ALTER TABLE delta.`{tmp_path}/metrics` SET TBLPROPERTIES ('user.note' = 'by hand')")
     assert lake.newest_version(tmp_path, "metrics") > 1
     assert [o.partition for o in lake.commit_origins(tmp_path, "metrics")] == ["2014-10-22T05", "2014-10-22T04"]
-
-
-def test_the_log_outlives_kafkas_records(spark, tmp_path):
-    """Delta forgets metadata with its log after 30 days by default, and a later re-run would take other offsets."""
-    store = Lake(spark, tmp_path)
-    store.commit("metrics", frame(spark, "2014-10-22T04", [("a", 0.0, 4.0, 0)]), origin("2014-10-22T04", 0, 1))
-    commit = (tmp_path / "metrics/_delta_log/00000000000000000000.json").read_text().splitlines()
-    properties = next(json.loads(line)["metaData"]["configuration"] for line in commit if '"metaData"' in line)
-    assert properties == {"delta.logRetentionDuration": "interval 400 days"}
 
 
 def test_the_newest_outcomes_of_a_job_are_read_as_they_were_sent(spark, tmp_path):

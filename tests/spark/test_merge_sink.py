@@ -59,13 +59,13 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
         frame = signed(df, "at", ["shop"], mult="sign", lateness_ms=HOUR)
         return frame.window(HOUR).aggregate(orders=count(), best=top(2, "amount"))
 
-    def run(sink, checkpoint):
-        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(source))
+    def run(sink, checkpoint, files=2):
+        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", files).json(str(source))
         writer = plan(stream).changes.writeStream.foreachBatch(sink).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
         assert query.awaitTermination(300)
 
-    run(MergeSink(str(table), ["shop"]), "first")
+    run(MergeSink(str(table), ["shop"]), "first", 1)
     rows = [
         (row.shop, row.orders, [tuple(one) for one in row.best]) for row in read_results(spark, str(table)).collect()
     ]

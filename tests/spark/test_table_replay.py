@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from pipelines.backfill.ranges import RangeError, TimeRange
@@ -69,50 +70,59 @@ def live(spark, table):
     MergeSink(str(table), ["shop"])(told, 0)
 
 
-@pytest.mark.parametrize("kind", ["delta", "parquet"])
-def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(
-    one_partition, tables, tmp_path, monkeypatch, kind
-):
+def ordered(spark, table, begin, end):
+    """The order of a range of seconds of the day, found in a table."""
+    found = find_in_table(spark, table, "orders", TimeRange(DAY + begin, DAY + end, 0.0, DAY + 900))
+    edges = {"begin_ms": int((DAY + begin) * 1000), "end_ms": int((DAY + end) * 1000), "table": str(table)}
+    return ReplayOrder("lost", "orders", time.time(), "run", found.starts, found.ends, most_rps=60.0, **edges)
+
+
+def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_partition, tables, tmp_path, monkeypatch):
+    """The driver is killed in the middle, and goes on."""
     spark, table = one_partition, tmp_path / "minutes"
     live(spark, table)
     monkeypatch.setattr(staged, "LEAST_ROWS", 40)
-    found = find_in_table(spark, tables / kind, "orders", TimeRange(DAY + 120, DAY + 360, 0.0, DAY + 900))
-    assert found.starts == {"orders": {"0": 60, "1": 60}} and found.ends == {"orders": {"0": 180, "1": 180}}
-    begin, end = (int((DAY + s) * 1000) for s in (120, 360))
-    order = ReplayOrder(
-        "lost", "orders", time.time(), "run", found.starts, found.ends, most_rps=30.0, begin_ms=begin, end_ms=end,
-        table=str(tables / kind),
-    )  # fmt: skip
-    job = driver.job()
+    order = ordered(spark, tables / "delta", 120, 360)
+    begin, end = order.begin_ms, order.end_ms
+    job, told, parts = driver.job(), [], (lambda one: one.done >= 100, lambda one: one.state in ("done", "failed"))
     job.mode, job.orders["lost"] = "act", order
-    into = replay_into(spark, str(table), plan, {}, output_mode="update", trigger="100 milliseconds")
-    replays = Replays(job, into)
+    for over in parts:
+        replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update", trigger="0 seconds"))
+        job.outbox.clear()
 
-    def said():
-        return job.outbox.of(ReplayProgress)
+        def reached(over=over):
+            said = job.outbox.of(ReplayProgress)
+            return said and over(said[-1])
 
-    try:
-        if kind == "delta":  # the driver is killed in the middle, and goes on
-            wait_until(lambda: replays.poll() or (said() and said()[-1].done >= 100), "a part of it", 300.0, 0.1)
+        try:
+            wait_until(lambda replays=replays, reached=reached: replays.poll() or reached(), "its part", 300.0, 0.05)
+        finally:
             replays.close()
-            part, job.outbox[:] = said()[-1].done, []
-            replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update"))
-        begun = time.monotonic()
-        over = ("done", "failed")
-        wait_until(lambda: replays.poll() or (said() and said()[-1].state in over), "its end", 300.0, 0.05)
-        took_s = time.monotonic() - begun
-    finally:
-        replays.close()
-    assert said()[-1].state == "done", said()[-1].reason
-    if kind == "delta":
-        assert said()[0].done >= part
-    else:
-        assert took_s > 0.8 * (240 - 2 * 40) / 30  # the rate holds, though a file is more than it allows a batch
-        assert len({one.done for one in said()}) > 4
+        told.append(job.outbox.of(ReplayProgress))
+    first, last = told
+    assert last[-1].state == "done", last[-1].reason
+    assert last[0].done >= first[-1].done  # it went on where it was
+    assert {one.admitted_rps for one in first + last if one.state == "running"} == {60.0}
+    assert len({one.done for one in first + last}) > 4  # the rate holds, though a file is more than it allows a batch
     inside = {(f"{shop}", begin + n * MINUTE): 20 for shop in range(3) for n in range(4)}
     assert {key: n for key, n in seen(spark, table).items() if begin <= key[1] < end} == inside
     assert set({key: n for key, n in seen(spark, table).items() if not begin <= key[1] < end}.values()) == {7}
     assert not list(Path(f"{table}.backfills").glob("*/range"))
+
+
+def test_a_range_is_found_and_staged_from_parquet_as_from_delta(one_partition, tables, tmp_path, monkeypatch):
+    """In order, each record once, in small files: what is staged is all that a replay reads."""
+    monkeypatch.setattr(staged, "LEAST_ROWS", 40)
+    for kind in ("delta", "parquet"):
+        order = ordered(one_partition, tables / kind, 120, 360)
+        assert order.starts == {"orders": {"0": 60, "1": 60}} and order.ends == {"orders": {"0": 180, "1": 180}}
+        files = sorted(staged.stage(one_partition, order, tmp_path / kind).glob("*.parquet"))
+        found = [pyarrow.parquet.read_table(file).to_pylist() for file in files]
+        assert max(map(len, found)) <= 40
+        times = [(row["timestamp"].replace(tzinfo=UTC).timestamp(), row) for rows in found for row in rows]
+        assert [(at, row["partition"], row["offset"], row["topic"]) for at, row in times] == [
+            (DAY + n, n % PARTITIONS, n // PARTITIONS, "orders") for n in range(120, 360)
+        ]
 
 
 def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):

@@ -10,7 +10,7 @@ from pipelines.lake.tables import Lake, Origin
 from pipelines.lake.upkeep import maintain
 
 pytestmark = pytest.mark.spark
-HOURS = [f"2014-10-22T{hour:02}" for hour in range(4)]
+HOURS = [f"2014-10-22T{hour:02}" for hour in range(3)]
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def test_files_become_one_and_all_else_stays(spark, settings):
     assert maintain(settings) == {"metrics": 1}
     assert (contents(store), lake.commit_origins(store.root, "metrics")) == (before, history)
     assert (lake.job_span_s(store.root, "a"), lake.job_span_s(store.root, "b")) == (span, 0.0)
-    assert store.read_table("metrics", at=2).count() == 3  # who reads an older version goes on reading it
+    assert store.read_table("metrics", at=1).count() == 2  # who reads an older version goes on reading it
 
-    store.commit("metrics", rows(spark, 2, rate=9.0), origin(2))  # a re-run replaces its rows in the merged file
-    assert [r.arrival_rps for r in store.read_table("metrics").orderBy("time").collect()] == [4.0, 4.0, 9.0, 4.0]
+    store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))  # a re-run replaces its rows in the merged file
+    assert [r.arrival_rps for r in store.read_table("metrics").orderBy("time").collect()] == [4.0, 9.0, 4.0]
 
 
 def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, settings):

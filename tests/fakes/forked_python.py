@@ -1,0 +1,90 @@
+"""A Python that forks what Spark starts for every operator with state, instead of starting it.
+
+Before a query's first batch the driver's JVM runs `MODULE` once per such operator, in a Python of its own, which takes
+a second to import PySpark. `forked_python` gives a program that stands for Python there: it hands streams and
+environment to a process that has imported all and forks; whatever else it is to run it becomes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from configs.settings import ROOT
+
+MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"
+LAUNCHER = """#!{python} -IS
+import os, socket, sys
+if sys.argv[1:] != ["-m", {module!r}]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [b"-"], [1, 2])
+    server.sendall(b"\\0".join(name + b"=" + value for name, value in os.environb.items()))
+    server.shutdown(socket.SHUT_WR)
+    server.recv(1)  # nothing is ever sent: the fork holds the other end until it is gone
+"""
+
+
+@contextmanager
+def forked_python(folder: Path) -> Iterator[str]:
+    """Path of the program, which lies in a folder and works until this ends."""
+    address, program = str(folder / "fork"), folder / "python"
+    program.write_text(LAUNCHER.format(python=sys.executable, module=MODULE, address=address))
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "tests.fakes.forked_python", address]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+        yield str(program)
+
+
+def serve(address: str) -> None:
+    """Fork for everyone who connects, until the standard input ends."""
+    worker = importlib.import_module(MODULE)
+    for name in ("pandas", "pyarrow"):
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the tests, which end this process
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        print("ready", flush=True)
+        while True:
+            ready, _, _ = select.select([0, listener], [], [])
+            if 0 in ready:
+                return
+            client, _ = listener.accept()
+            with client:
+                if os.fork() == 0:
+                    _become(client, worker)
+
+
+def _become(client: socket.socket, worker: Any) -> NoReturn:
+    status = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _, streams, _, _ = socket.recv_fds(client, 1, 2)
+        told = b"".join(iter(lambda: client.recv(65536), b""))
+        os.environb.clear()
+        os.environb.update(one.split(b"=", 1) for one in told.split(b"\0"))  # type: ignore[arg-type]
+        for number, stream in enumerate(streams, 1):
+            os.dup2(stream, number)
+        with worker.get_sock_file_to_executor() as file:
+            worker.main(file, file)
+        sys.stdout.flush()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
