@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
 from models.forecast.baselines.naive import Naive
@@ -154,7 +155,9 @@ def correct_at_looks(
     return correct_by_rate(few, offsets_s, rate_now, memory_s)[:, :, 1:]
 
 
-def unless_refuted(rps: Floats, said: IssuedForecasts, moments_s: Floats, rate_now: Floats) -> Floats:
+def unless_refuted(
+    rps: NDArray[np.floating[Any]], said: IssuedForecasts, moments_s: Floats, rate_now: Floats
+) -> NDArray[np.floating[Any]]:
     """Return what a policy receives with NaN where nothing arrives and silence has refuted the forecasts, as live.
 
     Args:
@@ -170,7 +173,8 @@ def unless_refuted(rps: Floats, said: IssuedForecasts, moments_s: Floats, rate_n
     for least_rps, came_rps in steps:
         found.append(is_refuted(found[-1], least_rps, came_rps, said.step_s))
     refuted = np.array(found)[said.places_at(moments_s)]
-    return np.where((refuted & (rate_now == 0))[..., None, None], np.nan, rps)
+    received: NDArray[np.floating[Any]] = np.where((refuted & (rate_now == 0))[..., None, None], np.nan, rps)
+    return received
 
 
 def true_peaks(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:

@@ -95,7 +95,8 @@ class Scenario:
             curves = self.issued[of].newest_at(moments)
             every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
             rps = np.array([[one.quantiles_rps(each) for one in peaks] for each in every], np.float32).swapaxes(1, 2)
-            found[of] = unless_refuted(rps, self.issued[of], moments, self.looked_back[0])
+            known = unless_refuted(rps, self.issued[of], moments, self.looked_back[0])
+            found[of] = known.astype(np.float32, copy=False)
         return found
 
 
