@@ -92,7 +92,7 @@ def test_second_stack_on_the_same_folder_is_refused(stack):
 
 def test_killed_owner_leaves_nothing(tmp_path):
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path), "broker", "hold"],
+        [sys.executable, "-c", OWNER, str(tmp_path), "", "hold"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -104,7 +104,7 @@ def test_killed_owner_leaves_nothing(tmp_path):
         line = owner.stdout.readline().split()
         assert line, owner.stderr.read()
         stack_id, sessions = line[0], [int(pid) for pid in line[1:]]
-        assert len(survivors(stack_id, sessions)) >= 4  # broker, stray, the stray's child, keeper
+        assert len(survivors(stack_id, sessions)) >= 3  # stray, the stray's child, keeper
     finally:
         owner.send_signal(signal.SIGKILL)
         owner.communicate()
@@ -128,7 +128,7 @@ def test_detached_stack_outlives_its_owner_until_down(tmp_path):
 
 def test_failing_part_is_named_with_its_last_log_lines(tmp_path):
     settings = load(var=tmp_path, spark={"worker_memory": "plenty"})
-    stack = Stack(settings, {"broker", "spark"})
+    stack = Stack(settings, {"spark"})
     with (
         pytest.raises(
             StackError, match=r"spark-worker ended with exit status 1(.|\n)*spark-worker\.log(.|\n)*--memory MEM"

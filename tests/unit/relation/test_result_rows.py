@@ -164,7 +164,7 @@ def world(past, lost, steps):
 PAST = st.lists(st.sampled_from(WINDOWS), max_size=8)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(PAST, st.sets(st.integers(0, 7)), st.lists(STEPS, max_size=25))
 def test_any_interleaving_ends_in_the_truth(past, lost, steps):
     made = world(past, lost, steps)
@@ -179,7 +179,7 @@ def test_any_interleaving_ends_in_the_truth(past, lost, steps):
     assert not any(row.waits for row in made.table.values())
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(PAST, st.sets(st.integers(0, 7)), st.lists(STEPS, max_size=25))
 def test_a_repeated_batch_changes_nothing(past, lost, steps):
     made = world(past, lost, steps)

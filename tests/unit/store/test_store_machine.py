@@ -149,7 +149,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 def test_equals_the_reference_model():
     programs = settings(
-        max_examples=100, stateful_step_count=40, deadline=None, database=None, suppress_health_check=QUIET
+        max_examples=60, stateful_step_count=40, deadline=None, database=None, suppress_health_check=QUIET
     )
     run_state_machine_as_test(StoreMachine, settings=programs)
 
