@@ -143,9 +143,8 @@ def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without
         job.orders[name] = _order(topic, name, weight=weight)
     replays = Replays(job, rerun.replayable())
     try:
-        _poll_until(replays, lambda: (p := _last(job)) and p.done > 0 and rerun.started == 2, "both")
-        said = {p.id: p for p in job.outbox.of(ReplayProgress)}
-        assert {p.admitted_rps for p in said.values()} == {0.0}  # nobody has decided a rate
+        _poll_until(replays, lambda: len(_newest(job)) == 2, "a word on both")
+        assert {(p.state, p.admitted_rps) for p in _newest(job).values()} == {("waiting", 0.0)} and rerun.started == 0
 
         job.replay_rps, job.last_contact_at = 800.0, time.time()
         _poll_until(replays, lambda: {p.state for p in _newest(job).values()} == {"done"}, "both ends")

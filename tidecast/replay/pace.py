@@ -22,14 +22,13 @@ COLD_S = 2.0
 
 
 class Pace(NamedTuple):
-    """What a replay's newest batch that read anything told: records, and seconds from its start to the next.
+    """What a replay's newest batch that read anything told: its records, and seconds of its tasks.
 
     `task_s` is the mean run time of a task of the heaviest stage, `work_s` that of all tasks of all stages together.
     `fixed_s` of them it is believed to take whatever it reads.
     """
 
     rows: int
-    period_s: float
     task_s: float
     work_s: float = 0.0
     fixed_s: float = 0.0

@@ -42,6 +42,7 @@ class ReplayQuery:
         self._task_s: list[float] = []
         self._admitted: int | None = None
         self._began: float | None = None
+        self._came: float | None = None
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_per_file(order) if order.table else len(self._first)
         self._worth = self._unit * (1 if order.table else WORTH)
@@ -59,10 +60,10 @@ class ReplayQuery:
             self._committed.update(batch.ends)
             began = batch.finished - batch.batch_s
             if batch.rows:
-                self._pace = self._paced(batch, batch.batch_s if self._began is None else began - self._began)
-                self.newest = batch
+                self._came = self._rate(batch, began)
+                self._pace = self._paced(batch)
+                self.newest, self._began = batch, began
                 self._owe(batch)
-            self._began = began
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
         if self._is_read():
@@ -100,10 +101,10 @@ class ReplayQuery:
         done = self._done()
         if self._pace is None or self.newest is None:
             return {"done": done}
-        rows, period_s, task_s, work_s, _ = self._pace
+        pace, came = self._pace, self._came
         return {
-            "done": done, "rps": round(rows / period_s, 3) if period_s > 0 else None, "rows": rows,
-            "batch_s": round(self.newest.batch_s, 3), "task_s": round(task_s, 3), "work_s": round(work_s, 3),
+            "done": done, "rps": None if came is None else round(came, 3), "rows": pace.rows,
+            "batch_s": round(self.newest.batch_s, 3), "task_s": round(pace.task_s, 3), "work_s": round(pace.work_s, 3),
         }  # fmt: skip
 
     def stop(self) -> None:
@@ -131,9 +132,15 @@ class ReplayQuery:
         self._debt.owe(batch.rows, self._rps, batch.batch_s)
         self._paid_at = time.monotonic()
 
-    def _paced(self, batch: Batch, period_s: float) -> Pace:
+    def _rate(self, batch: Batch, began: float) -> float | None:
+        """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""
+        if self._began is not None and self._pace is not None and began > self._began:
+            return self._pace.rows / (began - self._began)
+        return batch.rows / batch.batch_s if batch.batch_s > 0 else None
+
+    def _paced(self, batch: Batch) -> Pace:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
         task_s = max((stage.run_s / stage.tasks for stage in stages if stage.tasks), default=0.0)
         self._task_s.append(task_s)
         work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
-        return Pace(batch.rows, max(period_s, batch.batch_s), task_s, work_s, fixed_s)
+        return Pace(batch.rows, task_s, work_s, fixed_s)

@@ -11,35 +11,33 @@ TASK_S, PARTITIONS = 0.5, 4
 
 @pytest.mark.parametrize(("rps", "before", "rows"), [
     (100.0, None, 4),  # nothing is known: a record of each partition
-    (0.0, Pace(50, 1.0, 0.1), 0),
-    (10.0, Pace(80, 1.0, 0.1), 100),  # the rate, ten seconds of it
-    (100.0, Pace(80, 2.0, 0.1), 320),  # at most four times the batch before, however long that took
-    (1_000.0, Pace(80, 1.0, 1.0), 40),  # tasks of a second: half as much
-    (1_000.0, Pace(80, 1.0, 1.2, 0.0, 0.2), 40),  # a fifth of a second of which every task takes
-    (1_000.0, Pace(80, 1.0, 0.2, 0.0, 0.2), 320),  # the records took nothing that was seen
-    (1_000.0, Pace(80, 1.0, 0.0), 320),  # no stage was found: the rate alone
-    (0.1, Pace(80, 1.0, 0.1), 4),  # Spark rounds a partition's part down
+    (0.0, Pace(50, 0.1), 0),
+    (10.0, Pace(80, 0.1), 100),  # the rate, ten seconds of it
+    (100.0, Pace(80, 0.1), 320),  # at most four times the batch before
+    (1_000.0, Pace(80, 1.0), 40),  # tasks of a second: half as much
+    (1_000.0, Pace(80, 1.2, 0.0, 0.2), 40),  # a fifth of a second of which every task takes
+    (1_000.0, Pace(80, 0.2, 0.0, 0.2), 320),  # the records took nothing that was seen
+    (1_000.0, Pace(80, 0.0), 320),  # no stage was found: the rate alone
+    (0.1, Pace(80, 0.1), 4),  # Spark rounds a partition's part down
 ])  # fmt: skip
 def test_worked_cases(rps, before, rows):
     assert rows_per_batch(rps, before, TASK_S, PARTITIONS) == rows
 
 
 def test_a_batch_is_worth_its_tasks_or_waits_unless_its_records_are_slow():
-    assert rows_per_batch(0.5, Pace(80, 1.0, 0.1), TASK_S, PARTITIONS, worth=16) == 16
-    assert rows_per_batch(0.5, Pace(2, 1.0, 0.1), TASK_S, PARTITIONS, worth=16) == 8
-    assert rows_per_batch(0.5, Pace(80, 1.0, 5.0), TASK_S, PARTITIONS, worth=16) == 8
-    assert rows_per_batch(0.0, Pace(80, 1.0, 0.1), TASK_S, PARTITIONS, worth=16) == 0
+    assert rows_per_batch(0.5, Pace(80, 0.1), TASK_S, PARTITIONS, worth=16) == 16
+    assert rows_per_batch(0.5, Pace(2, 0.1), TASK_S, PARTITIONS, worth=16) == 8
+    assert rows_per_batch(0.5, Pace(80, 5.0), TASK_S, PARTITIONS, worth=16) == 8
+    assert rows_per_batch(0.0, Pace(80, 0.1), TASK_S, PARTITIONS, worth=16) == 0
     assert rows_per_batch(0.5, None, TASK_S, PARTITIONS, worth=16) == 16
 
 
 @given(
-    st.floats(0.1, 1e6), st.integers(1, 10**6), st.floats(0.01, 100), st.floats(0, 100), st.floats(0, 1),
-    st.floats(0.01, 10), st.integers(1, 100), st.integers(0, 1000),
+    st.floats(0.1, 1e6), st.integers(1, 10**6), st.floats(0, 100), st.floats(0, 1), st.floats(0.01, 10),
+    st.integers(1, 100), st.integers(0, 1000),
 )  # fmt: skip
-def test_it_never_exceeds_what_is_saved_up_nor_grows_at_once(
-    rps, rows, period_s, task_s, fixed, most_s, partitions, worth
-):
-    before = Pace(rows, period_s, task_s, 0.0, fixed * task_s)
+def test_it_never_exceeds_what_is_saved_up_nor_grows_at_once(rps, rows, task_s, fixed, most_s, partitions, worth):
+    before = Pace(rows, task_s, 0.0, fixed * task_s)
     found = rows_per_batch(rps, before, most_s, partitions, worth)
     assert partitions <= found <= max(rps * SAVE_S, worth, partitions)
     assert found <= max(FASTER * rows, partitions)
@@ -52,7 +50,7 @@ def test_a_first_batch_is_cold_and_the_least_of_the_others_is_believed_up_to_a_p
     assert fixed_part([0.1, 0.2], 1.0) == 0.2
     assert fixed_part([9.0, 0.4, 0.2, 2.0], 1.0) == 0.2
     assert fixed_part([9.0, 3.0], 1.0) == 0.3
-    cold = Pace(48, 9.0, 2.8, 9.0, fixed_part([2.8], 1.0))
+    cold = Pace(48, 2.8, 9.0, fixed_part([2.8], 1.0))
     assert (
         rows_per_batch(100.0, cold, 1.0, 12) == 60 and rows_per_batch(100.0, cold._replace(task_s=1.9), 1.0, 12) == 192
     )
@@ -81,7 +79,7 @@ def test_over_many_batches_the_rate_is_kept_and_batches_are_few(rps, record_s, o
         task_s = overhead_s + rows / PARTITIONS * record_s
         told.append(task_s)
         debt.owe(rows, rps, task_s)
-        before, read = Pace(rows, 1.0, task_s, 0.0, fixed_part(told, TASK_S)), read + rows
+        before, read = Pace(rows, task_s, 0.0, fixed_part(told, TASK_S)), read + rows
         now += task_s + debt.rows / rps
         debt.pay(rps, debt.rows / rps)
     assert read <= rps * now + PARTITIONS
