@@ -141,12 +141,12 @@ class SyncedArtifacts(NamedTuple):
         if not pointer.exists():
             return None
         pointed = json.loads(pointer.read_text())
-        return pointed["version"], _read_once(self.read, pointed["files"], contract)
+        return pointed["version"], _read_once(self.read, pointed["files"], contract.model_dump_json())
 
 
 @lru_cache(maxsize=32)
-def _read_once(read: Read, files: str, contract: Contract) -> Any:
-    return read(Path(files), contract)
+def _read_once(read: Read, files: str, contract: str) -> Any:
+    return read(Path(files), Contract.model_validate_json(contract))  # a contract with tables in it has no hash
 
 
 def _pointer(folder: Path, job: str) -> Path:

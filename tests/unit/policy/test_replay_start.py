@@ -34,11 +34,11 @@ def test_what_is_certainly_left_is_what_the_margin_and_live_records_leave_at_wha
 
 
 @pytest.mark.parametrize(("left", "high", "lowest", "begins"), [
-    (25.0, 70.0, None, True),  # a quarter of what is certain
-    (24.0, 70.0, None, True),  # nothing is known of a better time
-    (24.0, 70.0, 69.5, True),  # nor is there one
-    (24.0, 70.0, 68.0, False),
-    (30.0, 70.0, 1.0, True),
+    (50.0, 70.0, 1.0, True),  # half of what is certain
+    (10.0, 70.0, None, True),  # nothing is known of a better time
+    (45.0, 70.0, 65.0, True),  # nor is there one: 50 at best
+    (10.0, 70.0, 65.0, False),  # 15 at best
+    (49.0, 70.0, 60.0, False),
 ])  # fmt: skip
 def test_a_replay_begins_when_enough_is_left_or_no_better_time_comes(left, high, lowest, begins):
     assert may_begin(left, 100.0, high, lowest) is begins

@@ -3,7 +3,8 @@ import shutil
 
 import pytest
 
-from configs.contract import Contract
+from configs.contract import Contract, read_contracts
+from configs.settings import ROOT
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, with_interval
 from models.policy.received.rehearsal import Rehearsal, describe, promised
@@ -51,6 +52,15 @@ def test_the_alias_is_looked_at_now_and_then(registry, sync, agents):
     assert sync.sync(2.0) == ["orders: agent is version 2"]
     policy, version, why = Learned(agents).decider("dqn", CONTRACT, AT)
     assert (policy.executors, version, why) == (3, "2", "")
+
+
+def test_an_agent_is_read_for_every_shipped_contract_also_with_tables_in_it(sync, agents, registry):
+    registry.versions["1"] = "2"
+    sync.sync(0.0)
+    contracts, _ = read_contracts(ROOT / "configs" / "contracts")
+    for contract in contracts.values():
+        policy, version, why = Learned(agents).decider("dqn", contract.model_copy(update={"job": "orders"}), AT)
+        assert (policy.executors, version, why) == (2, "1", "")
 
 
 def test_an_agent_that_cannot_be_read_is_named_once_and_the_present_one_stays(registry, sync, agents):
