@@ -13,8 +13,8 @@ from models.contract.terms import Terms
 
 FREE = 0.5
 """Share of what the executors certainly serve that is to be left over when a replay begins: for its first batch the
-driver makes a plan and executors load classes, which held live records up for 12 s on two cores. With a quarter left
-over they took half a minute to catch up."""
+driver makes a plan and executors load classes, which held live records up for 12 s on two cores, at the peak and in the
+valley; where more is left over fewer wait."""
 NEAR = 0.9
 """Share of what is left at the calmest time that is forecast from which on it is not waited for."""
 AT_LEAST = 0.5
