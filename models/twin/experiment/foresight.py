@@ -167,13 +167,13 @@ def unless_refuted(
         rate_now: (..., D) records/s of the last seconds.
     """
     least = said.quantiles[:, 0, int(np.argmin(said.levels))]
-    if not (said.last[1:] < GONE * least[:-1]).any():
+    refuted = np.zeros(len(said.last), dtype=bool)
+    for i in np.flatnonzero(said.last[1:] < GONE * least[:-1]):  # no other step refutes anything
+        refuted[i + 1] = is_refuted(bool(refuted[i]), float(least[i]), float(said.last[i + 1]), said.step_s)
+    unknown = refuted[said.places_at(moments_s)] & (rate_now == 0)
+    if not unknown.any():
         return rps
-    found, steps = [False], zip(least[:-1].tolist(), said.last[1:].tolist(), strict=True)
-    for least_rps, came_rps in steps:
-        found.append(is_refuted(found[-1], least_rps, came_rps, said.step_s))
-    refuted = np.array(found)[said.places_at(moments_s)]
-    received: NDArray[np.floating[Any]] = np.where((refuted & (rate_now == 0))[..., None, None], np.nan, rps)
+    received: NDArray[np.floating[Any]] = np.where(unknown[..., None, None], np.nan, rps)
     return received
 
 
