@@ -22,9 +22,10 @@ from tidecast.messages import Control
 from tidecast.modes import release_executors
 from tidecast.observer import POLL_S, Observer
 from tidecast.replay.driver import POLL_S as REPLAY_POLL_S
-from tidecast.replay.driver import Replayable, Replays
+from tidecast.replay.driver import Replays
 from tidecast.replay.held_back import POLL_S as HOLD_POLL_S
 from tidecast.replay.held_back import HeldBack
+from tidecast.replay.replayable import Replayable
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subscribed_topics

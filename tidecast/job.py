@@ -44,6 +44,7 @@ class Job:
         admitted_by: the decision that says so and its contract's hash, for people.
         weights: of the topics that share these, by name without the prefix, as the contract has them; 1 where it says
             none.
+        batches: how many with records have been seen; `rows` is those of the newest one.
         period_s: from the begin of one batch of records to that of the next, wall seconds; at least as long as it took.
     """
 
@@ -75,6 +76,8 @@ class Job:
     admission_rps: float | None = None
     admitted_by: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
+    batches: int = 0
+    rows: int = 0
     period_s: float = 1.0
 
     @property

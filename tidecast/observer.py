@@ -88,6 +88,8 @@ class Observer:
     def _time(self, batch: Batch) -> None:
         """Note how long it is from batch to batch; one without records tells nothing of those with."""
         began = batch.finished - batch.batch_s
+        if batch.rows:
+            self._job.batches, self._job.rows = self._job.batches + 1, batch.rows
         if batch.rows and self._began is not None:
             self._job.period_s = max(began - self._began, batch.batch_s)
         self._began = began if batch.rows else None

@@ -15,6 +15,7 @@ from tests.fakes import driver
 from tests.fakes.waiting import wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay.driver import Replays
+from tidecast.replay.dry_run import NAME, WARM_BATCHES
 from tidecast.signed import late_dropped
 
 pytestmark = pytest.mark.integration
@@ -57,7 +58,7 @@ class Job:
 
     def backfill(self, name, end=END):
         """Order the hour again and poll until it is over; what was said last."""
-        ends = {str(part): past for part, (_, past) in topic_offsets(self.kafka, "events").items()}
+        ends = {str(part): past for part, past in self.read().items()}
         topic = self.kafka.topic("events")
         self.job.orders[name] = ReplayOrder(
             name, self.job.name, time.time(), "run", {topic: dict.fromkeys(ends, 0)}, {topic: ends}, most_rps=1e4,
@@ -65,6 +66,10 @@ class Job:
         )  # fmt: skip
         wait_until(lambda: self.replays.poll() or self._state(name) in ("done", "failed"), "its end", 240.0, 0.25)
         return [one for one in self.job.outbox.of(ReplayProgress) if one.id == name][-1]
+
+    def read(self):
+        """Offset after the last record of each partition."""
+        return {part: past for part, (_, past) in topic_offsets(self.kafka, "events").items()}
 
     def _state(self, name):
         said = [one.state for one in self.job.outbox.of(ReplayProgress) if one.id == name]
@@ -79,8 +84,9 @@ class Job:
 
 
 def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_is_told_once(
-    spark, empty_topics, tmp_path
+    spark, empty_topics, tmp_path, caplog
 ):
+    caplog.set_level("INFO", "tidecast")
     events = _events()
     kept, withheld = [e for e in events if not _is_withheld(e)], [e for e in events if _is_withheld(e)]
     truth = {"produced": len(events), "windows": true_windows(kept, withheld)}
@@ -94,6 +100,11 @@ def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_
         assert counted == {"produced": len(events), "counted": len(kept), **wrong}
 
         before = job.results()
+        committed = {(empty_topics.topic("events"), part): past for part, past in job.read().items()}
+        job.job.ends, job.job.committed, job.job.batches, job.job.rows = committed, committed, WARM_BATCHES, 1
+        wait_until(lambda: job.replays.poll() or "a dry run of a replay's first batch took" in caplog.text, "it", 120.0)
+        assert job.results() == before and not (tmp_path / "word_count.backfills" / NAME).exists()
+
         said = job.backfill("hour")
         assert said.state == "done", said.reason
         after = job.results()

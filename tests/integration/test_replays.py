@@ -9,7 +9,8 @@ from pipelines.kafka.publisher import Publisher
 from tests.fakes import driver
 from tests.fakes.waiting import wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
-from tidecast.replay.driver import Replayable, Replays
+from tidecast.replay.driver import Replays
+from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import replay_stream
 
 pytestmark = pytest.mark.integration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import count
 from tidecast.merge.table import read_form
 from tidecast.orders import ReplayOrder
-from tidecast.replay.driver import Replayable
+from tidecast.replay.dry_run import first_batch
+from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import read_again, replay_stream
 from tidecast.signed.columns import START
 
@@ -106,11 +108,25 @@ def replay_into(
             known.pop(order.id).close()
         cancel(Path(table), order.id)
 
+    def dry_run(order: ReplayOrder) -> None:
+        at = Path(table)
+        lease = namespace.take_lease(at, order.id)
+        try:
+            namespace.discard(at, order.id, namespace.CHECKPOINT)
+            results = plan(replay_stream(spark, order, source)).writeStream.foreachBatch(_discard)
+            first_batch(
+                results.option("checkpointLocation", str(namespace.folder(at, order.id) / namespace.CHECKPOINT))
+                .outputMode(output_mode).start()
+            )  # fmt: skip
+        finally:
+            namespace.remove(at, order.id)
+            os.close(lease)
+
     def close() -> None:
         while known:
             known.popitem()[1].close()
 
-    return Replayable(start, publish, remove, tell, orders, close)
+    return Replayable(start, publish, remove, tell, orders, dry_run, close)
 
 
 def _written(backfill: Backfill) -> Backfill:

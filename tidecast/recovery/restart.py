@@ -20,7 +20,7 @@ from tidecast.recovery.checkpoint import RecoveryError, read_committed
 from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, write_epochs
 from tidecast.recovery.outage import Asked, begin_epoch
 from tidecast.recovery.positions import Positions
-from tidecast.replay.driver import Replayable
+from tidecast.replay.replayable import Replayable
 from tidecast.spark.sensors import Partition
 
 if TYPE_CHECKING:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from tidecast.job import Job
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 from tidecast.replay.closing import Closing
+from tidecast.replay.dry_run import DryRun
 from tidecast.replay.query import ReplayQuery
+from tidecast.replay.replayable import Replayable
 from tidecast.spark.locality import StateWait
 
 log = logging.getLogger("tidecast")
@@ -25,31 +24,6 @@ CHANCE_S = 20.0
 POOL = "replay"
 """Pool of Spark's fair scheduler in which replays run; in an allocation file live records' pool should have the cores
 first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
-
-
-@dataclass(frozen=True)
-class Replayable:
-    """What a job gives so that ranges of it can be read again.
-
-    Attributes:
-        start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
-            it; with a checkpoint by the order's id it goes on where it was.
-        publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
-            called again after a failure or a restart, and has to change nothing where it has done its work. It returns
-            why it has to be called again in AGAIN_S, or "".
-        cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
-        compare: returns in words what a publication would change, and changes nothing; None: replays of this job cannot
-            be compared. It and `publish` are called in a thread of their own, never both at once for one order.
-        orders: that the job places itself as soon as its agent acts, unless they are known.
-        close: called when the agent ends; whatever is not done is gone on with by the next one.
-    """
-
-    start: Callable[[ReplayOrder], Any]
-    publish: Callable[[ReplayOrder], str | None] = lambda order: None
-    cancel: Callable[[ReplayOrder], None] = lambda order: None
-    compare: Callable[[ReplayOrder], str] | None = None
-    orders: tuple[ReplayOrder, ...] = ()
-    close: Callable[[], None] = lambda: None
 
 
 class Replays:
@@ -67,6 +41,8 @@ class Replays:
         self._own = () if replayable is None else replayable.orders
         self._in_pool = False
         self._wait = StateWait()
+        dry_run = None if replayable is None else replayable.dry_run
+        self._dry_run = None if dry_run is None else DryRun(job, dry_run, _enter_pool)
 
     def poll(self) -> None:
         """Start, pace, pause, publish and cancel as ordered; what fails ends that replay alone, and is said.
@@ -76,6 +52,8 @@ class Replays:
         """
         self._place_own()
         live = [order for order in list(self._job.orders.values()) if not self._is_over(order)]
+        if self._job.mode == "act" and self._dry_run is not None and self._dry_run.going_on(bool(live)):
+            return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
         weights = sum(order.weight for order in live if order.wanted == "run" and order.id not in read)
         for order in live:

@@ -9,7 +9,8 @@ from tests.fakes.driver import job as new_job
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 from tidecast.replay import driver
-from tidecast.replay.driver import Replayable, Replays
+from tidecast.replay.driver import Replays
+from tidecast.replay.replayable import Replayable
 
 OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
 

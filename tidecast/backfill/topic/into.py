@@ -18,7 +18,8 @@ from tidecast.backfill.topic.final import open_windows, watermark_ms
 from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
-from tidecast.replay.driver import Replayable
+from tidecast.replay.dry_run import first_batch
+from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import replay_stream
 
 if TYPE_CHECKING:
@@ -58,18 +59,25 @@ class TopicReplays:
         begin_ms, end_ms = _range(order)
         if watermark_ms(self.live) is not None and (why := open_windows(self.live, end_ms)):
             raise BackfillError(f"replay {order.id}: {why}: end the range there, or go on with it (--resume) then")
-        results = self.plan(replay_stream(self.spark, order, self.source), begin_ms, end_ms)
-        check_results(results)
+        results = self._results(order)
         self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
-        writer = (
-            results.writeStream.foreachBatch(keep(self._kept(order.id), self.window, begin_ms, end_ms))
-            .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
-            .outputMode(self.output_mode).trigger(processingTime=self.trigger)
-        )  # fmt: skip
-        if self.output_mode != "update":
-            return writer.start()  # a change log tells a window when the watermark has passed it
-        with _no_empty_batches(self.spark):
-            return writer.start()
+        return self._started(order, results)
+
+    def dry_run(self, order: ReplayOrder) -> None:
+        """Run an order's first batch, and remove what it has written.
+
+        Raises:
+            BackfillError: another process does it just now; the plan makes no records.
+            Exception: as pyspark raises it.
+        """
+        results = self._results(order)
+        lease = namespace.take_lease(self.place, order.id)
+        try:
+            namespace.discard(self.place, order.id, namespace.SHADOW, namespace.CHECKPOINT)
+            first_batch(self._started(order, results))
+        finally:
+            namespace.remove(self.place, order.id)
+            os.close(lease)
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
@@ -105,6 +113,22 @@ class TopicReplays:
         """Remove what an order's replay has written; the topic has nothing of it."""
         self._leave(order.id)
         cancel(self.place, order.id)
+
+    def _results(self, order: ReplayOrder) -> DataFrame:
+        results = self.plan(replay_stream(self.spark, order, self.source), *_range(order))
+        check_results(results)
+        return results
+
+    def _started(self, order: ReplayOrder, results: DataFrame) -> Any:
+        writer = (
+            results.writeStream.foreachBatch(keep(self._kept(order.id), self.window, *_range(order)))
+            .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
+            .outputMode(self.output_mode).trigger(processingTime=self.trigger)
+        )  # fmt: skip
+        if self.output_mode != "update":
+            return writer.start()  # a change log tells a window when the watermark has passed it
+        with _no_empty_batches(self.spark):
+            return writer.start()
 
     def _begin(self, spec: Spec) -> None:
         check_name(spec.name)
@@ -161,7 +185,7 @@ def replay_into_topic(
         trigger: from micro-batch to micro-batch.
     """
     made = TopicReplays(spark, topic, plan, source, live, Path(place), window, output_mode, trigger)
-    return Replayable(made.start, made.publish, made.cancel, made.compare)
+    return Replayable(made.start, made.publish, made.cancel, made.compare, dry_run=made.dry_run)
 
 
 @contextmanager

@@ -1,0 +1,37 @@
+"""What a job gives its agent so that ranges of its topics can be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidecast.orders import ReplayOrder
+
+
+@dataclass(frozen=True)
+class Replayable:
+    """What a job gives so that ranges of it can be read again.
+
+    Attributes:
+        start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
+            it; with a checkpoint by the order's id it goes on where it was.
+        publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
+            called again after a failure or a restart, and has to change nothing where it has done its work. It returns
+            why it has to be called again some seconds later, or "".
+        cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
+        compare: returns in words what a publication would change, and changes nothing; None: replays of this job cannot
+            be compared. It and `publish` are called in a thread of their own, never both at once for one order.
+        orders: that the job places itself as soon as its agent acts, unless they are known.
+        dry_run: runs an order's first batch for nobody, and leaves nothing behind; called once, in a thread of its
+            own, before anything is ordered, so that the first batch that counts is quick. None: that one is slow.
+        close: called when the agent ends; whatever is not done is gone on with by the next one.
+    """
+
+    start: Callable[[ReplayOrder], Any]
+    publish: Callable[[ReplayOrder], str | None] = lambda order: None
+    cancel: Callable[[ReplayOrder], None] = lambda order: None
+    compare: Callable[[ReplayOrder], str] | None = None
+    orders: tuple[ReplayOrder, ...] = ()
+    dry_run: Callable[[ReplayOrder], None] | None = None
+    close: Callable[[], None] = lambda: None
