@@ -12,8 +12,8 @@ from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
-from models.policy.live.relief import with_relief
-from models.policy.live.replay_control import add_executors, decide_rate
+from models.policy.replays.control import add_executors, decide_rate
+from models.policy.replays.relief import with_relief
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, write_decision

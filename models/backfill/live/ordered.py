@@ -19,7 +19,7 @@ from models.backfill.live.known import KnownJob, StepGrid, grid_until, surroundi
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
 from models.backfill.replan import Replanned, reconsider
 from models.policy.core.capacity import Integers
-from models.policy.live.record_cost import replay_cost
+from models.policy.replays.record_cost import replay_cost
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 
 COST_DEVIATION = 0.1

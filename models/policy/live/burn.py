@@ -8,7 +8,7 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core.capacity import Capacity
-from models.policy.live.observation import Observation
+from models.policy.received.observation import Observation
 
 FAST = 6.0
 """So many times as fast as allowed, in both windows: the Site Reliability Workbook's second page (chapter 5)."""

@@ -16,8 +16,8 @@ from configs.contract import Contract
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.capacity import Capacity
 from models.policy.core.rate_spread import slot_quantile
-from models.policy.live.observation import Observation
 from models.policy.planners.planner import LAG_ALLOWANCE_BATCHES
+from models.policy.received.observation import Observation
 
 SURE = 0.95
 """Probability with which an `rto` is to be held: of the capacity its quantile from below, of the load the upper one."""

@@ -13,8 +13,8 @@ from models.policy.core.budget import Promise
 from models.policy.core.policy import Policy
 from models.policy.live.catch_up import backlog_of, behind_since
 from models.policy.live.memory import Memory
-from models.policy.live.observation import Observation
 from models.policy.live.plan import Plan, make_plan
+from models.policy.received.observation import Observation
 from models.policy.received.outlook import Moment, make_outlook
 from models.policy.received.peak_calibrator import PeakCalibrator
 

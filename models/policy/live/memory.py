@@ -17,10 +17,10 @@ from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
 from models.policy.live.learned_lead import LearnedLead
-from models.policy.live.replay_control import ReplayControl, with_latency, with_progress
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
+from models.policy.replays.control import ReplayControl, with_latency, with_progress
 
 
 @dataclass(frozen=True)

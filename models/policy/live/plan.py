@@ -15,8 +15,8 @@ from models.policy.core.policy import Policy, decide
 from models.policy.core.view import Memory
 from models.policy.live.burn import describe_burn
 from models.policy.live.catch_up import describe_catch_up, find_catch_up
-from models.policy.live.observation import Observation
 from models.policy.live.shortage import describe_shortage, find_shortage
+from models.policy.received.observation import Observation
 
 PLANNERS = ("reactive", "forecast")
 """Policies whose scale-down delay is the contract's `scale_down_delay_s`."""

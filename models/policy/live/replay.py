@@ -12,10 +12,10 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.catalogue import build, build_steered
 from models.policy.core.policy import Policy
-from models.policy.live.observation import Observation
 from models.policy.live.plan import make_plan
-from models.policy.live.relief import with_relief
-from models.policy.live.replay_control import add_executors
+from models.policy.received.observation import Observation
+from models.policy.replays.control import add_executors
+from models.policy.replays.relief import with_relief
 from models.policy.rules.fixed import DAY_S, Timetable
 
 Contracts = Mapping[str, Contract]

@@ -10,7 +10,7 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core.capacity import Capacity
-from models.policy.live.observation import Observation
+from models.policy.received.observation import Observation
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import pytest
 from configs.contract import Contract, Executors, Planning
 from models.contract.terms import compile_terms
 from models.policy.live.memory import Memory, fresh
-from models.policy.live.relief import with_relief
 from models.policy.live.replay import replay_decision
-from models.policy.live.replay_control import ReplayControl, recompute_interval
+from models.policy.replays.control import ReplayControl, recompute_interval
+from models.policy.replays.relief import with_relief
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import write_decision
 from tidecast.messages import MetricSample, encode

@@ -9,9 +9,9 @@ from configs.contract import Contract, Executors, Planning
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import Capacity, speed_table
 from models.policy.live.burn import describe_burn
-from models.policy.live.observation import Observation
 from models.policy.live.plan import make_plan
 from models.policy.planners.planner import Planner
+from models.policy.received.observation import Observation
 
 # One executor of one core does 0.8 / 0.01 = 80 records/s: two do 160.
 CONTRACT = Contract(

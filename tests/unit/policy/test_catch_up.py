@@ -9,8 +9,8 @@ from configs.backpressure import Backpressure
 from configs.contract import Contract, Executors, Planning
 from models.policy.live.catch_up import CatchUp, behind_since, describe_catch_up, find_catch_up
 from models.policy.live.memory import Memory, fresh
-from models.policy.live.observation import Observation
 from models.policy.live.replay import replay_decision
+from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode

@@ -9,8 +9,8 @@ from configs.contract import Contract, Executors, Planning
 from models.policy.core import carried, window
 from models.policy.core.choice import Why, make_choice
 from models.policy.live import plan
-from models.policy.live.observation import Observation
 from models.policy.planners.planner import Planner
+from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from models.policy.rules.fixed import Static
 

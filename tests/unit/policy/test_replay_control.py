@@ -7,7 +7,7 @@ import pytest
 from configs.contract import Contract, Executors, Planning
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.live.replay_control import ReplayControl, recompute_rate
+from models.policy.replays.control import ReplayControl, recompute_rate
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode
 from tidecast.orders import ReplayProgress

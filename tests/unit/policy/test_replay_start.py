@@ -10,8 +10,8 @@ from models.contract.relief import Relief
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
-from models.policy.live.record_cost import replay_cost
-from models.policy.live.replay_start import certainly_left, goes_on, may_begin, raise_to
+from models.policy.replays.record_cost import replay_cost
+from models.policy.replays.start import certainly_left, goes_on, may_begin, raise_to
 
 CONTRACT = Contract(job="orders", latency_target_s=10.0)
 TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))

@@ -7,10 +7,10 @@ import pytest
 
 from configs.contract import Contract, Executors, Planning
 from models.policy.core.capacity import Capacity, speed_table
-from models.policy.live.observation import Observation
 from models.policy.live.plan import make_plan
 from models.policy.live.shortage import describe_shortage, find_shortage
 from models.policy.planners.planner import Planner
+from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 
 # In batches of half the latency target, 2 s, one executor of one core does 0.8 / 0.01 = 80 records/s: four do 320.

@@ -21,11 +21,11 @@ from models.contract.state import ControllerState, begin
 from models.contract.terms import LIVE, Terms, compile_terms
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
-from models.policy.live.observation import Observation
-from models.policy.live.record_cost import replay_cost
-from models.policy.live.relief import may_hold_back, relief_of
-from models.policy.live.replay_start import certainly_left, goes_on, may_begin, raise_to
+from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
+from models.policy.replays.record_cost import replay_cost
+from models.policy.replays.relief import may_hold_back, relief_of
+from models.policy.replays.start import certainly_left, goes_on, may_begin, raise_to
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
