@@ -17,7 +17,7 @@ from models.twin.promise.change import WITHIN, judge_change
 from models.twin.promise.steering import BUDGETS, steps_after_history
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
-from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s
+from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, label_of
 
 BEFORE_S, AFTER_S = 10.0, 60.0
 LOADS = 4
@@ -46,10 +46,10 @@ def measure_change(
     """
     parts: list[dict[str, Any]] = []
     have = {part["load"]: part for part in known}
-    for name in sorted(loads, key=lambda name: sha256(f"change {name}".encode()).digest()):
+    for name in sorted(loads, key=lambda name: sha256(f"change {label_of(name)}".encode()).digest()):
         if sum(not part["why"] for part in parts) == LOADS:
             break
-        parts.append(have.get(name) or judge_changed_load(name, read_load(name).series))
+        parts.append(have.get(label_of(name)) or judge_changed_load(name, read_load(name).series))
         print(_line(parts[-1]), flush=True)
         save(parts)
     return summarise_change(parts)
@@ -58,7 +58,7 @@ def measure_change(
 def judge_changed_load(name: str, series: Series, days: float = DAYS) -> dict[str, Any]:
     """Judge one load, see `measure_change`."""
     setup, believed_s = Setup(lead_s=BEFORE_S), believed_lead_s(name, BEFORE_S)
-    part: dict[str, Any] = {"load": name, "believed_s": believed_s, "learned": [], "accounts": [], "why": ""}
+    part: dict[str, Any] = {"load": label_of(name), "believed_s": believed_s, "learned": [], "accounts": [], "why": ""}
     try:
         steps = steps_after_history(name, series, setup, days)
         if (held := len(steps) * setup.step_s(series) / DAY_S) < 0.99 * days:

@@ -20,7 +20,7 @@ from models.twin.experiment.setup import Setup
 from models.twin.promise.steering import judge_steering, steps_after_history
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
-from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_of
+from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_of, label_of
 from pipelines.bench.twin.lead_change import measure_change, summarise_change
 from pipelines.workers import worker_pool
 
@@ -56,7 +56,7 @@ def measure_promise(
         SeriesError, TraceError: a load cannot be read; those before it are printed.
         OSError, ValueError: `kept` cannot be read.
     """
-    asked = list(product(leads_s, loads))
+    asked = list(product(leads_s, map(label_of, loads)))
     known = _known(kept)
     # Parts of before lead times were learned do not say what the contract states.
     learned = [part for part in known.get("parts", []) if "believed_s" in part]
@@ -70,7 +70,7 @@ def measure_promise(
         todo = [
             pool.submit(judge_loads, missing, lead_s, days)
             for lead_s in leads_s for half, pool in enumerate(both)
-            if (missing := [name for name in loads[half::2] if (lead_s, name) not in done])
+            if (missing := [name for name in loads[half::2] if (lead_s, label_of(name)) not in done])
         ]  # fmt: skip
         for found in as_completed(todo):
             for part in found.result():
@@ -109,8 +109,8 @@ def judge_loads(names: Sequence[str], lead_s: float, days: float) -> list[dict[s
     setup, parts, scenarios = Setup(lead_s=lead_s), dict[str, dict[str, Any]](), dict[str, Scenario]()
     for name in names:
         parts[name] = {
-            "load": name, "lead_s": lead_s, "believed_s": believed_lead_s(name, lead_s), "cells": [], "defaults": [],
-            "why": "",
+            "load": label_of(name), "lead_s": lead_s, "believed_s": believed_lead_s(name, lead_s),
+            "cells": [], "defaults": [], "why": "",
         }  # fmt: skip
         try:
             scenarios[name] = _scenario(name, setup, days)
@@ -118,7 +118,7 @@ def judge_loads(names: Sequence[str], lead_s: float, days: float) -> list[dict[s
             parts[name]["why"] = str(error)
     every = [(scenario, parts[name]["believed_s"]) for name, scenario in scenarios.items()]
     for name, (cells, defaults) in zip(scenarios, judge_steering(every) if every else [], strict=True):
-        where = {"load": name, "lead_s": lead_s}
+        where = {"load": label_of(name), "lead_s": lead_s}
         parts[name]["cells"] = [
             {**where, **asdict(cell), "judged": cell.hindsight_hours is not None and cell.leads >= FEW_LEADS}
             for cell in cells

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import Future
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from models.twin.promise.steering import judge_steering, steps_after_history
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import list_map_loads
 from pipelines.bench.twin import promise
-from pipelines.bench.twin.drawn import believed_lead_s
+from pipelines.bench.twin.drawn import believed_lead_s, half_of
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,9 @@ def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
     assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
     assert sum(half["n"] for half in found["halves"].values()) == 4
     assert found["change"] == {"asked": ["b", "a", "c"], "known": ["kept"]}
+
+
+def test_what_is_drawn_for_a_load_in_a_file_does_not_depend_on_its_folder():
+    for draw in (half_of, partial(believed_lead_s, lead_s=60.0)):
+        assert draw("some/folder/orders_5min.csv") == draw("orders_5min.csv")
+    assert believed_lead_s("orders_5min.csv", 60.0) != believed_lead_s("taxi_5min.csv", 60.0)
