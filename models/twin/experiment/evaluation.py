@@ -53,10 +53,10 @@ class SweepResults(NamedTuple):
         Raises:
             ValueError: there are not N * seeds runs.
         """
-        shape, why = (len(knobs), seeds), found.why[:looks]
+        shape, why = (len(knobs), seeds), found.why[:looks, runs]
+        told = (found.executor_s / 3600, found.violation, found.p99_s, found.worst_s, found.changes)
         counts = ((why & int(flag) > 0).sum(axis=0) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
-        values = (found.executor_s / 3600, found.violation, found.p99_s, found.worst_s, found.changes, *counts)
-        return cls(knobs, *(value[runs].reshape(shape) for value in values))
+        return cls(knobs, *(value.reshape(shape) for value in (*(one[runs] for one in told), *counts)))
 
     def plus(self, other: SweepResults) -> SweepResults:
         """Append the results of further knob values."""
