@@ -30,13 +30,15 @@ from tidecast.messages import decode
 from tidecast.orders import ReplayOrder
 from tidecast.replay import Replayable, replay_stream
 from tidecast.replay.driver import POOL
+from tidecast.replay.dry_run import first_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-ORDER, READY = "order.json", "ready"
-"""Files of the run folder: what is to be replayed by a query that no agent starts; `ready-<part>` of each part."""
+ORDER, READY, DRY = "order.json", "ready", "dry-run"
+"""Files of the run folder: what is to be replayed by a query that no agent starts; `ready-<part>` of each part; and one
+that says that a replay's first batch was run dry."""
 REPLAY = "replay"  # name of a replay's query; the live one's is the job's
 REPLAYED = "replayed"
 
@@ -134,9 +136,16 @@ def _attached(launch: Launch, query: StreamingQuery, args: argparse.Namespace) -
         stream = replay_stream(launch.spark, order, spark_options(kafka))
         return start_replay(launch, stream, order, args.service_ms, args.replay_trigger_s)
 
+    def run_dry(order: ReplayOrder) -> None:
+        stream = replay_stream(launch.spark, order, spark_options(kafka))
+        folder = args.run_dir / f"{order.id}.checkpoint"
+        results = counted(stream, args.service_ms, "windows").writeStream.format("noop").outputMode("update")
+        first_batch(results.option("checkpointLocation", str(folder)).start())
+        (args.run_dir / DRY).touch()
+
     return attach(
         query, job=args.job, bootstrap=kafka.bootstrap, mode="act", prefix=kafka.prefix,
-        executors=(args.least, args.most), cores_per_executor=1, replay=Replayable(start),
+        executors=(args.least, args.most), cores_per_executor=1, replay=Replayable(start, dry_run=run_dry),
     )  # fmt: skip
 
 

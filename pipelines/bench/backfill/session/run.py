@@ -18,7 +18,7 @@ from pipelines.bench.backfill.arrangement import REPLAY_TRIGGER_S, SERVICE_MS, A
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import draw_arrivals, issued_forecasts, live_rates
 from pipelines.bench.backfill.session.deadline import plan_session
-from pipelines.bench.backfill.session.job import ORDER, READY, REPLAY
+from pipelines.bench.backfill.session.job import DRY, ORDER, READY, REPLAY
 from pipelines.bench.backfill.session.producer import LiveProducer, fill_range, forecast_messages, producing
 from pipelines.bench.backfill.session.recorded import committed_ends, keeps_up, replayed_at
 from pipelines.kafka.broker import Follower
@@ -164,6 +164,7 @@ def _warm_up(
     if how.agent:
         autoscaler = processes["autoscaler"]
         autoscaler.wait_until(lambda: bool(heard.poll(0.2) and heard.newest), "decide about the job", PATIENCE_S)
+        live.wait_until((folder / DRY).exists, "run a replay's first batch dry", PATIENCE_S)
         until = time.monotonic() + (SETTLE_S if how.live[0] < how.live[1] else 0.0)
         while time.monotonic() < until:
             heard.poll(LOOK_S)
