@@ -13,6 +13,7 @@ from tidecast.backfill import replay_into
 from tidecast.merge import MergeSink, read_results
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay.driver import Replays
+from tidecast.replay.dry_run import NAME
 from tidecast.signed import count, signed
 
 pytestmark = pytest.mark.integration
@@ -81,11 +82,7 @@ class Job:
     def replay(self, name, **fields):
         """Order the range again and poll until the replay is over; what was said of it."""
         self.job.outbox.clear()
-        events = self.kafka.topic("events")
-        starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
-        self.job.orders[name] = ReplayOrder(
-            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, begin_ms=BEGIN, end_ms=END, **fields
-        )
+        self.job.orders[name] = self.order(name, **fields)
         replays = Replays(self.job, self.again)
         try:
             over = ("done", "failed", "cancelled", "compared")
@@ -93,6 +90,13 @@ class Job:
         finally:
             replays.close()
         return [one for one in self.job.outbox.of(ReplayProgress) if one.id == name]
+
+    def order(self, name, **fields):
+        events = self.kafka.topic("events")
+        starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
+        return ReplayOrder(
+            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, begin_ms=BEGIN, end_ms=END, **fields
+        )
 
     def state(self, name):
         said = [one.state for one in self.job.outbox.of(ReplayProgress) if one.id == name]
@@ -135,3 +139,12 @@ def test_a_corrected_plan_counts_its_range_again_and_readers_see_it_at_once(spar
     outside["k1", 5 * MINUTE], outside["k0", 5 * MINUTE] = 1, outside["k0", 5 * MINUTE] + 1
     assert job.rows() == inside | outside
     assert job.commits() == before + 1
+
+
+def test_a_dry_run_leaves_neither_commit_nor_folder(spark, topic, tmp_path):
+    job = Job(spark, topic, tmp_path)
+    job.live(_plan(), "2")
+    before, commits = job.rows(), job.commits()
+    job.again.dry_run(job.order(NAME))
+    assert job.rows() == before and job.commits() == commits
+    assert not (tmp_path / "counts.backfills" / NAME).exists()

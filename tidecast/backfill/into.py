@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,18 +108,10 @@ def replay_into(
         cancel(Path(table), order.id)
 
     def dry_run(order: ReplayOrder) -> None:
-        at = Path(table)
-        lease = namespace.take_lease(at, order.id)
-        try:
-            namespace.discard(at, order.id, namespace.CHECKPOINT)
+        with namespace.for_now(Path(table), order.id) as folder:
             results = plan(replay_stream(spark, order, source)).writeStream.foreachBatch(_discard)
-            first_batch(
-                results.option("checkpointLocation", str(namespace.folder(at, order.id) / namespace.CHECKPOINT))
-                .outputMode(output_mode).start()
-            )  # fmt: skip
-        finally:
-            namespace.remove(at, order.id)
-            os.close(lease)
+            results = results.option("checkpointLocation", str(folder / namespace.CHECKPOINT))
+            first_batch(results.outputMode(output_mode).start())
 
     def close() -> None:
         while known:

@@ -70,6 +70,23 @@ def take_lease(table: Path, name: str) -> int:
     return lease
 
 
+@contextmanager
+def for_now(table: Path, name: str) -> Iterator[Path]:
+    """Give a folder of a name's own that is empty, and goes with what was written.
+
+    Raises:
+        BackfillError: another process has it just now.
+        OSError: the folder cannot be made.
+    """
+    lease = take_lease(table, name)
+    try:
+        discard(table, name, SHADOW, CHECKPOINT, RANGE)  # of one that was killed
+        yield folder(table, name)
+    finally:
+        remove(table, name)
+        os.close(lease)
+
+
 def runs(table: Path, name: str) -> bool:
     """Return whether a process holds a backfill's lease."""
     try:

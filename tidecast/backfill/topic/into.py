@@ -71,13 +71,8 @@ class TopicReplays:
             Exception: as pyspark raises it.
         """
         results = self._results(order)
-        lease = namespace.take_lease(self.place, order.id)
-        try:
-            namespace.discard(self.place, order.id, namespace.SHADOW, namespace.CHECKPOINT)
+        with namespace.for_now(self.place, order.id):
             first_batch(self._started(order, results))
-        finally:
-            namespace.remove(self.place, order.id)
-            os.close(lease)
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
