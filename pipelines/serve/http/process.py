@@ -112,7 +112,7 @@ def main() -> None:
 
     The parent's process id is the first argument of the command line. It listens on 127.0.0.1, port `serving.http_port`
     (0: any free). The token is read from the file `token` in the store's folder, and the endpoint's URL written to the
-    file `http` there.
+    file `http` there, unless the parent is gone by then: the address is its successor's to write.
 
     Raises:
         IndexError, ValueError: the first argument is missing or no process id.
@@ -127,6 +127,8 @@ def main() -> None:
     settings, parent = load(), int(sys.argv[1])
     folder = settings.store_dir
     token = (folder / TOKEN).read_text()
+    if os.getppid() != parent:  # killed while this was being imported
+        return
     listening = socket.create_server((HOST, settings.serving.http_port))
     write_private(folder / ADDRESS, f"http://{HOST}:{listening.getsockname()[1]}")
     with Reader.open(folder) as reader:

@@ -1,5 +1,6 @@
 """The endpoint's process where it dies."""
 
+import os
 import sys
 import time
 from collections import Counter
@@ -47,3 +48,14 @@ def test_one_that_dies_is_started_again_with_the_same_token_and_that_is_said(tmp
     finally:
         endpoint.close()
     assert not psutil.pid_exists(endpoint.process.pid)
+
+
+def test_one_whose_server_was_killed_meanwhile_leaves_the_address_to_its_successor(tmp_path, monkeypatch):
+    settings = load(var=tmp_path)
+    settings.store_dir.mkdir()
+    (settings.store_dir / TOKEN).write_text("token")
+    (settings.store_dir / ADDRESS).write_text("http://127.0.0.1:1")
+    monkeypatch.setattr(http_process, "load", lambda: settings)
+    monkeypatch.setattr(sys, "argv", ["process", str(os.getpid())])  # not the parent of this one
+    http_process.main()
+    assert (settings.store_dir / ADDRESS).read_text() == "http://127.0.0.1:1"
