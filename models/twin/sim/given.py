@@ -77,6 +77,11 @@ class Foresight(NamedTuple):
     rps: Floats
     row: Integers
 
+    @property
+    def decisions(self) -> int:
+        """D."""
+        return int(self.rps.shape[1])
+
     def at(self, decision: int) -> LoadAhead:
         """Return what all runs receive at a decision (index from 0).
 

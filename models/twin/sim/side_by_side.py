@@ -19,7 +19,8 @@ class Lane(NamedTuple):
     Attributes:
         policy: with parameters that are numbers, or arrays with one entry per run of the lane.
         runs: how many.
-        foresight: forecasts for every look, its `row` (runs of the lane,); None where the policy receives none.
+        foresight: forecasts for every look of its longest run, `row` (runs of the lane,); None where the policy
+            receives none.
     """
 
     policy: Policy
@@ -45,15 +46,12 @@ class SideBySide:
         return {at: lane.policy.fresh(lane.runs) for at, lane in enumerate(self.lanes)}
 
     def decide(self, memory: Any, view: View) -> tuple[Any, Choice]:
-        """Return the lanes' memories and choices, one behind the other; the needs behind a choice are left out.
-
-        Raises:
-            IndexError: a lane's forecasts have fewer decisions.
-        """
+        """Return the lanes' memories and choices, one behind the other; the needs behind a choice are left out."""
         number, begin = round(view.now_s / self.every_s), 0
         after, choices = {}, []
         for at, lane in enumerate(self.lanes):
-            ahead = lane.foresight.at(number) if lane.foresight else None
+            # A lane whose runs have all ended stands still beside longer ones: what it receives then changes nothing.
+            ahead = lane.foresight.at(min(number, lane.foresight.decisions - 1)) if lane.foresight else None
             seen = view.select(slice(begin, begin + lane.runs), ahead)
             after[at], choice = lane.policy.decide(memory[at], seen)
             choices.append(choice)
