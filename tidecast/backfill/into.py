@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,127 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@dataclass(frozen=True)
+class TableReplays:
+    """Replays of one job into one table; `replay_into` says what each attribute is."""
+
+    spark: SparkSession
+    table: Path
+    plan: Callable[[DataFrame], DataFrame]
+    source: Mapping[str, str]
+    version: str
+    output_mode: str
+    trigger: str
+    tolerance: float
+    still_open: Callable[[ReplayOrder], str]
+    open: dict[str, Backfill] = field(default_factory=dict)
+
+    def start(self, order: ReplayOrder) -> Any:
+        """Start an order's query, which writes into a shadow table, or go on where it was.
+
+        Raises:
+            BackfillError: the order has no range of event time, or one that another replay has a part of; its plan is
+                not the live query's; the disk is full.
+            Exception: as pyspark raises it.
+        """
+        if order.begin_ms is None or order.end_ms is None:
+            raise BackfillError(f"replay {order.id} has no range of event time: order it with begin_ms and end_ms")
+        self._check_plan(order)
+        self._leave(order.id)
+        # Live results of the range may change while it is read; those are found by their version and computed again.
+        backfill = prepare(
+            self.spark, self.table, order.id, order.begin_ms, order.end_ms, self.version,
+            now=order.end_ms, most=order.holds,
+        )  # fmt: skip
+        self.open[order.id] = backfill
+        with refuse_full_disk(backfill, "copied"):
+            copy = namespace.folder(self.table, order.id) / namespace.RANGE
+            stream = replay_stream(self.spark, order, self.source, copy)
+        taken = self._writer(stream, _taken(backfill), backfill.checkpoint)
+        return taken.trigger(processingTime=self.trigger).start()
+
+    def dry_run(self, order: ReplayOrder) -> None:
+        """Run an order's first batch, and keep nothing of it.
+
+        Raises:
+            BackfillError: another process does it just now.
+            Exception: as pyspark raises it.
+        """
+        with namespace.for_now(self.table, order.id) as own:
+            stream = replay_stream(self.spark, order, self.source)
+            first_batch(self._writer(stream, _discard, own / namespace.CHECKPOINT).start())
+
+    def compare(self, order: ReplayOrder) -> str:
+        """Return in words what a publish would change, once all of the range is read; nothing is changed."""
+        return compare(_written(self.open[order.id]), self.tolerance).text()
+
+    def publish(self, order: ReplayOrder) -> str:
+        """Bring what the replay has written into the table, once all of the range is read.
+
+        Returns:
+            Why it has to be called again, where live may still tell windows of the range; else nothing.
+
+        Raises:
+            Exception: as pyspark raises it; the replay can be started again.
+        """
+        backfill = self.open.pop(order.id)
+        try:
+            why = self._settled(backfill, order)
+        except BaseException:
+            backfill.close()
+            raise
+        if why:
+            self.open[order.id] = backfill
+        else:
+            namespace.discard(self.table, order.id, namespace.RANGE)
+            backfill.close()
+        return why
+
+    def cancel(self, order: ReplayOrder) -> None:
+        """Remove what an order's replay has written; the table has nothing of it."""
+        self._leave(order.id)
+        cancel(self.table, order.id)
+
+    def close(self) -> None:
+        """Let go of all of them; another process may go on."""
+        for name in list(self.open):
+            self._leave(name)
+
+    def _writer(self, stream: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path) -> Any:
+        results = self.plan(stream).writeStream.foreachBatch(write)
+        return results.option("checkpointLocation", str(checkpoint)).outputMode(self.output_mode)
+
+    def _settled(self, backfill: Backfill, order: ReplayOrder) -> str:
+        """Publish what can be; return why it has to be done again, "" once all of it is settled."""
+        _written(backfill)
+
+        def recompute(windows: DataFrame) -> DataFrame:
+            return self.plan(read_again(self.spark, order, self.source, _first_ms(windows)))
+
+        if why := self.still_open(order):
+            told = publish_round(backfill, recompute, self.tolerance, last=False)
+            return f"{count(told.waiting)} windows wait to be computed again; {why}" if told.waiting else why
+        settle(backfill, recompute, tolerance=self.tolerance)
+        return ""
+
+    def _leave(self, name: str) -> None:
+        if name in self.open:
+            self.open.pop(name).close()
+
+    def _check_plan(self, order: ReplayOrder) -> None:
+        """Refuse at once what could not be published later; a gap may come before live's first batch."""
+        form = read_form(self.spark, str(self.table))
+        if order.then == "publish" and order.holds is None and form is not None and form.plan != self.version:
+            raise BackfillError(
+                f"replay {order.id} runs plan {self.version!r}, the live query runs {form.plan!r}: it can be compared"
+                " only (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's"
+                " plan)"
+            )
+
+
 def replay_into(
     spark: SparkSession, table: str, plan: Callable[[DataFrame], DataFrame], source: Mapping[str, str],
-    version: str = "1", output_mode: str = "append", trigger: str = "1 second", tolerance: float = 0.0,
+    version: str = "1", output_mode: str = "append", trigger: str = "200 milliseconds", tolerance: float = 0.0,
     still_open: Callable[[ReplayOrder], str] = lambda order: "", orders: tuple[ReplayOrder, ...] = (),
 ) -> Replayable:  # fmt: skip
     """Return how ranges of a job are read again so that their results correct the table of its live query, exactly.
@@ -51,73 +170,8 @@ def replay_into(
             computed again from time to time.
         orders: that the job places itself (`Replayable.orders`).
     """
-    known: dict[str, Backfill] = {}
-
-    def start(order: ReplayOrder) -> Any:
-        if order.begin_ms is None or order.end_ms is None:
-            raise BackfillError(f"replay {order.id} has no range of event time: order it with begin_ms and end_ms")
-        _check_plan(spark, table, order, version)
-        if order.id in known:
-            known.pop(order.id).close()
-        # Live results of the range may change while it is read; those are found by their version and computed again.
-        backfill = prepare(
-            spark, Path(table), order.id, order.begin_ms, order.end_ms, version, now=order.end_ms, most=order.holds
-        )
-        known[order.id] = backfill
-        with refuse_full_disk(backfill, "copied"):
-            stream = replay_stream(spark, order, source, namespace.folder(Path(table), order.id) / namespace.RANGE)
-        return (
-            plan(stream).writeStream.foreachBatch(_taken(backfill))
-            .option("checkpointLocation", str(backfill.checkpoint)).outputMode(output_mode)
-            .trigger(processingTime=trigger).start()
-        )  # fmt: skip
-
-    def tell(order: ReplayOrder) -> str:
-        return compare(_written(known[order.id]), tolerance).text()
-
-    def publish(order: ReplayOrder) -> str:
-        backfill = known.pop(order.id)
-        try:
-            why = settled(backfill, order)
-        except BaseException:
-            backfill.close()
-            raise
-        if why:
-            known[order.id] = backfill
-        else:
-            namespace.discard(Path(table), order.id, namespace.RANGE)
-            backfill.close()
-        return why
-
-    def settled(backfill: Backfill, order: ReplayOrder) -> str:
-        """Why it has to be published again; "" once all of it is settled."""
-        _written(backfill)
-
-        def recompute(windows: DataFrame) -> DataFrame:
-            return plan(read_again(spark, order, source, _first_ms(windows)))
-
-        if why := still_open(order):
-            told = publish_round(backfill, recompute, tolerance, last=False)
-            return f"{count(told.waiting)} windows wait to be computed again; {why}" if told.waiting else why
-        settle(backfill, recompute, tolerance=tolerance)
-        return ""
-
-    def remove(order: ReplayOrder) -> None:
-        if order.id in known:
-            known.pop(order.id).close()
-        cancel(Path(table), order.id)
-
-    def dry_run(order: ReplayOrder) -> None:
-        with namespace.for_now(Path(table), order.id) as folder:
-            results = plan(replay_stream(spark, order, source)).writeStream.foreachBatch(_discard)
-            results = results.option("checkpointLocation", str(folder / namespace.CHECKPOINT))
-            first_batch(results.outputMode(output_mode).start())
-
-    def close() -> None:
-        while known:
-            known.popitem()[1].close()
-
-    return Replayable(start, publish, remove, tell, orders, dry_run, close)
+    made = TableReplays(spark, Path(table), plan, source, version, output_mode, trigger, tolerance, still_open)
+    return Replayable(made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close)
 
 
 def _written(backfill: Backfill) -> Backfill:
@@ -125,16 +179,6 @@ def _written(backfill: Backfill) -> Backfill:
     if len(backfill.spec.rounds) == 1 and not backfill.spec.last.written:
         finish(backfill)
     return backfill
-
-
-def _check_plan(spark: SparkSession, table: str, order: ReplayOrder, version: str) -> None:
-    """Refuse at once what could not be published later; a gap may come before live's first batch."""
-    form = read_form(spark, table)
-    if order.then == "publish" and order.holds is None and form is not None and form.plan != version:
-        raise BackfillError(
-            f"replay {order.id} runs plan {version!r}, the live query runs {form.plan!r}: it can be compared only"
-            " (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's plan)"
-        )
 
 
 def _taken(backfill: Backfill) -> Callable[[DataFrame, int], None]:

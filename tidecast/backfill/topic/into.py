@@ -155,7 +155,8 @@ class TopicReplays:
 
 def replay_into_topic(
     spark: SparkSession, topic: str, plan: Callable[[DataFrame, int, int], DataFrame], source: Mapping[str, str],
-    live: StreamingQuery, place: str, window: str = WINDOW, output_mode: str = "update", trigger: str = "1 second",
+    live: StreamingQuery, place: str, window: str = WINDOW, output_mode: str = "update",
+    trigger: str = "200 milliseconds",
 ) -> Replayable:  # fmt: skip
     """Return how ranges of a job are read again so that their results correct the records of its live query, exactly.
 
