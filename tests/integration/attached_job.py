@@ -29,7 +29,7 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("tidecast").setLevel(logging.INFO)
     settings = load()
-    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=Executors(min=given.least, max=4)))
+    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=Executors(min=given.least, max=3)))
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap)

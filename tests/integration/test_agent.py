@@ -152,11 +152,11 @@ def test_a_scale_up_is_confirmed_by_use(life):
     found = life.interval(lambda m: m.mode == "act", "acting agent")
     if found.executors != 1:  # Spark's own manager had its way until now
         assert life.outcome(life.decide(1)).status == "confirmed"
-    up = life.outcome(life.decide(3))
-    assert (up.status, up.target, up.executors_after) == ("confirmed", 3, 3), up
+    up = life.outcome(life.decide(2))
+    assert (up.status, up.target, up.executors_after) == ("confirmed", 2, 2), up
     assert up.decided_at <= up.applied_at <= up.confirmed_at
     assert up.useful_at > up.applied_at
-    assert life.interval(lambda m: m.executors == 3, "metric of 3 executors").pending_executors == 0
+    assert life.interval(lambda m: m.executors == 2, "metric of 2 executors").pending_executors == 0
 
 
 def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(life):
@@ -196,13 +196,13 @@ def test_what_must_not_be_applied_is_refused(life):
     life.publisher.send_bytes("decisions", JOB.encode(), b'{"executors": NaN')
     reject = life.until(lambda m: isinstance(m, Reject), "reject")
     assert (reject.topic, reject.value) == ("decisions", '{"executors": NaN')
-    assert life.interval(lambda m: True, "metric").executors == 3
+    assert life.interval(lambda m: True, "metric").executors == 2
 
 
 def test_a_killed_executor_is_replaced(life):
     life.executors()[-1].kill()
-    life.interval(lambda m: m.executors == 2 and m.pending_executors == 1, "metric of 2 executors")
-    life.interval(lambda m: m.executors == 3, "replacement")
+    life.interval(lambda m: m.executors == 1 and m.pending_executors == 1, "metric of 1 executor")
+    life.interval(lambda m: m.executors == 2, "replacement")
 
 
 def test_frozen_executors_stay(life):
@@ -211,7 +211,7 @@ def test_frozen_executors_stay(life):
     life.decide(1)
     life.publisher.send_bytes("decisions", JOB.encode(), b"after it")
     life.until(lambda m: isinstance(m, Reject) and m.value == "after it", "reject of what came after it")
-    assert all(life.interval(lambda m: True, "metric").executors == 3 for _ in range(2))
+    assert all(life.interval(lambda m: True, "metric").executors == 2 for _ in range(2))
     control.set_mode(life.kafka.bootstrap, JOB, "act")
     life.interval(lambda m: m.mode == "act", "acting agent")
 

@@ -9,7 +9,6 @@ from mlflow.exceptions import MlflowException
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from models.forecast.neural.recurrent import CELLS
 from pipelines.registry import Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
 from tests.fakes.forecasters import TASK, kinds, network, older_network, pupil, put, series
@@ -96,41 +95,56 @@ def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path_factory, t
         read_forecaster(folder, "orders")
 
 
-def newest_file(settings, name):
-    return max((settings.var_dir / "mlflow").rglob(name), key=lambda path: path.stat().st_mtime_ns)
+@pytest.fixture(scope="module")
+def registered(registry, settings):
+    """By kind the version of a registered forecaster, and the file that describes it."""
 
+    def newest(made):
+        version = put(registry, "shape", made)
+        described = (settings.var_dir / "mlflow").rglob("forecaster.json")
+        return version, max(described, key=lambda path: path.stat().st_mtime_ns)
 
-def tampered(registry, settings, made, change):
-    """Register a network and change its description afterwards, as code of another age would have written it."""
-    version = put(registry, "shape", made)
-    newest = newest_file(settings, "forecaster.json")
-    newest.write_text(json.dumps(change(json.loads(newest.read_text()))))
-    return version
+    return {"network": newest(network()), "pupil": newest(pupil())}
 
 
 @pytest.mark.parametrize(
-    ("made", "change", "word"),
+    ("kind", "change", "word"),
     [
-        (network(), lambda d: {**d, "parameters": {**d["parameters"], "hidden": "4"}}, "kind='gru' .*Register it anew"),
-        (network(), lambda d: {**d, "levels": [0.5]}, "weights; 3 finite ones"),
-        (network(), lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
-        (network(), lambda d: {k: v for k, v in d.items() if k != "parameters"}, "lacks 'parameters'"),
-        (network(), lambda d: {**d, "step_s": -1}, "step_s=-1"),
-        (network(), lambda d: {**d, "step_s": "an hour"}, "an hour"),
-        (pupil(), lambda d: {**d, "horizon": 5}, "signature .*Retrain"),
+        (
+            "network",
+            lambda d: {**d, "parameters": {**d["parameters"], "hidden": "4"}},
+            "kind='gru' .*Register it anew",
+        ),
+        ("network", lambda d: {**d, "levels": [0.5]}, "weights; 3 finite ones"),
+        ("network", lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
+        ("network", lambda d: {k: v for k, v in d.items() if k != "parameters"}, "lacks 'parameters'"),
+        ("network", lambda d: {**d, "step_s": -1}, "step_s=-1"),
+        ("network", lambda d: {**d, "step_s": "an hour"}, "an hour"),
+        ("pupil", lambda d: {**d, "horizon": 5}, "signature .*Retrain"),
     ],
 )
-def test_an_artifact_of_another_shape_is_refused(registry, settings, made, change, word):
+def test_an_artifact_of_another_shape_is_refused(registry, registered, kind, change, word):
+    """Its description is changed after it was registered, as code of another age would have written it."""
+    version, file = registered[kind]
+    written = file.read_text()
+    file.write_text(json.dumps(change(json.loads(written))))
     with pytest.raises(RegistryError, match=word):
-        registry.load("shape", tampered(registry, settings, made, change))
+        registry.load("shape", version)
+    file.write_text(written)
+    registry.load("shape", version)
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_a_network_that_an_older_release_registered_is_read(registry, settings, cell):
-    described, archive = older_network(cell)
-    version = tampered(registry, settings, pupil(), lambda _: described)
-    newest_file(settings, "model.pt2").write_bytes(archive)
-    assert registry.load("shape", version) == network(cell)
+def test_a_network_that_an_older_release_registered_is_read(registry, registered):
+    """Of one cell; `test_older_archives` has both."""
+    version, file = registered["pupil"]
+    (model,) = next(path for path in file.parents if path.name == "artifacts").rglob("model.pt2")
+    described, archive = older_network("gru")
+    before = file.read_text(), model.read_bytes()
+    file.write_text(json.dumps(described))
+    model.write_bytes(archive)
+    assert registry.load("shape", version) == network("gru")
+    file.write_text(before[0])
+    model.write_bytes(before[1])
 
 
 def test_a_store_that_cannot_be_is_named_at_once(settings):

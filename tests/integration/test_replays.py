@@ -15,7 +15,7 @@ from tidecast.replay.source import replay_stream
 
 pytestmark = pytest.mark.integration
 
-PARTITIONS, EACH = 4, 900
+PARTITIONS, EACH = 4, 450
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ class Rerun:
         return sorted((row["partition"], row["offset"]) for row in found)
 
 
-def _order(kafka, name, first=100, past=600, **changes):
+def _order(kafka, name, first=100, past=350, **changes):
     topic = kafka.topic("events")
     starts, ends = ({topic: {str(p): at for p in range(PARTITIONS)}} for at in (first, past))
     fields = {"id": name, "job": "orders", "wall_time": time.time(), "wanted": "run", "starts": starts, "ends": ends}
@@ -68,12 +68,20 @@ def _last(job):
     return said[-1] if said else None
 
 
+def _rests(replays, job):
+    """Whether it gets no further in a second."""
+    at = _last(job).done
+    time.sleep(1.0)
+    replays.poll()
+    return _last(job).done == at
+
+
 def _poll_until(replays, condition, what):
     def met():
         replays.poll()
         return condition()
 
-    wait_until(met, what)
+    wait_until(met, what, every_s=0.05)
 
 
 def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_range(spark, topic, tmp_path):
@@ -83,14 +91,13 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
     replays, order = Replays(job, rerun.replayable()), _order(topic, "again", most_rps=400.0)
     job.orders["again"] = order
     try:
-        _poll_until(replays, lambda: (p := _last(job)) and p.done >= 400, "a fifth of the range")
+        _poll_until(replays, lambda: (p := _last(job)) and p.done >= 200, "a fifth of the range")
         said = [p for p in job.outbox.of(ReplayProgress) if p.state == "running" and p.rps]
         assert said and {p.admitted_rps for p in said} == {400.0}
 
         job.orders["again"] = _wanted(order, "pause")
         _poll_until(replays, lambda: _last(job).state == "paused", "a pause")
-        time.sleep(1.0)  # the batch that was planned before comes to its end
-        replays.poll()
+        _poll_until(replays, lambda: _rests(replays, job), "the end of the batch that was planned before")
         at = _last(job).done
         time.sleep(1.0)
         replays.poll()
@@ -101,9 +108,9 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
     finally:
         replays.close()
     assert [one.id for one in rerun.published] == ["again"] and not rerun.cancelled and rerun.started == 1
-    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 600)]
+    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 350)]
     (said,) = job.outbox.of(ReplayOrder)
-    assert (said.wanted, said.id) == ("done", "again") and _last(job).done == order.records == 2_000
+    assert (said.wanted, said.id) == ("done", "again") and _last(job).done == order.records == 1_000
     ends = list({p.done: p.wall_time for p in reversed(job.outbox.of(ReplayProgress)) if p.done}.items())[::-1]
     assert len(ends) > 3  # and what a batch read is waited for before the next one
     for (before, began), (done, _), (_, next_end) in zip(ends, ends[1:], ends[2:], strict=False):
@@ -112,7 +119,7 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
 
 def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_path):
     rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "twice", most_rps=600.0)
-    for ending in (lambda p: p.done >= 500, lambda p: p.state == "done"):
+    for ending in (lambda p: p.done >= 250, lambda p: p.state == "done"):
         job = driver.job()
         job.mode, job.orders["twice"] = "act", order
         replays = Replays(job, rerun.replayable())
@@ -121,7 +128,7 @@ def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_pat
         finally:
             replays.close()
     assert rerun.started == 2 and len(rerun.published) == 1
-    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 600)]
+    assert rerun.read(order) == [(p, at) for p in range(PARTITIONS) for at in range(100, 350)]
 
 
 def test_a_cancelled_replay_stops_at_once_and_its_own_cleaning_is_called(spark, topic, tmp_path):
@@ -157,7 +164,7 @@ def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without
     assert {p.admitted_rps for p in running if p.id == "heavy"} <= {600.0, 800.0}
     assert {p.admitted_rps for p in running if p.id == "light"} <= {200.0, 800.0}
     for name in ("heavy", "light"):
-        assert len(rerun.read(job.orders[name])) == 2_000
+        assert len(rerun.read(job.orders[name])) == 1_000
 
 
 def _newest(job):
@@ -166,8 +173,8 @@ def _newest(job):
 
 def test_a_range_that_the_topic_no_longer_holds_fails_and_nothing_is_published(spark, topic, tmp_path):
     rerun, job = Rerun(spark, topic, tmp_path), driver.job()
-    job.mode, job.orders["gone"] = "act", _order(topic, "gone", past=800, most_rps=100.0)
-    _drop_before(topic, 500)
+    job.mode, job.orders["gone"] = "act", _order(topic, "gone", past=400, most_rps=100.0)
+    _drop_before(topic, 250)
     replays = Replays(job, rerun.replayable())
     try:
         _poll_until(replays, lambda: (p := _last(job)) and p.state == "failed", "its failure")

@@ -19,7 +19,7 @@ def framed(spark, records):
     return spark.createDataFrame(pd.DataFrame(rows, columns=["job", "time", "arrival_rps", "span_s"]))
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(st.lists(st.lists(RECORD, min_size=1, max_size=30), min_size=20, max_size=40), st.sampled_from([0.5, 1, 7, 60]))
 def test_equal_to_the_last_bit_where_sums_are_exact(spark, records, step_s):
     """Straddling, overlapping, gaps, the first and last step cut, borders met exactly; each job is an example."""

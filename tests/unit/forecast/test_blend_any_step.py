@@ -43,7 +43,7 @@ def assert_same_at_once_and_stepped(task, steps, seed):
         np.testing.assert_allclose(mine[i], said, rtol=1e-6, atol=1e-6 * scale)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(TASKS, st.integers(1, 60), st.integers(0, 10**6))
 def test_stepped_it_says_what_it_says_at_once(task, steps, seed):
     assert_same_at_once_and_stepped(task, steps, seed)
@@ -54,7 +54,7 @@ def test_a_horizon_beyond_a_day_is_as_correct_as_a_short_one(hours, horizon):
     assert_same_at_once_and_stepped(Task(3600.0 * hours, horizon, (0.1, 0.5, 0.9)), 90, 3)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(TASKS, st.integers(2, 60), st.integers(0, 10**6), st.data())
 def test_what_comes_later_changes_no_earlier_forecast(task, steps, seed, data):
     values = jumpy(task, steps, seed)
