@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from models.backfill.given import Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import JointErrors, rates_of
 from models.policy.core.capacity import Floats, Integers
+from models.policy.replays.start import FREE, GOING_FREE, NEAR
 
 COUNT = 256
 """Futures that are drawn: half of them, and their mirror images."""
@@ -33,6 +34,7 @@ class Futures:
         fleet: whose bounds hold.
         running: executors that run when the first step begins.
         most_rps: (K,) replayed records/s at most; None: no bound.
+        start_s: seconds of a replay's slow start once it may begin (`policy.replays.start`); 0: it has begun.
     """
 
     live: Floats
@@ -44,6 +46,7 @@ class Futures:
     fleet: Fleet
     running: int
     most_rps: Floats | None = None
+    start_s: float = 0.0
 
     @property
     def steps(self) -> int:
@@ -57,14 +60,28 @@ class Futures:
     def replay_rps(self, extra: Integers) -> Floats:
         """Return (..., S, K) replayed records/s that (..., K) extra executors leave room for, live records first.
 
-        Executors that a step begins with anew work from their lead time on, at most a step later.
+        Executors that a step begins with anew work from their lead time on, at most a step later. The replay reads
+        where enough is left; one that has not begun waits for more, and has a slow start.
         """
         slots = self.fleet.worth[self.executors(extra)]
         before = np.empty_like(slots)
         before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
         late = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
         slots = slots - np.maximum(slots - before, 0.0) * late
-        return self.bounded(np.maximum(slots * self.slot_rps[:, None] - self.live, 0.0) / self.cost[:, None])
+        served = slots * self.slot_rps[:, None]
+        left = np.maximum(served - self.live, 0.0)
+        return self.bounded(left / self.cost[:, None]) * self._reading(served, left)
+
+    def _reading(self, served: Floats, left: Floats) -> Floats:
+        """(..., S, K) share of each step in which the replay reads, as `policy.replays.start` lets it."""
+        lowest = np.minimum.accumulate(self.live[:, ::-1], axis=1)[:, ::-1]
+        no_better = left >= NEAR * (left + self.live - lowest)
+        share: Floats = (no_better | (left >= GOING_FREE * served)).astype(float)
+        if self.start_s:
+            may_begin = no_better | (left >= FREE * served)
+            begun_s = np.logical_or.accumulate(may_begin, axis=-1).cumsum(axis=-1) * self.step_s
+            share *= np.clip((begun_s - self.start_s) / self.step_s, 0.0, 1.0)
+        return share
 
     def bounded(self, rps: Floats) -> Floats:
         """Return (..., D) replayed records/s of the first steps, none above what the replay may have."""

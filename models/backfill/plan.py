@@ -61,6 +61,7 @@ class Surroundings:
         seed, count: of the futures.
         others: backfills that go first.
         most_rps: (K,) replayed records/s at most in each step; None: no bound.
+        start_s: as of `Futures`, of this backfill; those that go first count as begun.
     """
 
     outlook: LiveOutlook
@@ -74,6 +75,7 @@ class Surroundings:
     count: int = COUNT
     others: tuple[OtherBackfill, ...] = ()
     most_rps: Floats | None = None
+    start_s: float = 0.0
 
     def futures(self, work: ReplayWork) -> Futures:
         """Draw what may come; backfills that go first are to this one what live records are."""
@@ -82,7 +84,7 @@ class Surroundings:
         )
         for other in self.others:
             futures = taken_by(futures, other.extra, other.records)
-        return replace(futures, most_rps=self.most_rps)
+        return replace(futures, most_rps=self.most_rps, start_s=self.start_s)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

@@ -13,9 +13,9 @@ from models.backfill.plan import BackfillPlan, Surroundings, at_once_schedule, d
 from models.backfill.search import WeighedSchedule, cheapest_schedule, with_tail
 from models.policy.core.capacity import Integers
 
-LITTLE = 0.05
+LITTLE, STARTS = 0.05, 3.0
 """Share of the executor-hours to come that a new schedule must save to be worth a change that nothing forces; and no
-less than one executor for a step."""
+less than one executor for a step, or for so many starts: one that is given back may have to be started again."""
 
 
 class Tolerance(NamedTuple):
@@ -104,7 +104,7 @@ def reconsider(
     low, high, aim = (Tolerance() if tolerance is None else tolerance).chances(sure)
     kept = _weighed(futures, with_tail(extra[:steps], futures.steps), work.records, steps, price)
     found, attainable = kept, True
-    least = max(LITTLE * kept.hours, futures.step_s / HOUR_S)
+    least = max(LITTLE * kept.hours, max(futures.step_s, STARTS * float(np.median(futures.lead_s))) / HOUR_S)
     if kept.chance < low or (kept.chance > high and kept.hours > least):
         anew = cheapest_schedule(futures, work.records, steps, aim, around.extra_now, price, rounds=1)
         attainable = anew is not None

@@ -50,11 +50,12 @@ def length_s(settings: Settings) -> float:
 
 
 def deadline(settings: Settings, clock: Clock, came_at: float) -> float:
-    """Return when a backfill has to be done whose records have come at a wall time: with the live load, epoch seconds.
+    """Return when a backfill has to be done whose records have come at a wall time, epoch seconds.
 
-    Where that leaves less than `LEAST_S` (90 s), so long after they have come.
+    That is half a minute after the live load, with whose last record all is to be read; where that leaves less than
+    `LEAST_S` (90 s), so long after they have come.
     """
-    return max(clock.wall_start + length_s(settings), came_at + LEAST_S)
+    return max(clock.wall_start + length_s(settings) + PUBLISHED_S, came_at + LEAST_S)
 
 
 def order_at(settings: Settings, came_at: float, due_at: float) -> float:

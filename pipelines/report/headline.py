@@ -150,6 +150,8 @@ def _cost(s: Summary) -> str:
     took = f"It took {number(cost['executor_s'])} executor-seconds"
     if (money := cost.get("money")) is not None:  # older summaries have none
         took += f" for {number(money, 2)}"
+    if s.get("backfill") and (lent := s["backfill"]["executor_s"]):
+        took += f", {number(lent)} of them asked for by the backfill"
     if cost["reactive_executor_s"] is None:
         return f"{took}; too little was measured to say what others would have taken."
     if (fixed := cost["smallest_fixed_executor_s"]) is None:

@@ -202,7 +202,7 @@ class Replays:
         measured = {} if query is None else query.measured()
         if state == "done":
             measured["done"] = order.records
-        if state in ("waiting", "running") and order.schedule:
+        if order.schedule and (state in ("waiting", "running") or (state == "read" and not reason)):  # it is published
             measured["executors"] = order.executors_at(job.time.at(now))
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),

@@ -20,6 +20,7 @@ from models.policy.core.rate_spread import slot_quantile
 from models.policy.core.sustained import sustained_rates
 from models.policy.live.learned_lead import LONGEST_S, LearnedLead
 from models.policy.live.memory import Memory
+from models.policy.replays.start import SLOW_START_S
 
 MOST_STEPS, FEWEST_STEPS = 48, 8
 LONGER = 1.5
@@ -87,7 +88,7 @@ def grid_until(known: KnownJob, by_s: float) -> StepGrid:
 
 def surroundings(
     known: KnownJob, now_s: float, grid: StepGrid, extra_now: int = 0, admitted_rps: float = 0.0,
-    bound_rps: float | None = None, others: tuple[OtherBackfill, ...] = (),
+    bound_rps: float | None = None, others: tuple[OtherBackfill, ...] = (), begun: bool = False,
 ) -> Surroundings:  # fmt: skip
     """Return what a backfill of a job is planned from now.
 
@@ -103,6 +104,7 @@ def surroundings(
         admitted_rps: rate that it is admitted with now.
         bound_rps: most that it was ordered to have; None: no bound.
         others: backfills that go first, their executors in the steps of the grid.
+        begun: whether its replay has had its first batch.
 
     Raises:
         BackfillPlanError: nothing is known of the job's executors or load, or it has no forecast that reaches so far.
@@ -125,7 +127,7 @@ def surroundings(
     return Surroundings(
         issued.outlook(now_s, rate, grid.looked_at, grid.step_s), joint, LivePromise(idle, headroom), slot, fleet,
         min(memory.executors, len(worth) - 1), extra_now, others=others,
-        most_rps=_most_rps(known, terms, grid, admitted_rps, bound_rps),
+        most_rps=_most_rps(known, terms, grid, admitted_rps, bound_rps), start_s=0.0 if begun else SLOW_START_S,
     )  # fmt: skip
 
 

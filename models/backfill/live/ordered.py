@@ -118,7 +118,7 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
     admitted = 0.0 if said is None else said.admitted_rps or 0.0
     around = surroundings(
         moment.known, moment.now_s, grid, order.executors_at(job_now), admitted, order.most_rps,
-        _first(order, moment, grid),
+        _first(order, moment, grid), begun=said is not None and bool(said.done or said.rows),
     )  # fmt: skip
     work = moment.work(order)
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)

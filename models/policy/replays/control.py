@@ -25,7 +25,7 @@ from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
-from models.policy.replays.start import certainly_left, goes_on, may_begin, raise_to
+from models.policy.replays.start import certainly_left, enough_for, is_enough, raise_to
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
@@ -76,7 +76,7 @@ class DecidedRate:
 def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> ReplayControl:
     """Return the control after a word of the agent: fields of a `tidecast.orders.ReplayProgress`."""
     replays = {name: known for name, known in control.replays.items() if name != progress["id"]}
-    if progress["state"] in READING:
+    if progress["state"] in READING or progress.get("executors"):  # those of one that is published are kept for that
         replays[progress["id"]] = {name: progress.get(name) for name in _KEPT}
     return replace(control, replays=replays)
 
@@ -194,13 +194,15 @@ def _signals(
 def _without_those_that_wait(
     control: ReplayControl, signals: Signals, left_rps: float, reading: OperatorReading, ahead: Outlook | None
 ) -> Signals:
-    """The signals, without the records of replays that may not begin now."""
+    """The signals, without the records of replays for which too little is left over now."""
     certain = (reading.certain_rps or 0.0) * (signals.executors or 1)
     left = left_rps * (1.0 if reading.replay_ratio is None else reading.replay_ratio)
     high = max(signals.live_rps or 0.0, signals.live_high_rps or 0.0)
-    if may_begin(left, certain, high, min(_high(ahead), default=None)):
-        return signals
-    return replace(signals, replay_backlog=_left(control, goes_on))
+    lowest = min(_high(ahead), default=None)
+    return replace(
+        signals,
+        replay_backlog=_left(control, lambda one: is_enough(enough_for(one), left, certain, high, lowest)),
+    )
 
 
 def _left(control: ReplayControl, of: Callable[[Mapping[str, Any]], bool] = bool) -> float:

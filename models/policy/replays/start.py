@@ -1,4 +1,4 @@
-"""How a replay begins beside live records: not when little is left over, and then not from nothing."""
+"""When a replay begins and goes on beside live records: not when little is left over, and then not from nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ FREE = 0.5
 """Share of what the executors certainly serve that is to be left over when a replay begins: for its first batch the
 driver makes a plan and executors load classes, which held live records up for 12 s on two cores, at the peak and in the
 valley; where more is left over fewer wait."""
+GOING_FREE = 0.1
+"""The same for one that has begun: a batch takes seconds of executors beside its records, and at a low rate these took
+two executors of four from live records."""
+SLOW_START_S = 40.0
+"""Seconds that a plan counts for a replay's first batch and the small ones by which it finds out what one may hold: in
+them next to nothing is read. On two cores 33 and 48 s passed until a batch had 500 records."""
 NEAR = 0.9
 """Share of what is left at the calmest time that is forecast from which on it is not waited for."""
 AT_LEAST = 0.5
@@ -39,25 +45,30 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     return left
 
 
-def goes_on(replay: Mapping[str, Any]) -> bool:
-    """Return whether a replay waits for no better time: it has begun, or executors are planned for it now.
+def enough_for(replay: Mapping[str, Any]) -> float:
+    """Return the share of what executors certainly serve that is to be left over for a replay's next batch.
 
     Args:
         replay: fields of a `tidecast.orders.ReplayProgress`.
     """
-    return bool(replay["done"] or replay.get("rows") or replay.get("executors")) or replay["state"] == "running"
+    if replay["done"] or replay.get("rows") or replay["state"] == "running":
+        return GOING_FREE
+    return FREE
 
 
-def may_begin(left_rps: float, certain_rps: float, high_rps: float, lowest_ahead_rps: float | None) -> bool:
-    """Return whether a replay may have its first batch now: FREE is left, or no much better time is known to come.
+def is_enough(
+    share: float, left_rps: float, certain_rps: float, high_rps: float, lowest_ahead_rps: float | None
+) -> bool:
+    """Return whether a replay may read now: a share of what is certain is left, or no much better time is to come.
 
     Args:
+        share: as of `enough_for`.
         left_rps: what is certainly left, in live records/s.
         certain_rps: what the executors certainly serve, live records/s.
         high_rps: the most live records/s of the next interval.
         lowest_ahead_rps: the same of the calmest time that is forecast; None: nothing is.
     """
-    if left_rps >= FREE * certain_rps or lowest_ahead_rps is None:
+    if left_rps >= share * certain_rps or lowest_ahead_rps is None:
         return True
     return left_rps >= NEAR * (left_rps + high_rps - lowest_ahead_rps)
 

@@ -1,6 +1,7 @@
 """Finishing times, hand-computed, and by simulated truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,15 @@ def test_the_rest_goes_to_the_replay_and_a_new_executor_works_from_its_lead_time
     chances, hours = weigh(known(), np.stack([0 * one, one]), 25_000, 2)
     assert chances.tolist() == [0, 1]
     assert hours.tolist() == pytest.approx([0, 200 / 3600])
+
+
+def test_a_replay_that_has_not_begun_waits_until_enough_is_left_and_then_for_its_first_batch():
+    falling = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]), start_s=30.0)
+    # 50 of 200 are a quarter, 50 of 100 half of what is served; so are 150 of 300, where two come in mid step.
+    assert replayed(falling, np.zeros(4, int))[0].tolist() == [0, 0, 0, pytest.approx(3_500), pytest.approx(8_500)]
+    assert replayed(falling, np.array([0, 2, 0, 0]))[0, 2:4].tolist() == pytest.approx([10_500, 15_500])
+    # Where the load is as high as ever there is no better time, and a longer first batch takes of the next step.
+    assert replayed(replace(known(), start_s=130.0), np.zeros(4, int))[0, 1:3].tolist() == [0, pytest.approx(3_500)]
 
 
 def test_executors_that_run_already_need_no_start():

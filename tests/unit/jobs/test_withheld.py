@@ -10,7 +10,7 @@ from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.traces.trace import Trace
 
 START = 1_413_950_400.0  # 2014-10-22T04:00:00Z
-HOUR = (START + 6 * 3600, START + 7 * 3600)
+HOUR = (START + 2 * 3600, START + 3 * 3600)
 
 
 def flat_trace(hours=24):
@@ -30,10 +30,10 @@ def test_nothing_is_withheld_unless_it_is_asked_for():
     assert not plan.withheld.any()
 
 
-def test_it_is_the_first_whole_hour_after_a_quarter_of_the_day():
+def test_it_is_the_first_whole_hour_two_hours_after_the_day_has_begun():
     assert withheld_hour(Replay(withheld_share=0.1)) == HOUR
     later = withheld_hour(Replay(withheld_share=0.1, live_start="2014-10-22T04:30:00"))
-    assert later == (START + 7 * 3600, START + 8 * 3600)
+    assert later == (START + 3 * 3600, START + 4 * 3600)
     east = withheld_hour(Replay(withheld_share=0.1, live_start="2014-10-22T06:00:00", timezone="Europe/Berlin"))
     assert east == HOUR
 

@@ -71,6 +71,17 @@ def test_a_replay_rises_in_steps_to_what_is_certainly_free_and_ends_as_it_began(
     assert life.memory.replay == ReplayControl()
 
 
+def test_the_executors_of_one_that_is_read_stay_until_it_is_published_and_it_has_no_rate():
+    life = Life()
+    life.lasts(5)
+    life.lasts(30, lambda now: progress(now, executors=2))
+    with_two = life.logged[-1]["executors"]
+    assert life.lasts(5, lambda now: progress(now, 100_000, "read", executors=2)) == 0.0
+    assert life.logged[-1]["executors"] == with_two
+    assert life.lasts(1, lambda now: progress(now, 100_000, "done")) is None
+    assert life.logged[-1]["executors"] == with_two - 2
+
+
 def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_more_than_a_live_one():
     highest = {}
     for work_s in (None, 0.25, 4.0):

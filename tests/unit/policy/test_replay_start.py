@@ -11,7 +11,7 @@ from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan
 from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
 from models.policy.replays.record_cost import replay_cost
-from models.policy.replays.start import certainly_left, goes_on, may_begin, raise_to
+from models.policy.replays.start import certainly_left, enough_for, is_enough, raise_to
 
 CONTRACT = Contract(job="orders", latency_target_s=10.0)
 TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))
@@ -41,14 +41,15 @@ def test_what_is_certainly_left_is_what_the_margin_and_live_records_leave_at_wha
     (49.0, 70.0, 60.0, False),
 ])  # fmt: skip
 def test_a_replay_begins_when_enough_is_left_or_no_better_time_comes(left, high, lowest, begins):
-    assert may_begin(left, 100.0, high, lowest) is begins
+    assert is_enough(0.5, left, 100.0, high, lowest) is begins
 
 
-def test_one_that_has_begun_or_that_executors_are_planned_for_now_does_not_wait():
-    waiting = {"state": "waiting", "done": 0, "rows": None, "executors": None}
-    assert not goes_on(waiting) and not goes_on({"state": "waiting", "done": 0})
-    for more in ({"state": "running"}, {"done": 1}, {"rows": 12}, {"executors": 2}):
-        assert goes_on(waiting | more)
+def test_less_is_enough_for_one_that_has_begun():
+    waiting = {"state": "waiting", "done": 0, "rows": None, "executors": 2}
+    assert enough_for(waiting) == enough_for({"state": "waiting", "done": 0}) == 0.5
+    for more in ({"state": "running"}, {"done": 1}, {"rows": 12}):
+        assert enough_for(waiting | more) == 0.1
+    assert is_enough(0.1, 10.0, 100.0, 70.0, 1.0) and not is_enough(0.1, 9.0, 100.0, 70.0, 1.0)
 
 
 def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_has_a_price():

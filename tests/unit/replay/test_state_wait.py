@@ -24,13 +24,13 @@ class Options(dict):
 
 
 @pytest.mark.parametrize(("own", "held"), [
-    ({GENERAL: "0s"}, "1000ms"),
-    ({GENERAL: "0s", OPTION: "200ms"}, "1000ms"),
-    ({GENERAL: "0s", OPTION: "2s"}, "2s"),
-    ({GENERAL: "4s"}, None),
+    ({GENERAL: "0s"}, "3000ms"),
+    ({GENERAL: "0s", OPTION: "200ms"}, "3000ms"),
+    ({GENERAL: "0s", OPTION: "6s"}, "6s"),
+    ({GENERAL: "7s"}, None),
     ({}, None),  # Spark waits for three seconds by itself
 ])  # fmt: skip
-def test_it_is_raised_to_a_second_at_least_and_given_back(monkeypatch, own, held):
+def test_it_is_raised_to_three_seconds_at_least_and_given_back(monkeypatch, own, held):
     conf = Options(own)
     monkeypatch.setattr(locality, "_conf", lambda: conf)
     wait = StateWait()

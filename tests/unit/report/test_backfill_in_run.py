@@ -74,6 +74,7 @@ def test_the_promise_stays_in_the_first_place_and_the_backfill_comes_next(summar
     assert promise.startswith("The promise, ") and cost.startswith("It took ")
     assert "The backfill of 09:00 to 10:00" in said and "corrected 50 windows, live promise kept, done at 1" in said
     assert "as planned (by Thu 02:00)" in said
+    assert f"{summary['backfill']['executor_s']:.0f} of them asked for by the backfill" in cost
     assert backfill_failures(summary["backfill"]) == list_failures(summary, FACTS) == []
 
 
