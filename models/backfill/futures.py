@@ -34,7 +34,8 @@ class Futures:
         fleet: whose bounds hold.
         running: executors that run when the first step begins.
         most_rps: (K,) replayed records/s at most; None: no bound.
-        start_s: seconds of a replay's slow start once it may begin (`policy.replays.start`); 0: it has begun.
+        start_s: seconds of a replay's slow start, or what is left of it (`policy.replays.start`); 0: it is over.
+        begun: whether the replay has begun; else its slow start waits until it may.
     """
 
     live: Floats
@@ -47,6 +48,7 @@ class Futures:
     running: int
     most_rps: Floats | None = None
     start_s: float = 0.0
+    begun: bool = True
 
     @property
     def steps(self) -> int:
@@ -78,7 +80,7 @@ class Futures:
         no_better = left >= NEAR * (left + self.live - lowest)
         share: Floats = (no_better | (left >= GOING_FREE * served)).astype(float)
         if self.start_s:
-            may_begin = no_better | (left >= FREE * served)
+            may_begin = self.begun | no_better | (left >= FREE * served)
             begun_s = np.logical_or.accumulate(may_begin, axis=-1).cumsum(axis=-1) * self.step_s
             share *= np.clip((begun_s - self.start_s) / self.step_s, 0.0, 1.0)
         return share

@@ -61,7 +61,7 @@ class Surroundings:
         seed, count: of the futures.
         others: backfills that go first.
         most_rps: (K,) replayed records/s at most in each step; None: no bound.
-        start_s: as of `Futures`, of this backfill; those that go first count as begun.
+        start_s, begun: as of `Futures`, of this backfill; those that go first count as begun.
     """
 
     outlook: LiveOutlook
@@ -76,6 +76,7 @@ class Surroundings:
     others: tuple[OtherBackfill, ...] = ()
     most_rps: Floats | None = None
     start_s: float = 0.0
+    begun: bool = True
 
     def futures(self, work: ReplayWork) -> Futures:
         """Draw what may come; backfills that go first are to this one what live records are."""
@@ -84,7 +85,7 @@ class Surroundings:
         )
         for other in self.others:
             futures = taken_by(futures, other.extra, other.records)
-        return replace(futures, most_rps=self.most_rps, start_s=self.start_s)
+        return replace(futures, most_rps=self.most_rps, start_s=self.start_s, begun=self.begun)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

@@ -43,6 +43,7 @@ class ReplayQuery:
         self._admitted: int | None = None
         self._began: float | None = None
         self._came: float | None = None
+        self._reading_since: float | None = None
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_per_file(order) if order.table else len(self._first)
         self._worth = self._unit * (1 if order.table else WORTH)
@@ -63,6 +64,7 @@ class ReplayQuery:
                 self._came = self._rate(batch, began)
                 self._pace = self._paced(batch)
                 self.newest, self._began = batch, began
+                self._reading_since = self._reading_since or began
                 self._owe(batch)
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
@@ -105,6 +107,7 @@ class ReplayQuery:
         return {
             "done": done, "rps": None if came is None else round(came, 3), "rows": pace.rows,
             "batch_s": round(self.newest.batch_s, 3), "task_s": round(pace.task_s, 3), "work_s": round(pace.work_s, 3),
+            "reading_since": self._reading_since,
         }  # fmt: skip
 
     def stop(self) -> None:

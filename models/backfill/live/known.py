@@ -88,7 +88,7 @@ def grid_until(known: KnownJob, by_s: float) -> StepGrid:
 
 def surroundings(
     known: KnownJob, now_s: float, grid: StepGrid, extra_now: int = 0, admitted_rps: float = 0.0,
-    bound_rps: float | None = None, others: tuple[OtherBackfill, ...] = (), begun: bool = False,
+    bound_rps: float | None = None, others: tuple[OtherBackfill, ...] = (), reading_s: float | None = None,
 ) -> Surroundings:  # fmt: skip
     """Return what a backfill of a job is planned from now.
 
@@ -104,7 +104,7 @@ def surroundings(
         admitted_rps: rate that it is admitted with now.
         bound_rps: most that it was ordered to have; None: no bound.
         others: backfills that go first, their executors in the steps of the grid.
-        begun: whether its replay has had its first batch.
+        reading_s: since its replay's first batch was begun; None: it has had none.
 
     Raises:
         BackfillPlanError: nothing is known of the job's executors or load, or it has no forecast that reaches so far.
@@ -127,7 +127,8 @@ def surroundings(
     return Surroundings(
         issued.outlook(now_s, rate, grid.looked_at, grid.step_s), joint, LivePromise(idle, headroom), slot, fleet,
         min(memory.executors, len(worth) - 1), extra_now, others=others,
-        most_rps=_most_rps(known, terms, grid, admitted_rps, bound_rps), start_s=0.0 if begun else SLOW_START_S,
+        most_rps=_most_rps(known, terms, grid, admitted_rps, bound_rps),
+        start_s=max(SLOW_START_S - (reading_s or 0.0), 0.0), begun=reading_s is not None,
     )  # fmt: skip
 
 

@@ -58,6 +58,13 @@ class JobNow(NamedTuple):
         cost = replay_cost([told], self.known.memory.model.per_record_s)
         return ReplayWork(self.left(order), 1.0 if cost is None else cost, COST_DEVIATION)
 
+    def reading_s(self, order: ReplayOrder) -> float | None:
+        """Return the seconds since the first batch of an order's replay was begun; None: it has had none."""
+        said = self.progress.get(order.id)
+        if said is None or said.reading_since is None:
+            return None
+        return max(self.now_s - said.reading_since, 0.0)
+
     def by_s(self, order: ReplayOrder) -> float:
         """Return the seconds until an order's deadline; negative where it has passed."""
         assert order.by is not None
@@ -118,7 +125,7 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
     admitted = 0.0 if said is None else said.admitted_rps or 0.0
     around = surroundings(
         moment.known, moment.now_s, grid, order.executors_at(job_now), admitted, order.most_rps,
-        _first(order, moment, grid), begun=said is not None and bool(said.done or said.rows),
+        _first(order, moment, grid), moment.reading_s(order),
     )  # fmt: skip
     work = moment.work(order)
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)

@@ -37,11 +37,18 @@ def test_the_rest_goes_to_the_replay_and_a_new_executor_works_from_its_lead_time
 
 def test_a_replay_that_has_not_begun_waits_until_enough_is_left_and_then_for_its_first_batch():
     falling = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]), start_s=30.0)
+    falling = replace(falling, begun=False)
     # 50 of 200 are a quarter, 50 of 100 half of what is served; so are 150 of 300, where two come in mid step.
     assert replayed(falling, np.zeros(4, int))[0].tolist() == [0, 0, 0, pytest.approx(3_500), pytest.approx(8_500)]
     assert replayed(falling, np.array([0, 2, 0, 0]))[0, 2:4].tolist() == pytest.approx([10_500, 15_500])
     # Where the load is as high as ever there is no better time, and a longer first batch takes of the next step.
-    assert replayed(replace(known(), start_s=130.0), np.zeros(4, int))[0, 1:3].tolist() == [0, pytest.approx(3_500)]
+    slow = replace(known(), start_s=130.0, begun=False)
+    assert replayed(slow, np.zeros(4, int))[0, 1:3].tolist() == [0, pytest.approx(3_500)]
+
+
+def test_one_that_has_just_begun_has_the_rest_of_its_slow_start_whatever_is_left_over():
+    just = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]), start_s=30.0)
+    assert replayed(just, np.zeros(4, int))[0].tolist() == pytest.approx([0, 3_500, 8_500, 13_500, 18_500])
 
 
 def test_executors_that_run_already_need_no_start():

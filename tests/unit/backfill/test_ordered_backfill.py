@@ -88,7 +88,7 @@ def sent_and_after(seconds, done, **fields):
     """The order as it was planned, and the job some time later."""
     first = moment()
     standing = with_plan(due(), plan_order(due(), first), first)
-    admitted = {"admitted_rps": 150.0}
+    admitted = {"admitted_rps": 150.0, "reading_since": NOW}
     extra = standing.executors_at(NOW + seconds)
     return standing, moment(
         now_s=NOW + seconds,
@@ -119,6 +119,20 @@ def test_a_schedule_stands_while_things_come_as_planned_and_is_made_anew_where_t
     standing, now = sent_and_after(1200, 390_000)
     early = look_again(standing, now)
     assert early.kept_chance == 1 and early.plan.extra.sum() <= sum(plan.extra)
+
+
+def test_one_whose_first_batch_has_just_begun_is_not_taken_to_be_at_full_speed():
+    standing = with_plan(due(), plan_order(due(), moment()), moment())
+
+    def replayed_at_once(now, reading_since):
+        said = progress(done=100_000, admitted_rps=150.0, reading_since=reading_since)
+        looked = look_again(standing, moment(now_s=now, orders=[standing], progress=[said]))
+        return looked.plan.replay_rps[0] * looked.plan.step_s
+
+    now = NOW + 600
+    long_since, half_way, just = (replayed_at_once(now, now - since) for since in (40, 20, 0))
+    assert long_since > half_way > just
+    assert long_since - half_way == pytest.approx(half_way - just, rel=0.01)
 
 
 def test_nothing_is_looked_at_that_does_not_run_or_has_no_deadline_any_more():
