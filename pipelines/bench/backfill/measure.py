@@ -34,7 +34,7 @@ CONTROLLER = ROOT / "docs" / "figures" / "controller.json"
 
 def measure_backfills(
     settings: Settings, names: Sequence[str], minutes: float | None, resume: bool,
-    save: Callable[[dict[str, Any]], None] = lambda figures: None,
+    save: Callable[[dict[str, Any]], None] = lambda figures: None, before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Run the cells of some rows for real; blocks, for hours where all are run, and prints a line per cell.
 
@@ -47,9 +47,11 @@ def measure_backfills(
         minutes: of each cell; None: as the rows say. Shorter cells than those are kept and told, and not judged.
         resume: keep what earlier calls measured of these rows, and run only what is left.
         save: called with the figures after each cell.
+        before: figures of an earlier call, perhaps on another computer: what they say of rows of which no cell is kept
+            here is taken over.
 
     Returns:
-        As `rows.summarise`, with `controller`, from its own figure, and `commits`.
+        As `rows.summarise`, with `controller`, from its own figure.
 
     Raises:
         SettingsError: no such row, or an address is configured.
@@ -76,8 +78,8 @@ def measure_backfills(
                 spent.append((cell, time.monotonic() - began))
                 line = describe_cell(cell, kept[cell])
                 print(f"cell {number} of {len(left)}, {line}; {_rest(left[number:], spent, planned)}", flush=True)
-                save(_figures(kept))
-    return _figures(kept)
+                save(_figures(kept, before))
+    return _figures(kept, before)
 
 
 def own_settings(settings: Settings) -> Settings:
@@ -112,10 +114,8 @@ def _run(stack: Stack, cell: MeasuredCell, row: TableRow, kept: Mapping[Measured
     return found
 
 
-def _figures(kept: Mapping[MeasuredCell, Found]) -> dict[str, Any]:
-    controller = read_figure(CONTROLLER)
-    commits = sorted({found["commit"] or "unknown" for found in kept.values()})
-    return {**summarise(kept), "controller": controller.data, "commits": commits}
+def _figures(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {**summarise(kept, before), "controller": read_figure(CONTROLLER).data}
 
 
 def _rest(

@@ -75,21 +75,44 @@ def limit_of(kept: Mapping[MeasuredCell, Found], cell: MeasuredCell, row: TableR
     return latency_limit_s(kept, cell, latency.MOST_RATIO) if row.limited else None
 
 
-def summarise(kept: Mapping[MeasuredCell, Found]) -> dict[str, Any]:
-    """Summarise all kept cells: an entry per row, and `cells`, a line for each."""
-    finished = {load: finish.summarise(kept, load) for load in finish.LOADS}
-    limited = {load: limits.summarise(kept, load) for load in limits.LOADS}
-    decisions, differing = (sum(found[name] for found in kept.values()) for name in ("decisions", "differing"))
+def summarise(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Summarise all kept cells.
+
+    Args:
+        kept: cells.
+        before: an earlier summary, of which rows without a kept cell are taken over; None: none.
+
+    Returns:
+        An entry per row; `cells`, a line for each; `trace`, their `decisions` and how many of these are `differing`;
+        `commits` at which they were measured.
+    """
+    earlier, measured = before or {}, {(cell.row, cell.load) for cell in kept}
+
+    def of_loads(module: Any) -> dict[str, Any]:
+        known = {load: one for load, one in earlier.get(module.ROW, {}).items() if (module.ROW, load) not in measured}
+        return {load: known.get(load) or module.summarise(kept, load) for load in module.LOADS}
+
+    finished, limited = of_loads(finish), of_loads(limits)
+    dated = any(row == deadlines.ROW for row, _ in measured)
+    lines = [{**cell._asdict(), **_short(found)} for cell, found in kept.items()]
+    lines += [
+        one for one in earlier.get("cells", [])
+        if (one["row"], one["load"]) not in measured and not (dated and one["row"] == deadlines.ROW)
+    ]  # fmt: skip
+    decisions, differing = (sum(one[name] for one in lines) for name in ("decisions", "differing"))
     return {
-        latency.ROW: {load: latency.summarise(kept, load) for load in latency.LOADS},
+        latency.ROW: of_loads(latency),
         finish.ROW: {**finished, "all": finish.over_loads(finished)},
-        deadlines.ROW: deadlines.summarise(kept),
+        deadlines.ROW: (not dated and earlier.get(deadlines.ROW)) or deadlines.summarise(kept),
         limits.ROW: {**limited, "all": limits.over_loads(limited)},
         "trace": {"decisions": decisions, "differing": differing if decisions else None},
-        "cells": [{**cell._asdict(), **_short(found)} for cell, found in kept.items()],
+        "cells": lines, "commits": sorted({one["commit"] or "unknown" for one in lines}),
     }  # fmt: skip
 
 
 def _short(found: Found) -> dict[str, Any]:
-    names = ("seconds", "p99_s", "limit_s", "done_s", "rps", "exact", "refused", "commit", "busy_before")
+    names = (
+        "seconds", "p99_s", "limit_s", "done_s", "rps", "exact", "refused", "decisions", "differing", "commit",
+        "busy_before",
+    )  # fmt: skip
     return {name: found[name] for name in names}

@@ -9,6 +9,7 @@ import typer
 
 from configs.settings import load
 from pipelines.cli.options import JsonFile, split_names
+from pipelines.figures.form import read_figure
 from pipelines.figures.written import write_figure
 
 
@@ -25,19 +26,21 @@ def measure_real_backfills(
     Starts a broker and a Spark cluster of its own, and a job on four executors in each session; all rows take some
     three hours, `--rows latency-steady` half an hour. Prints a line per session, and what is left. Finished sessions
     are kept: for `--resume`, and for figures of the other rows. Without it those of the rows that are named are deleted
-    first.
+    first. Rows of which none is kept stay in the file of `--json` as they are, so that they may be measured one by one.
 
     Raises:
         SettingsError: an unknown row, or the address of a service is set, which must not be filled (status 2).
         StackError, ProcessError, PortError, BrokerError: broker, cluster or job do not start or answer (status 2).
         JavaError, JarsError: Spark cannot start (status 2).
         RunError: what a session left is broken (status 2).
+        FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: a file cannot be written.
     """
     from pipelines.bench.backfill.measure import measure_backfills
     from pipelines.bench.backfill.text import format_figures
 
     save = partial(write_figure, as_json)
-    figures = measure_backfills(load(), split_names(rows), minutes, resume, save)
+    before = read_figure(as_json).data if as_json is not None and as_json.exists() else None
+    figures = measure_backfills(load(), split_names(rows), minutes, resume, save, before)
     print(format_figures(figures))
     save(figures)

@@ -152,7 +152,7 @@ def test_rows_are_chosen_by_name_or_by_its_beginning():
 
 
 def test_of_nothing_nothing_is_judged():
-    figures = {**rows.summarise({}), "controller": {}, "commits": []}
+    figures = {**rows.summarise({}), "controller": {}}
     json.dumps(figures, allow_nan=False)
     assert [row.what for row in GOALS.fill_rows(figures) if row.holds is not None] == []
     assert format_figures(figures) == ""
@@ -297,6 +297,23 @@ def test_figures_of_all_cells_fill_the_rows_of_the_table():
     assert found["deadlines kept, of 6 drawn"].measured == 6
     assert found["decisions of these sessions that do not follow from their trace to the bit"].n == 3 * len(kept)
     assert "steady: live p99 1.000 x live alone (1.000 to 1.000)" in format_figures(figures)
+
+
+def test_rows_that_were_measured_elsewhere_stay_as_they_are_until_they_are_measured_again():
+    def kept(name, p99, commit):
+        planned = rows.ROWS[name].plan(rows.ROWS[name].minutes)
+        more = {"planned": [100.0, 1e4], "futures": 2} if name == "deadline" else {}
+        found = {**session(p99, rps=70.0, done_s=50.0, exact=True, decisions=3, **more), "commit": commit}
+        return dict.fromkeys(planned, found)
+
+    first = json.loads(json.dumps(rows.summarise(kept("finish-steady", 400, "a") | kept("deadline", 400, "a"))))
+    rest = kept("finish-taxi", 400, "b") | kept("finish-bursts", 400, "b")
+    both = rows.summarise(rest, first)
+    assert both == rows.summarise(rest | kept("finish-steady", 400, "a") | kept("deadline", 400, "a"))
+    assert both["finish"]["all"]["split"]["ratio"] is not None and both["commits"] == ["a", "b"]
+    assert both["trace"]["decisions"] == 3 * len(both["cells"])
+    again = rows.summarise(kept("deadline", 500, "c") | kept("finish-steady", 500, "c"), both)
+    assert again["commits"] == ["b", "c"] and len(again["cells"]) == len(both["cells"])
 
 
 def test_a_cell_is_told_in_a_line():
