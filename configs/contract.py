@@ -13,6 +13,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, mode
 
 from configs.backpressure import Backpressure
 from configs.bounds import JobName, Key, Positive, Section, Share, describe_errors
+from configs.configurations import StatedConfigurations
 from configs.errors import SettingsError
 from configs.lines import LinesError, read_lined
 from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning
@@ -41,6 +42,7 @@ class Contract(Section):
             `scale_down_delay_s` 0.8 of `lead_s` (who gives up an executor sooner pays for its start again),
             `catch_up_s` three latency targets, and `cooldown_s` 0.6 of one, at most 3 s.
         backpressure: what holds where a replay shares the job; None: all of it follows from the promise.
+        configurations: of a managed job, one of which each start takes, by what they have earned; empty: none.
     """
 
     job: JobName
@@ -51,12 +53,14 @@ class Contract(Section):
     price_per_executor_hour: float | None = Field(None, gt=0, allow_inf_nan=False)
     planning: Planning = Planning()
     backpressure: Backpressure | None = None
+    configurations: StatedConfigurations = Field(default_factory=dict)
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         said: dict[str, Any] = write(self)
-        if self.backpressure is None:  # releases that know no such section read the contracts without one
-            del said["backpressure"]
+        for section in ("backpressure", "configurations"):
+            if not said[section]:  # releases that know no such section read the contracts without one
+                del said[section]
         return said
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from configs.errors import CorrectableError
 from configs.settings import Settings, load
 from pipelines.jobs.launch import TOPICS, Launch, fix_first_offsets, refuse_order
 from pipelines.jobs.progress_log import ProgressLog, listener_of
-from pipelines.jobs.snapshots import set_snapshots
+from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
+from pipelines.jobs.restarts.snapshots import set_snapshots
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 
@@ -88,7 +90,7 @@ def run_job(
     launch = Launch(job, spark, settings, args.run_dir, start, contract)
     print(f"{job}: {set_snapshots(spark, args.run_dir, job, launch.recovery)}", flush=True)
     try:
-        query = start_query(launch)
+        query = _started(launch, contract, start_query)
     except CorrectableError as error:
         print(error, file=sys.stderr)
         spark.stop()
@@ -98,6 +100,19 @@ def run_job(
     while query.isActive and not stop.wait(0.2):
         pass
     return _finish(spark, query, agent, log)
+
+
+def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery]) -> StreamingQuery:
+    """The query, started under the configuration that is its turn, if its contract states some."""
+    chosen = choose_configuration(launch.run_dir, launch.job, contract)
+    if chosen is None:
+        return start_query(launch)
+    print(f"{launch.job}: {chosen.text}", flush=True)
+    set_configuration(launch.spark, chosen)
+    own = launch.settings.job.model_copy(update=chosen.trigger)
+    query = start_query(replace(launch, settings=launch.settings.model_copy(update={"job": own})))
+    note_run(launch.run_dir, launch.job, str(query.runId), chosen)
+    return query
 
 
 def _attached(

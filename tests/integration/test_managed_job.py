@@ -28,6 +28,9 @@ pytestmark = pytest.mark.integration
 
 PATIENCE_S = 300
 """A job's session alone takes half a minute where other tests share two cores with it."""
+CONFIGURATIONS = (
+    "{quick: {trigger: 500 milliseconds, spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB: 16}, usual: {}}"
+)
 
 
 @pytest.fixture
@@ -66,7 +69,8 @@ def wait_for(happened, what):
 
 
 def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(start, empty_topics, tmp_path):
-    job = start("word_count", "--no-agent")
+    (tmp_path / "word_count.yaml").write_text(f"job: word_count\nconfigurations: {CONFIGURATIONS}\n")
+    job = start("word_count", "--no-agent", TIDECAST_CONTRACTS=str(tmp_path))
     summary = tmp_path / "word_count.json"
     wait_for(lambda: summary.is_file(), "first batch")
     assert start("load_generator", "--warm-up").wait(PATIENCE_S) == 0
@@ -83,7 +87,7 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     wait_for(lambda: rows() > 0, "a batch with records")
     job.kill()
     job.wait()
-    job = start("word_count", "--no-agent")
+    job = start("word_count", "--no-agent", TIDECAST_CONTRACTS=str(tmp_path))
     assert generator.wait(PATIENCE_S) == 0
     truth = json.loads((tmp_path / "truth.json").read_text())
     start_at = read_first_offsets(tmp_path, "word_count")["results"]
@@ -92,6 +96,10 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     wait_for(lambda: compare_counts(truth, read_counts(empty_topics, start_at)) == exact, "counts equal to the truth")
     job.terminate()
     assert job.wait(PATIENCE_S) == 0
+    noted = [json.loads(line) for line in (tmp_path / "word_count.configurations.jsonl").read_text().splitlines()]
+    assert [one["name"] for one in noted] == ["quick", "quick"]  # nothing is changed before thirty intervals
+    ran = {json.loads(line)["runId"] for line in (tmp_path / "word_count.progress.jsonl").read_text().splitlines()}
+    assert {one["run_id"] for one in noted} == ran
     rejects = {
         (r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_records(empty_topics, "rejects"))
     }

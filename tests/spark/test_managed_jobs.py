@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from configs.errors import SettingsError
 from pipelines.jobs import key_window, word_count
 from pipelines.jobs.events import LoadEvent, encode_event
+from pipelines.jobs.restarts.configured import ChosenConfiguration, set_configuration
 from pipelines.jobs.service import service_stage
 from tests.fakes.bad_events import BAD_EVENTS, NOW
 from tidecast.messages import Reject, decode
@@ -79,3 +81,9 @@ def test_a_stamp_from_the_future_is_bounded_by_the_batch(spark):
     [row] = key_window.validate_events(records(spark, event(1, "a"), at=4_000_000_000.0)).collect()
     assert row.at.timestamp() < 4_000_000_000.0
     assert row.key == "a"
+
+
+def test_a_configuration_that_no_session_can_set_is_refused_by_name(spark):
+    key = "spark.sql.warehouse.dir"
+    with pytest.raises(SettingsError, match=rf"configurations\.moved: Spark takes no {key}=/tmp/x now: CANNOT_"):
+        set_configuration(spark, ChosenConfiguration("moved", {key: "/tmp/x"}, ""))

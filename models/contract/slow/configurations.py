@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-MOST_CONFIGURATIONS = 8
-"""More are not tried in the life of a contract: each costs a restart and 30 intervals."""
+from configs.configurations import MOST_CONFIGURATIONS
+
 WIDTH = 0.5
 """Factor of the confidence width."""
 DWELL = 30

@@ -7,7 +7,7 @@ import pytest
 
 from configs.limits import RecoveryTerms
 from pipelines.jobs.progress_log import progress_file
-from pipelines.jobs.snapshots import (
+from pipelines.jobs.restarts.snapshots import (
     DELTAS,
     FIRST_MTBF_S,
     MAINTENANCE,

@@ -1,0 +1,1 @@
+"""What a managed job that starts again sets by what its runs before have told."""

@@ -1,0 +1,198 @@
+"""Which of its contract's configurations a managed job takes at a start: by what each has earned in the runs before.
+
+An interval of a run earns −J (unified batch-stream runtime paper, eq. 3.1): less latency and more records within their
+limit. Energy is the executors', not the configuration's, and is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby, pairwise, takewhile
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from configs.configurations import TRIGGER
+from configs.contract import Contract
+from configs.errors import SettingsError
+from models.contract.objective import objective
+from models.contract.promised.derive import derive_terms
+from models.contract.queueing import MicroBatchModel
+from models.contract.slow.configurations import Configurations, advance_configurations
+from models.policy.core.sustained import sustained_rates
+from pipelines.jobs.progress_log import progress_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WARM = 3
+"""First intervals of a run that are not counted: executors load classes, whatever the configuration."""
+
+
+class EarnedInterval(NamedTuple):
+    """What an interval of a run came to.
+
+    Attributes:
+        name: of the configuration that it ran under.
+        reward: −J.
+        kept: whether as many records as promised were within the latency target.
+        behind: whether more records waited than are read within the target.
+    """
+
+    name: str
+    reward: float
+    kept: bool
+    behind: bool
+
+
+class ChosenConfiguration(NamedTuple):
+    """The configuration of a start: its name, its settings, and why, for people."""
+
+    name: str
+    settings: Mapping[str, str]
+    text: str
+
+    @property
+    def trigger(self) -> dict[str, str]:
+        """The job's settings that it changes."""
+        return {TRIGGER: self.settings[TRIGGER]} if TRIGGER in self.settings else {}
+
+
+def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenConfiguration | None:
+    """Choose one for a start; None where the contract states none.
+
+    Args:
+        run_dir: of the job, with what it has told before. Runs of a configuration whose settings were others count for
+            nothing.
+        job: its name.
+        contract: of it.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    stated = contract.configurations
+    if not stated:
+        return None
+    runs, progress = _runs_file(run_dir, job), progress_file(run_dir, job)
+    ran = {
+        run["run_id"]: run["name"]
+        for run in _objects(runs.read_text().splitlines() if runs.is_file() else ())
+        if stated.get(run["name"]) == run["settings"]
+    }
+    intervals = earned_intervals(progress.read_text().splitlines() if ran and progress.is_file() else (), ran, contract)
+    known = _known(list(stated), intervals)
+    feasible = {name for name in stated if _typically_kept(name, intervals)}
+    chosen = advance_configurations(known, math.nan, feasible, bool(intervals) and intervals[-1].behind).running
+    settings = {key: str(value) for key, value in stated[chosen].items()}
+    return ChosenConfiguration(chosen, settings, _describe(chosen, known))
+
+
+def set_configuration(spark: SparkSession, chosen: ChosenConfiguration) -> None:
+    """Set a configuration's Spark settings in a session whose query is about to start.
+
+    Raises:
+        SettingsError: Spark does not take one of them.
+    """
+    from pyspark.errors import PySparkException
+
+    for key, value in chosen.settings.items():
+        if key == TRIGGER:
+            continue
+        try:
+            spark.conf.set(key, value)
+        except PySparkException as error:
+            what = f"configurations.{chosen.name}: Spark takes no {key}={value} now: {error.getCondition()}"
+            raise SettingsError(f"{what}. State what a session can set, or leave it out.") from None
+
+
+def note_run(run_dir: Path, job: str, run_id: str, chosen: ChosenConfiguration) -> None:
+    """Note under which configuration a query runs, so that its progress counts for that.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _runs_file(run_dir, job).open("a") as file:
+        file.write(json.dumps({"run_id": run_id, "name": chosen.name, "settings": dict(chosen.settings)}) + "\n")
+
+
+def earned_intervals(lines: Iterable[str], ran: Mapping[str, str], contract: Contract) -> list[EarnedInterval]:
+    """Return what the intervals of earlier runs came to, in their order, without the first ones of each run.
+
+    Args:
+        lines: of `<job>.progress.jsonl`; one that was cut off by a kill is left out.
+        ran: configuration of each run, by its id; others are left out.
+        contract: of the job; its controller's interval is what is judged.
+    """
+    terms, target_s = derive_terms(contract, sustained_rates(contract)), contract.latency_target_s
+    found = []
+    batches = (one for one in _objects(lines) if one.get("runId") in ran and "addBatch" in one["durationMs"])
+    for run_id, group in groupby(batches, key=lambda one: str(one["runId"])):
+        run = list(group)
+        begins = [datetime.fromisoformat(one["timestamp"]).timestamp() for one in run]
+        timed = [(early, late - early, one) for (early, late), one in zip(pairwise(begins), run, strict=False)]
+        for number, members in groupby(timed, key=lambda one: int((one[0] - begins[0]) / terms.interval_s)):
+            if number < WARM:
+                continue
+            batch_s, period_s, rps, wait_s = _means(list(members))
+            batches_now = MicroBatchModel(batch_s, period_s, stable=True)
+            within = batches_now.share_within(target_s - wait_s)
+            cost = objective(terms, 1000 * (batches_now.mean_s + wait_s), 0.0, 0.0, rps * within)
+            kept = within >= 1 - contract.error_budget
+            found.append(EarnedInterval(ran[run_id], -cost, kept, wait_s > target_s))
+    return found
+
+
+def _means(members: Sequence[tuple[float, float, Mapping[str, Any]]]) -> tuple[float, float, float, float]:
+    """Of an interval's batches: seconds of a batch, from one's begin to the next, records/s, seconds behind."""
+    batch_s = fmean(one["durationMs"]["triggerExecution"] / 1000 for _, _, one in members)
+    span_s, rows = sum(period for _, period, _ in members), sum(one["numInputRows"] for _, _, one in members)
+    behind = max(_behind(one) for _, _, one in members)
+    rps = rows / span_s
+    return batch_s, span_s / len(members), rps, behind / rps if rps else 0.0
+
+
+def _behind(progress: Mapping[str, Any]) -> float:
+    """Records that its Kafka sources had beyond what the batch read."""
+    found = 0.0
+    for source in progress["sources"]:
+        ends = source["endOffset"] if isinstance(source["endOffset"], dict) else {}
+        parts = sum(len(offsets) for offsets in ends.values() if isinstance(offsets, dict))
+        found += float((source.get("metrics") or {}).get("avgOffsetsBehindLatest", 0)) * parts
+    return found
+
+
+def _known(names: Sequence[str], intervals: Sequence[EarnedInterval]) -> Configurations:
+    earned = [[one.reward for one in intervals if one.name == name] for name in names]
+    counts, means = tuple(map(len, earned)), tuple(fmean(own) if own else 0.0 for own in earned)
+    last = intervals[-1].name if intervals else names[0]
+    dwelt = sum(1 for _ in takewhile(lambda one: one.name == last, reversed(intervals)))
+    return Configurations(tuple(names), counts, means, list(names).index(last), dwelt)
+
+
+def _typically_kept(name: str, intervals: Sequence[EarnedInterval]) -> bool:
+    """Whether at least half of its intervals kept the promise, or it never ran."""
+    kept = [one.kept for one in intervals if one.name == name]
+    return not kept or 2 * sum(kept) >= len(kept)
+
+
+def _describe(chosen: str, known: Configurations) -> str:
+    told = [
+        f"{name} {f'{-mean:.3g} in {count} intervals' if count else 'never ran'}"
+        for name, count, mean in zip(known.names, known.counts, known.means, strict=True)
+    ]
+    return f"configuration {chosen}; cost J so far: {', '.join(told)}"
+
+
+def _runs_file(run_dir: Path, job: str) -> Path:
+    return run_dir / f"{job}.configurations.jsonl"
+
+
+def _objects(lines: Iterable[str]) -> Iterable[Any]:
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue

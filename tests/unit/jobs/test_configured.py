@@ -1,0 +1,126 @@
+"""A start's configuration: what the runs before have earned, which one is its turn, and what is refused."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from configs.contract import Contract, load_contract
+from configs.errors import SettingsError
+from pipelines.jobs.progress_log import progress_file
+from pipelines.jobs.restarts.configured import (
+    ChosenConfiguration,
+    choose_configuration,
+    earned_intervals,
+    note_run,
+    set_configuration,
+)
+
+BEGIN_S = 1_700_000_000
+SETTING = "spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB"
+STATED = {"usual": {}, "eager": {"trigger": "1 second"}, "roomy": {SETTING: 64}}
+
+
+def contract(**fields):
+    return Contract(job="orders", latency_target_s=8.0, **{"configurations": STATED} | fields)
+
+
+def batches(run, seconds, period_s=2.0, batch_s=1.0, rows=200, behind=0, begin_s=0.0):
+    """Progresses of a run as Spark tells them, a batch every so many seconds."""
+    for n in range(int(seconds / period_s) + 1):
+        stamp = datetime.fromtimestamp(BEGIN_S + begin_s + n * period_s, UTC).isoformat(timespec="milliseconds")
+        source = {"endOffset": {"events": {"0": 9, "1": 9}}, "metrics": {"avgOffsetsBehindLatest": f"{behind / 2}"}}
+        yield json.dumps({
+            "runId": run, "timestamp": stamp.replace("+00:00", "Z"), "numInputRows": rows, "sources": [source],
+            "durationMs": {"triggerExecution": 1000 * batch_s, "addBatch": 400},
+        })  # fmt: skip
+
+
+def test_an_interval_earns_by_latency_and_by_records_in_time():
+    lines = [*batches("a", 60), '{"runId":"a","time', *batches("unknown", 60)]
+    found = earned_intervals(lines, {"a": "usual"}, contract())
+    assert len(found) == 3 and {one.name for one in found} == {"usual"}  # of six the first three are warming up
+    quicker = earned_intervals(batches("a", 60, batch_s=0.5), {"a": "usual"}, contract())
+    assert quicker[0].reward - found[0].reward == pytest.approx(0.5 / 8)
+    assert all(one.kept and not one.behind for one in found)
+    slow = earned_intervals(batches("a", 60, period_s=5, batch_s=5, rows=500), {"a": "usual"}, contract())
+    assert not slow[0].kept and not slow[0].behind  # 40 % of the records wait for more than 8 s
+    late = earned_intervals(batches("a", 60, behind=1000), {"a": "usual"}, contract())
+    assert late[0].behind and not late[0].kept and late[0].reward < found[0].reward - 10 / 8
+
+
+def run_job(folder, stated, seconds, **fields):
+    """A start, and a run under the configuration that it took."""
+    chosen = choose_configuration(folder, "orders", stated)
+    runs = folder / "orders.configurations.jsonl"
+    run = f"run {len(runs.read_text().splitlines()) if runs.is_file() else 0}"
+    note_run(folder, "orders", run, chosen)
+    with progress_file(folder, "orders").open("a") as file:
+        file.write("\n".join(batches(run, seconds, **fields)) + "\n")
+    return chosen.name
+
+
+def test_each_is_tried_for_thirty_intervals_and_the_best_is_kept(tmp_path):
+    ran = [run_job(tmp_path, contract(), 340, batch_s={0: 1.0, 1: 0.2}.get(turn, 1.5)) for turn in range(3)]
+    assert ran == ["usual", "eager", "roomy"]
+    chosen = choose_configuration(tmp_path, "orders", contract())
+    assert chosen.name == "eager" and chosen.trigger == {"trigger": "1 second"}
+    assert "configuration eager; cost J so far: usual " in chosen.text and " in 31 intervals" in chosen.text
+
+
+def test_a_short_run_is_gone_on_with_and_other_settings_are_another_configuration(tmp_path):
+    assert [run_job(tmp_path, contract(), 120) for _ in range(2)] == ["usual", "usual"]
+    changed = {"usual": {SETTING: 8}, "eager": {}}
+    chosen = choose_configuration(tmp_path, "orders", contract(configurations=changed))
+    assert (chosen.name, chosen.settings) == ("usual", {SETTING: "8"}) and "usual never ran" in chosen.text
+
+
+def test_what_keeps_no_promise_is_not_taken_again_and_nothing_is_changed_while_a_job_is_behind(tmp_path):
+    behind, slow = tmp_path / "behind", tmp_path / "slow"
+    behind.mkdir()
+    slow.mkdir()
+    run_job(behind, contract(), 400, behind=5000)
+    assert choose_configuration(behind, "orders", contract()).name == "usual"
+    two = contract(configurations={"usual": {}, "eager": {"trigger": "1 second"}})
+    assert run_job(slow, two, 400, period_s=8, batch_s=8, rows=8000) == "usual"
+    assert run_job(slow, two, 400, rows=2) == "eager"
+    assert choose_configuration(slow, "orders", two).name == "eager"  # though few records earn little
+
+
+def test_without_configurations_nothing_is_chosen_and_the_contract_reads_as_before(tmp_path):
+    plain = contract(configurations={})
+    assert choose_configuration(tmp_path, "orders", plain) is None
+    assert "configurations" not in plain.text and "configurations" in contract().text
+    assert Contract.model_validate(json.loads(contract().text)).configurations == contract().configurations
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "{usual: {spark.executor.memory: 4g}}",
+            "'spark.executor.memory': a query's start takes settings of spark.sql",
+        ),
+        ("{usual: {spark.sql.shuffle.partitions: 4}}", "the checkpoint keeps it"),
+        ("{" + ", ".join(f"c{n}: {{}}" for n in range(9)) + "}", "at most 8 items"),
+        ("{usual: 4}", "configurations.usual"),
+    ],
+)
+def test_what_a_start_cannot_take_is_refused_by_line(tmp_path, text, words):
+    (tmp_path / "orders.yaml").write_text(f"job: orders\nconfigurations: {text}\n")
+    with pytest.raises(SettingsError, match=r"orders\.yaml, line 2") as refused:
+        load_contract("orders", tmp_path)
+    assert words in str(refused.value)
+
+
+class Session(dict):
+    """A session that takes notes of what is set."""
+
+    conf = property(lambda self: self)
+    set = dict.__setitem__
+
+
+def test_the_trigger_is_no_setting_of_the_session():
+    session = Session()
+    set_configuration(session, ChosenConfiguration("x", {"trigger": "1 second", SETTING: "64"}, ""))
+    assert session == {SETTING: "64"}
