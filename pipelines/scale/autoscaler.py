@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 1.0  # seconds between two reads of the contracts' folder
+LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts where a worker was too slow
+SLOW_WORKER = "connect back"  # how Spark says that
 OUTCOMES = 200  # newest ones that a new query learns the lead time from
 
 
@@ -171,20 +173,33 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     spark = local_session("autoscaler", cores=1)
     if not stop.is_set():
-        query = start_query(spark, settings, checkpoint, Learned(**learned))
-        _until(stop, query)
-        query.stop()
+        run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)))
     spark.stop()
 
 
-def _until(stop: threading.Event, query: StreamingQuery) -> None:
-    ready = False
-    while not stop.wait(0.2) and query.isActive:
-        if not ready and query.lastProgress is not None:
-            ready = True
-            _report(["ready"])
-    if not stop.is_set():
-        raise SystemExit(f"the autoscaler's query failed: {query.exception()}")
+def run_until(stop: threading.Event, start: Callable[[], StreamingQuery]) -> None:
+    """Run a query until `stop` is set, and say when it is ready.
+
+    Before its first micro-batch Spark waits ten seconds, a constant of its own, for a Python worker to import what it
+    needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all.
+
+    Raises:
+        SystemExit: the query failed otherwise, or as often; the message holds its error.
+    """
+    query, tries, ready = start(), 1, False
+    while not stop.wait(LOOK_AT_QUERY_S):
+        if query.isActive:
+            if not ready and query.lastProgress is not None:
+                ready = True
+                _report(["ready"])
+            continue
+        failure = query.exception()
+        if ready or tries == TRIES or SLOW_WORKER not in str(failure):
+            raise SystemExit(f"the autoscaler's query failed: {failure}")
+        tries += 1
+        _report([f"a Python worker took longer to start than Spark waits; try {tries} of {TRIES}"])
+        query = start()
+    query.stop()
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:

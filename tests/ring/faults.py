@@ -17,7 +17,7 @@ import psutil
 from pipelines.bench.borders.corpus import JOB as STRANGER
 from pipelines.bench.borders.corpus import make_corpus
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.kafka.broker import Follower
+from pipelines.kafka.broker import BrokerError, Follower
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.processes import find_processes
 from pipelines.stack.stack import Stack
@@ -43,7 +43,7 @@ class FaultyScreen(Screen):
         self.done: dict[str, float] = {}
         self.killed, self.killed_at = "", 0.0
         self.sent = Counter[str]()
-        self.failed: dict[str, Exception] = {}
+        self.failed: dict[str, BaseException] = {}
         self.threads: list[threading.Thread] = []
         # The load has begun to rise on a forecast by the time that forecasts are taken away.
         self.plan = [
@@ -67,7 +67,7 @@ class FaultyScreen(Screen):
     def _guarded(self, fault) -> None:
         try:
             fault()
-        except Exception as error:
+        except BaseException as error:  # a wait that was in vain, too
             self.failed[fault.__name__] = error
         else:
             self.done[fault.__name__] = time.time()
@@ -102,8 +102,15 @@ class FaultyScreen(Screen):
             return any(forecast.epoch > found[pid] for forecast in issued)
 
         wait_until(lambda: "take_broker_away" in self.done, "the broker", every_s=0.1)
-        with contextlib.closing(Follower(self.stack.settings.kafka, ["forecasts"], "latest")) as follower:
+        with contextlib.closing(wait_until(self._follower, "the broker's answer")) as follower:
             wait_until(later, "a forecast of the next server")
+
+    def _follower(self) -> Follower | None:
+        """Of new forecasts; None while a broker that was started again takes connections and answers none."""
+        try:
+            return Follower(self.stack.settings.kafka, ["forecasts"], "latest")
+        except BrokerError:
+            return None
 
     def take_broker_away(self) -> None:
         self.stack.processes["broker"].kill()

@@ -1,6 +1,7 @@
 """The same samples through the serving loop's core and through the streaming query: the same forecasts."""
 
 import json
+import os
 
 import pytest
 
@@ -52,7 +53,9 @@ def by_query(spark, tmp_path, log, sets):
                 key = JOBS[0]  # a producer keys by job whatever it sends
             rows.append(json.dumps({"key": key, "value": record.decode(), "partition": 0, "offset": i}))
         (tmp_path / "in").mkdir(exist_ok=True)
-        (tmp_path / "in" / f"{n:04}.json").write_text("\n".join(rows))
+        file = tmp_path / "in" / f"{n:04}.json"
+        file.write_text("\n".join(rows))
+        os.utime(file, (n, n))  # Spark reads them by age
     from pyspark.sql import functions as F
 
     source = (

@@ -15,6 +15,7 @@ from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.report.recorded.backfill import RecordedBackfill
 from tests.fakes import planned_job
+from tests.fakes.waiting import wait_until
 from tidecast.control import Clock
 from tidecast.orders import ReplayProgress
 
@@ -64,10 +65,7 @@ def world(monkeypatch):
 def ended(correction, start=True):
     if start:
         correction.start()
-    until = time.monotonic() + 10
-    while not correction.over and time.monotonic() < until:
-        time.sleep(0.005)
-    assert correction.over
+    wait_until(lambda: correction.over, "its end")
     return correction.told
 
 

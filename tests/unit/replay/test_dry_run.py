@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.fakes.driver import job as new_job
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.backfill.spec import BackfillError, check_name
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay.driver import Replays
@@ -35,7 +35,7 @@ class NotedRun:
 
     def __call__(self, order):
         self.orders.append(order)
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(PATIENCE_S)
         if self.fails:
             raise self.fails
 

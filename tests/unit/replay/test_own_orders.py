@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.fakes.driver import job as new_job
+from tests.fakes.waiting import wait_until
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 from tidecast.replay import driver
@@ -47,11 +48,7 @@ def order(name="gap-1", **fields):
 
 
 def polled_until(replays, holds):
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until
-        replays.poll()
-        time.sleep(0.001)
+    wait_until(lambda: holds() or replays.poll(), "what its polls come to")
 
 
 def test_a_job_places_its_own_orders_once_its_agent_acts_and_whatever_control_says_of_them_holds(job):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.fakes.driver import job as new_job
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import driver
 from tidecast.replay.driver import Replays
@@ -120,7 +120,7 @@ def test_what_was_read_is_published_before_it_is_done_and_a_failing_publication_
 
 
 def _poll_until(replays, job, state, name="fix"):
-    wait_until(lambda: replays.poll() or _states(job, name)[-1:] == [state], state, 10.0, every_s=0.001)
+    wait_until(lambda: replays.poll() or _states(job, name)[-1:] == [state], state, every_s=0.001)
 
 
 def test_a_publication_keeps_no_other_replay_from_being_paced_and_is_awaited_before_a_cancellation(queries, job):
@@ -128,7 +128,7 @@ def test_a_publication_keeps_no_other_replay_from_being_paced_and_is_awaited_bef
     job.orders |= {"fix": _order(most_rps=5.0), "other": _order("other", most_rps=7.0)}
 
     def publish(order):
-        published.wait(10)
+        published.wait(PATIENCE_S)
 
     replays = Replays(job, Replayable(lambda order: queries, publish, cancelled.append))
     replays.poll()

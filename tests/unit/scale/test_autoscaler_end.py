@@ -1,7 +1,13 @@
-"""SIGTERM while the autoscaler's JVM starts: the JVM does not get it, the query is never started, the end is quiet."""
+"""SIGTERM while the autoscaler's JVM starts, and a query that ends by itself."""
 
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from pipelines.scale import autoscaler
 
 SCRIPT = """
 import os, signal, subprocess
@@ -32,3 +38,41 @@ def test_sigterm_while_the_jvm_starts_ends_it_before_the_query_and_spares_the_jv
     assert (done.returncode, done.stderr) == (0, "")
     ignored, *rest = done.stdout.splitlines()
     assert int(ignored.split()[1], 16) & 1 << 14 and rest == ["stopped"]
+
+
+class Queries:
+    """Starts a query after the other: what each fails with, None for one that runs; `stop` is set once one does."""
+
+    def __init__(self, *failures):
+        self.left, self.started, self.stop = list(failures), 0, threading.Event()
+
+    def __call__(self):
+        self.started += 1
+        failure = self.left.pop(0)
+        if failure is None:
+            self.stop.set()
+        query = SimpleNamespace(isActive=failure is None, lastProgress=None, stop=lambda: None)
+        query.exception = lambda: failure
+        return query
+
+
+SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch):
+    monkeypatch.setattr(autoscaler, "LOOK_AT_QUERY_S", 0.001)
+
+
+def test_a_worker_that_is_slower_than_spark_waits_is_tried_again(capsys):
+    queries = Queries(SLOW, SLOW, None)
+    autoscaler.run_until(queries.stop, queries)
+    assert queries.started == 3 and "try 3 of 5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("failures", "started"), [([SLOW] * 9, 5), ([SLOW, "no state"], 2)])
+def test_what_fails_as_often_or_otherwise_ends_it_with_its_error(failures, started):
+    queries = Queries(*failures)
+    with pytest.raises(SystemExit, match=f"query failed: {failures[started - 1]}"):
+        autoscaler.run_until(queries.stop, queries)
+    assert queries.started == started

@@ -166,7 +166,7 @@ def test_no_bytes_end_the_server_or_touch_the_store(door, pieces):
 
 def test_more_versions_than_one_answer_holds_are_asked_for_page_by_page(door, monkeypatch):
     monkeypatch.setattr(wire, "MOST_VERSIONS", 4)
-    with Client(door[0]) as client:
+    with Client(door[0], PATIENCE_S) as client:
         for many in (3, 4, 8, 9):
             key = f"/pages/{many}"
             for version in range(many):

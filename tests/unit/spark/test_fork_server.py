@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -12,17 +11,16 @@ import pytest
 from configs.settings import ROOT
 from pipelines.spark import fork_server
 from pipelines.spark.worker_daemon import ADDRESS, hand_over
+from tests.fakes.waiting import PATIENCE_S, wait_until
 
 
 @pytest.fixture
 def server(tmp_path):
     address, process = fork_server.start(tmp_path)
-    deadline = time.monotonic() + 30
-    while not os.path.exists(address) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: os.path.exists(address), "the fork server")
     yield address, process
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert not os.path.exists(address)
 
 
@@ -40,30 +38,26 @@ def daemon_of(address):
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=ROOT)
 
 
-def worker_of(port):
-    """The process of a worker that a daemon forks; it says its number first."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as worker:
-        return psutil.Process(int.from_bytes(worker.recv(4), "big"))
+def parents_of_worker(port):
+    """Process ids, the nearest first, of a worker that a daemon forks; it says its number first, and waits."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as worker:
+        return [one.pid for one in psutil.Process(int.from_bytes(worker.recv(4), "big")).parents()]
 
 
 def end(daemon):
     daemon.stdin.close()
     daemon.stdout.close()
-    return daemon.wait(20)
+    return daemon.wait(PATIENCE_S)
 
 
 def test_an_executors_workers_come_from_the_server_and_end_with_it(server):
     address, process = server
     daemons = [daemon_of(address) for _ in range(2)]
     for daemon in daemons:
-        worker = worker_of(int.from_bytes(daemon.stdout.read(4), "big"))
-        assert process.pid in [parent.pid for parent in worker.parents()]
+        assert process.pid in parents_of_worker(int.from_bytes(daemon.stdout.read(4), "big"))
     assert len(psutil.Process(process.pid).children()) == 2
     assert [end(daemon) for daemon in daemons] == [0, 0]
-    deadline = time.monotonic() + 10
-    while psutil.Process(process.pid).children() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert psutil.Process(process.pid).children() == []
+    wait_until(lambda: not psutil.Process(process.pid).children(), "the end of the workers' parents")
 
 
 def test_who_says_nothing_of_use_ends_nothing(server):
@@ -80,7 +74,7 @@ def test_who_says_nothing_of_use_ends_nothing(server):
 def test_without_a_server_an_executor_makes_its_own(tmp_path):
     assert not hand_over(str(tmp_path / "nobody"))
     daemon = daemon_of(tmp_path / "nobody")
-    assert worker_of(int.from_bytes(daemon.stdout.read(4), "big")).ppid() == daemon.pid
+    assert parents_of_worker(int.from_bytes(daemon.stdout.read(4), "big"))[0] == daemon.pid
     end(daemon)
 
 
