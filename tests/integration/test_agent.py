@@ -55,7 +55,8 @@ class Life:
         self.produced, self._ids, self._over = 0, itertools.count(1), threading.Event()
         self.autoscaler_lives = True
         control.set_mode(self.kafka.bootstrap, JOB, "observe")  # kept on its topic before the job is there
-        threading.Thread(target=self._load, daemon=True).start()
+        self._loader = threading.Thread(target=self._load, daemon=True)
+        self._loader.start()
         argv = [sys.executable, "-m", "tests.integration.attached_job", "--run-dir", str(run_dir), "--mode", "act"]
         argv += ["--least", str(LEAST), "--lost-contact-s", str(LOST_S)]
         self.job = stack.spawn("attached", argv)
@@ -141,7 +142,8 @@ def test_observing_measures_and_touches_nothing(life):
     assert 0 <= batch.gc_s <= batch.run_s and 0 <= batch.sink_wait_s <= batch.run_s and batch.spilled_bytes == 0
     ignored = life.decide(3)
     seen = [life.interval(lambda m: m.lag_records is not None, "second of metrics") for _ in range(4)]
-    assert all(m.task_ceiling == 12 and m.pending_executors is None for m in seen)  # Spark owns its executors
+    # Of twelve partitions eight have records, once a batch has told; Spark owns its executors.
+    assert all(m.task_ceiling in (12, 8) and m.pending_executors is None for m in seen)
     assert not any(isinstance(m, Outcome) and m.decision_id == ignored for m in life.said)
     spread = life.until(lambda m: isinstance(m, MetricSample) and m.task_max_s is not None, "spread of tasks", 60)
     assert 0 <= spread.task_median_s <= spread.task_max_s
@@ -241,7 +243,10 @@ def tracebacks(log, package):
 
 def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):
     life._over.set()
-    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.lag_records == 0, "empty backlog", 240)
+    life._loader.join()
+    life.publisher.flush()
+    ended = time.time()
+    life.interval(lambda m: m.time >= ended and m.lag_records == 0, "empty backlog")
     life.stack.end("attached")
     assert tracebacks(life.job.log.read_text(), "tidecast") == []
 
@@ -250,8 +255,7 @@ def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):
 
     intervals = [m for m in life.said if isinstance(m, MetricSample) and m.kind == "interval"]
     first, last = intervals[0].time, intervals[-1].time + intervals[-1].span_s
-    assert sum(m.span_s for m in intervals) == pytest.approx(
-        last - first, abs=0.01
-    )  # no second is missing, none is twice
+    for one, after in itertools.pairwise(intervals):  # no second is missing, none is twice
+        assert one.time + one.span_s == pytest.approx(after.time, abs=0.002)
     arrived = sum(first <= r.timestamp < last for r in read_records(life.kafka, "events"))
     assert sum(m.arrival_rps * m.span_s for m in intervals) == pytest.approx(arrived, rel=0.02)

@@ -134,7 +134,7 @@ class _Log:
             assert self.process.poll() is None, self.text()
             return words in self.text()
 
-        wait_until(found, words, every_s=0.1)
+        wait_until(found, words, 300, every_s=0.1)  # a session alone takes half a minute on busy cores
 
     def children(self):
         lines = []

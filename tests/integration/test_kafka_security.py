@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 
 import pytest
 from kafka import KafkaAdminClient
@@ -83,11 +82,11 @@ def test_every_client_of_the_ring_gets_in(secured, spark, mechanism, tmp_path):
 @pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_security_is_a_named_error_and_leaves_no_thread(secured, wrong):
     changes, words = WRONG[wrong]
-    kafka, threads = secured(**changes), threading.active_count()
+    kafka, threads = secured(**changes), set(threading.enumerate())
     with pytest.raises(UnreachableError, match=words) as refused:
         producer(kafka.bootstrap, kafka.security, bootstrap_timeout_ms=1000)
     assert kafka.bootstrap in str(refused.value)
-    assert threading.active_count() == threads
+    assert not set(threading.enumerate()) - threads
 
 
 @pytest.mark.usefixtures("impatient")
@@ -131,13 +130,12 @@ def test_an_agent_that_cannot_reach_its_broker_says_why_and_touches_nothing(secu
     changes, words = WRONG[wrong]
     kafka, cluster = secured(**changes), driver.NotedActuator()
     monkeypatch.setattr("tidecast.agent.ExecutorActuator", lambda _: cluster)
-    level, begun = logging.getLogger("kafka").level, time.monotonic()
+    level = logging.getLogger("kafka").level
     with caplog.at_level(logging.WARNING, "tidecast"):
         agent = attach(query, job="orders", mode="act", bootstrap=kafka.bootstrap, security=kafka.security)
-        wait_until(lambda: words in caplog.text, "a warning that names what is wrong", seconds=30)
+        wait_until(lambda: words in caplog.text, "a warning that names what is wrong")
     said = next(r.getMessage() for r in caplog.records if words in r.getMessage())
     assert kafka.bootstrap in said and "orders" in said
-    assert time.monotonic() - begun < 30
     assert cluster.calls == [] and agent.mode == "observe"
     assert logging.getLogger("kafka").level == level
     agent.stop()
