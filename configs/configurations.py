@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -18,7 +19,8 @@ IN_CHECKPOINT = (
     "encodingFormat", "stateStore.compression.codec", "rowChecksum.enabled", "useStrictDistribution",
     "pruneFiltersCanPruneStreamingSubplan",
 )  # fmt: skip
-"""Ends of settings that a checkpoint keeps, whatever a session says."""
+"""Ends of settings that a checkpoint keeps, whatever a session says ("ormatVersion" of either case)."""
+INTERVAL = re.compile(r"\d+ (milli)?seconds?|\d+ minutes?")
 
 
 def _stated(settings: Mapping[str, str | int | float | bool]) -> Mapping[str, str]:
@@ -27,6 +29,8 @@ def _stated(settings: Mapping[str, str | int | float | bool]) -> Mapping[str, st
             raise ValueError(f"{key!r}: a query's start takes settings of spark.sql, and {TRIGGER}. State such ones")
         if key.endswith(IN_CHECKPOINT):
             raise ValueError(f"{key!r}: the checkpoint keeps it as it was at the first start. Leave it out")
+    if TRIGGER in settings and not INTERVAL.fullmatch(str(settings[TRIGGER])):
+        raise ValueError(f"{TRIGGER}={settings[TRIGGER]!r}: a processing time is expected, such as 2 seconds")
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.items()}
 
 

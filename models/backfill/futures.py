@@ -62,8 +62,8 @@ class Futures:
     def replay_rps(self, extra: Integers) -> Floats:
         """Return (..., S, K) replayed records/s that (..., K) extra executors leave room for, live records first.
 
-        Executors that a step begins with anew work from their lead time on, at most a step later. The replay reads
-        where enough is left; one that has not begun waits for more, and has a slow start.
+        Executors that are added when a step begins work once their lead time is over, at the latest in the next step.
+        The replay reads where enough is left; one that has not begun waits for more, and has a slow start.
         """
         slots = self.fleet.worth[self.executors(extra)]
         before = np.empty_like(slots)
@@ -77,7 +77,7 @@ class Futures:
     def _reading(self, served: Floats, left: Floats) -> Floats:
         """(..., S, K) share of each step in which the replay reads, as `policy.replays.start` lets it."""
         lowest = np.minimum.accumulate(self.live[:, ::-1], axis=1)[:, ::-1]
-        no_better = left >= NEAR * (left + self.live - lowest)
+        no_better = (left > 0) & (left >= NEAR * (left + self.live - lowest))
         share: Floats = (no_better | (left >= GOING_FREE * served)).astype(float)
         if self.start_s:
             may_begin = self.begun | no_better | (left >= FREE * served)

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 1.0  # seconds between two reads of the contracts' folder
-LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts where a worker was too slow
+LOOK_AT_QUERY_S, TRIES = (
+    0.2,
+    5,
+)  # seconds between two looks at the query; its starts at most, where workers are too slow
 SLOW_WORKER = "connect back"  # how Spark says that
 OUTCOMES = 200  # newest ones that a new query learns the lead time from
 
@@ -184,7 +187,8 @@ def run_until(stop: threading.Event, start: Callable[[], StreamingQuery]) -> Non
     needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all.
 
     Raises:
-        SystemExit: the query failed otherwise, or as often; the message holds its error.
+        SystemExit: the query failed for another reason, after it was ready, or TRIES times; the message holds its
+            error.
     """
     query, tries, ready = start(), 1, False
     while not stop.wait(LOOK_AT_QUERY_S):

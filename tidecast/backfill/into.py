@@ -97,10 +97,12 @@ class TableReplays:
             raise
         if why:
             self.open[order.id] = backfill
-        else:
+            return why
+        try:
             namespace.discard(self.table, order.id, namespace.RANGE)
+        finally:
             backfill.close()
-        return why
+        return ""
 
     def cancel(self, order: ReplayOrder) -> None:
         """Remove what an order's replay has written; the table has nothing of it."""

@@ -46,7 +46,7 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
 
 
 def enough_for(replay: Mapping[str, Any]) -> float:
-    """Return the share of what executors certainly serve that is to be left over for a replay's next batch.
+    """Return the share of what executors certainly serve that is to be left over: GOING_FREE once begun, else FREE.
 
     Args:
         replay: fields of a `tidecast.orders.ReplayProgress`.
@@ -62,7 +62,7 @@ def is_enough(
     """Return whether a replay may read now: a share of what is certain is left, or no much better time is to come.
 
     Args:
-        share: as of `enough_for`.
+        share: of `certain_rps`, as of `enough_for`.
         left_rps: what is certainly left, in live records/s.
         certain_rps: what the executors certainly serve, live records/s.
         high_rps: the most live records/s of the next interval.
@@ -70,7 +70,7 @@ def is_enough(
     """
     if left_rps >= share * certain_rps or lowest_ahead_rps is None:
         return True
-    return left_rps >= NEAR * (left_rps + high_rps - lowest_ahead_rps)
+    return left_rps > 0 and left_rps >= NEAR * (left_rps + high_rps - lowest_ahead_rps)
 
 
 def raise_to(state: ControllerState, left_rps: float, terms: Terms) -> ControllerState:

@@ -80,7 +80,7 @@ def summarise(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | No
 
     Args:
         kept: cells.
-        before: an earlier summary, of which rows without a kept cell are taken over; None: none.
+        before: an earlier summary, of which rows and loads without a kept cell are taken over; None: none.
 
     Returns:
         An entry per row; `cells`, a line for each; `trace`, their `decisions` and how many of these are `differing`;

@@ -1,7 +1,8 @@
 """Which of its contract's configurations a managed job takes at a start: by what each has earned in the runs before.
 
-An interval of a run earns −J (unified batch-stream runtime paper, eq. 3.1): less latency and more records within their
-limit. Energy is the executors', not the configuration's, and is left out.
+An interval of a run earns −J (unified batch-stream runtime paper, eq. 3.1): less latency, more records within their
+limit. How many records come and how many executors serve them is not the configuration's doing: goodput counts as
+a share of what came, and energy is left out.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from itertools import groupby, pairwise, takewhile
+from itertools import dropwhile, groupby, pairwise, takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +23,7 @@ from configs.errors import SettingsError
 from models.contract.objective import objective
 from models.contract.promised.derive import derive_terms
 from models.contract.queueing import MicroBatchModel
-from models.contract.slow.configurations import Configurations, advance_configurations
+from models.contract.slow.configurations import DWELL, Configurations, advance_configurations
 from models.policy.core.sustained import sustained_rates
 from pipelines.jobs.progress_log import progress_file
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 WARM = 3
 """First intervals of a run that are not counted: executors load classes, whatever the configuration."""
+FAILED = 2
+"""Starts without a counted interval after which a configuration is not taken while another is left."""
 
 
 class EarnedInterval(NamedTuple):
@@ -39,13 +43,13 @@ class EarnedInterval(NamedTuple):
         name: of the configuration that it ran under.
         reward: −J.
         kept: whether as many records as promised were within the latency target.
-        behind: whether more records waited than are read within the target.
+        overloaded: whether more records waited than are read within the target.
     """
 
     name: str
     reward: float
     kept: bool
-    behind: bool
+    overloaded: bool
 
 
 class ChosenConfiguration(NamedTuple):
@@ -76,16 +80,14 @@ def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenC
     stated = contract.configurations
     if not stated:
         return None
-    runs, progress = _runs_file(run_dir, job), progress_file(run_dir, job)
-    ran = {
-        run["run_id"]: run["name"]
-        for run in _objects(runs.read_text().splitlines() if runs.is_file() else ())
-        if stated.get(run["name"]) == run["settings"]
-    }
-    intervals = earned_intervals(progress.read_text().splitlines() if ran and progress.is_file() else (), ran, contract)
-    known = _known(list(stated), intervals)
-    feasible = {name for name in stated if _typically_kept(name, intervals)}
-    chosen = advance_configurations(known, math.nan, feasible, bool(intervals) and intervals[-1].behind).running
+    noted = [run for run in _read(_runs_file(run_dir, job)) if stated.get(run["name"]) == run["settings"]]
+    ran = {run["run_id"]: run["name"] for run in noted}
+    intervals = earned_intervals(_read(progress_file(run_dir, job)) if ran else (), ran, contract)
+    known = _known(list(stated), intervals, list(ran.values()))
+    feasible = {name for name in stated if _typically_kept(name, intervals, list(ran.values()))}
+    recovering = bool(intervals) and intervals[-1].overloaded
+    no_reward = math.nan  # all intervals are counted already: only the choice is asked for
+    chosen = advance_configurations(known, no_reward, feasible, recovering).running
     settings = {key: str(value) for key, value in stated[chosen].items()}
     return ChosenConfiguration(chosen, settings, _describe(chosen, known))
 
@@ -118,43 +120,52 @@ def note_run(run_dir: Path, job: str, run_id: str, chosen: ChosenConfiguration) 
         file.write(json.dumps({"run_id": run_id, "name": chosen.name, "settings": dict(chosen.settings)}) + "\n")
 
 
-def earned_intervals(lines: Iterable[str], ran: Mapping[str, str], contract: Contract) -> list[EarnedInterval]:
+def earned_intervals(
+    progress: Iterable[Mapping[str, Any]], ran: Mapping[str, str], contract: Contract
+) -> list[EarnedInterval]:
     """Return what the intervals of earlier runs came to, in their order, without the first ones of each run.
 
+    Nor with those in which it worked off what had come before it began.
+
     Args:
-        lines: of `<job>.progress.jsonl`; one that was cut off by a kill is left out.
+        progress: of the query, as Spark tells it.
         ran: configuration of each run, by its id; others are left out.
         contract: of the job; its controller's interval is what is judged.
     """
     terms, target_s = derive_terms(contract, sustained_rates(contract)), contract.latency_target_s
-    found = []
-    batches = (one for one in _objects(lines) if one.get("runId") in ran and "addBatch" in one["durationMs"])
+    found: list[EarnedInterval] = []
+    batches = (one for one in progress if one.get("runId") in ran and "addBatch" in one["durationMs"])
     for run_id, group in groupby(batches, key=lambda one: str(one["runId"])):
-        run = list(group)
+        run, own = list(group), []
         begins = [datetime.fromisoformat(one["timestamp"]).timestamp() for one in run]
-        timed = [(early, late - early, one) for (early, late), one in zip(pairwise(begins), run, strict=False)]
+        timed = [
+            (early, late - early, one)
+            for (early, late), one in zip(pairwise(begins), run, strict=False)
+            if late > early
+        ]
         for number, members in groupby(timed, key=lambda one: int((one[0] - begins[0]) / terms.interval_s)):
             if number < WARM:
                 continue
-            batch_s, period_s, rps, wait_s = _means(list(members))
+            batch_s, period_s, wait_s = _means(list(members))
             batches_now = MicroBatchModel(batch_s, period_s, stable=True)
             within = batches_now.share_within(target_s - wait_s)
-            cost = objective(terms, 1000 * (batches_now.mean_s + wait_s), 0.0, 0.0, rps * within)
+            goodput_rps = within * terms.scales.goodput_rps
+            cost = objective(terms, 1000 * (batches_now.mean_s + wait_s), 0.0, 0.0, goodput_rps)
             kept = within >= 1 - contract.error_budget
-            found.append(EarnedInterval(ran[run_id], -cost, kept, wait_s > target_s))
+            own.append(EarnedInterval(ran[run_id], -cost, kept, wait_s > target_s))
+        found += list(dropwhile(lambda one: one.overloaded, own)) or own
     return found
 
 
-def _means(members: Sequence[tuple[float, float, Mapping[str, Any]]]) -> tuple[float, float, float, float]:
-    """Of an interval's batches: seconds of a batch, from one's begin to the next, records/s, seconds behind."""
+def _means(members: Sequence[tuple[float, float, Mapping[str, Any]]]) -> tuple[float, float, float]:
+    """Of an interval's batches: seconds of a batch, from one's begin to the next, and until what waits is read."""
     batch_s = fmean(one["durationMs"]["triggerExecution"] / 1000 for _, _, one in members)
     span_s, rows = sum(period for _, period, _ in members), sum(one["numInputRows"] for _, _, one in members)
-    behind = max(_behind(one) for _, _, one in members)
-    rps = rows / span_s
-    return batch_s, span_s / len(members), rps, behind / rps if rps else 0.0
+    waiting = max(_records_behind(one) for _, _, one in members)
+    return batch_s, span_s / len(members), waiting / (rows / span_s) if rows else 0.0
 
 
-def _behind(progress: Mapping[str, Any]) -> float:
+def _records_behind(progress: Mapping[str, Any]) -> float:
     """Records that its Kafka sources had beyond what the batch read."""
     found = 0.0
     for source in progress["sources"]:
@@ -164,18 +175,20 @@ def _behind(progress: Mapping[str, Any]) -> float:
     return found
 
 
-def _known(names: Sequence[str], intervals: Sequence[EarnedInterval]) -> Configurations:
+def _known(names: Sequence[str], intervals: Sequence[EarnedInterval], ran: Sequence[str]) -> Configurations:
     earned = [[one.reward for one in intervals if one.name == name] for name in names]
     counts, means = tuple(map(len, earned)), tuple(fmean(own) if own else 0.0 for own in earned)
-    last = intervals[-1].name if intervals else names[0]
+    last = ran[-1] if ran else names[0]
     dwelt = sum(1 for _ in takewhile(lambda one: one.name == last, reversed(intervals)))
-    return Configurations(tuple(names), counts, means, list(names).index(last), dwelt)
+    if not dwelt and ran.count(last) >= FAILED:
+        dwelt = DWELL  # it need not run on
+    return Configurations(tuple(names), counts, means, names.index(last), dwelt)
 
 
-def _typically_kept(name: str, intervals: Sequence[EarnedInterval]) -> bool:
-    """Whether at least half of its intervals kept the promise, or it never ran."""
+def _typically_kept(name: str, intervals: Sequence[EarnedInterval], ran: Sequence[str]) -> bool:
+    """Whether at least half of its intervals kept the promise; of one without any, whether it may yet run."""
     kept = [one.kept for one in intervals if one.name == name]
-    return not kept or 2 * sum(kept) >= len(kept)
+    return 2 * sum(kept) >= len(kept) if kept else ran.count(name) < FAILED
 
 
 def _describe(chosen: str, known: Configurations) -> str:
@@ -190,9 +203,8 @@ def _runs_file(run_dir: Path, job: str) -> Path:
     return run_dir / f"{job}.configurations.jsonl"
 
 
-def _objects(lines: Iterable[str]) -> Iterable[Any]:
-    for line in lines:
-        try:
+def _read(file: Path) -> Iterable[Any]:
+    """The lines of a file that may be missing; one that was cut off by a kill is left out."""
+    for line in file.read_text().splitlines() if file.is_file() else ():
+        with suppress(ValueError):
             yield json.loads(line)
-        except ValueError:
-            continue
