@@ -45,7 +45,8 @@ class ReplayOrder:
     once, `task_s` how long the records of a task should take: a core that live records need is theirs soon after.
     Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
     `schedule` says how many executors beyond the live job's it is to have, as [[job time, executors], ...], each from
-    its time on: what is planned so that it is done `by` a job time with the probability `sure`. `then` says what comes
+    its time on: what is planned so that it is done `by` a job time with the probability `sure`. What the schedule asks
+    for within `keep_s` wall seconds is not given back before, if it runs. `then` says what comes
     after all of it is read: it is published, or compared with what readers see and kept until it is to be published.
     `table` is the path of a table of the same columns from which the range is read, "" for the topics themselves.
     `cost` is what a record is believed to cost, in units of a live one; null: not known, and it counts as much.
@@ -73,6 +74,7 @@ class ReplayOrder:
     sure: Annotated[float, Bounds(0, 1)] | None = None
     then: Annotated[str, OneOf(THEN)] = "publish"
     cost: Rate | None = None
+    keep_s: Seconds = 0.0
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -116,6 +118,12 @@ class ReplayOrder:
         """Return how many executors beyond the live job's it is to have at a job time, epoch seconds."""
         return next((int(executors) for at, executors in reversed(self.schedule) if at <= job_time), 0)
 
+    def executors_between(self, begin: float, end: float) -> int:
+        """Return the most executors beyond the live job's that it is to have from one job time to another."""
+        return max(
+            [self.executors_at(begin), *(int(executors) for at, executors in self.schedule if begin <= at < end)]
+        )
+
     @property
     def records(self) -> int:
         """How many offsets the range spans."""
@@ -132,7 +140,7 @@ class ReplayProgress:
     that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`, its longest tasks
     `task_s` each and all of its tasks together `work_s`; its query's first batch was begun at the wall time
     `reading_since`. `executors` are those beyond the live job's that its schedule
-    asks for now, `cost` what its order believes of a record.
+    asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record.
     """
 
     id: JobName
@@ -153,6 +161,7 @@ class ReplayProgress:
     work_s: Seconds | None = None
     cost: Rate | None = None
     reading_since: Time | None = None
+    executors_soon: Count | None = None
     schema: int = SCHEMA
 
 

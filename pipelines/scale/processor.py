@@ -12,7 +12,8 @@ from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
-from models.policy.replays.control import add_executors, decide_rate
+from models.policy.replays.control import decide_rate
+from models.policy.replays.executors import add_executors, with_replays
 from models.policy.replays.relief import with_relief
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
@@ -175,13 +176,13 @@ class Scaler:
             "lead": lead, "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        running, extra = memory.executors or seen.executors, memory.replay.executors
+        running = memory.executors or seen.executors
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, running)
-        executors, reason = add_executors(made.executors, made.reason, extra, self.contract)
+        executors, reason = with_replays(made.executors, made.reason, rate.inputs, self.contract)
+        if rate.inputs is not None:
+            inputs["replay"] = {**rate.inputs, "added": executors - made.executors}
         executors, reason, codes = with_relief(executors, reason, made.codes, rate.relief, self.contract)
         memory = dataclasses.replace(memory, replay=replay)
-        if rate.inputs is not None:
-            inputs["replay"] = rate.inputs
         if rate.relief is not None:
             inputs["relief"] = rate.relief
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
@@ -205,7 +206,8 @@ class Scaler:
         if silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
-        wanted, reason = add_executors(memory.target, reason, memory.replay.executors, self.contract)
+        of_replays = memory.replay.executors, self.contract, memory.replay.executors_soon, memory.executors or 0
+        wanted, reason = add_executors(memory.target, reason, *of_replays)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},

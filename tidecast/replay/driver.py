@@ -204,6 +204,8 @@ class Replays:
             measured["done"] = order.records
         if order.schedule and (state in ("waiting", "running") or (state == "read" and not reason)):  # it is published
             measured["executors"] = order.executors_at(job.time.at(now))
+            soon = order.executors_between(job.time.at(now), job.time.at(now + order.keep_s))
+            measured["executors_soon"] = soon
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,

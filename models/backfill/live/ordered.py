@@ -15,11 +15,12 @@ import numpy as np
 
 from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.live.issued import JobClock
-from models.backfill.live.known import KnownJob, StepGrid, grid_until, surroundings
+from models.backfill.live.known import KnownJob, StepGrid, grid_until, lead_times, surroundings
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
-from models.backfill.replan import Replanned, reconsider
+from models.backfill.replan import STARTS, Replanned, reconsider
 from models.policy.core.capacity import Integers
 from models.policy.replays.record_cost import replay_cost
+from models.policy.replays.start import SLOW_START_S
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 
 COST_DEVIATION = 0.1
@@ -52,9 +53,13 @@ class JobNow(NamedTuple):
         return float(max(order.records - (0 if said is None else said.done), 0))
 
     def work(self, order: ReplayOrder) -> ReplayWork:
-        """Return what is left of an order, at what its records cost by what its replay told, else as it believes."""
-        said = self.progress.get(order.id)
-        told = {"cost": order.cost} | ({} if said is None else {"rows": said.rows, "work_s": said.work_s})
+        """Return what is left of an order, at what its records cost by what its replay told, else as it believes.
+
+        Where something is believed, batches of its slow start tell nothing: executors load what they run.
+        """
+        said, reading_s = self.progress.get(order.id), self.reading_s(order)
+        slow = order.cost is not None and (reading_s is None or reading_s < SLOW_START_S)
+        told = {"cost": order.cost} | ({} if said is None or slow else {"rows": said.rows, "work_s": said.work_s})
         cost = replay_cost([told], self.known.memory.model.per_record_s)
         return ReplayWork(self.left(order), 1.0 if cost is None else cost, COST_DEVIATION)
 
@@ -138,7 +143,8 @@ def with_plan(order: ReplayOrder, plan: BackfillPlan, moment: JobNow) -> ReplayO
     changes = [k for k in range(len(extra)) if k == 0 or extra[k] != extra[k - 1]]
     schedule = [[round(job_now + k * step, 3), int(extra[k])] for k in changes]
     weight = max(round(plan.work.records / max(plan.by_s, 1.0), 3), LEAST_WEIGHT)
-    return replace(order, schedule=schedule, weight=weight, wall_time=later_than(order, moment.now_s))
+    keep_s = round(STARTS * float(np.median(lead_times(moment.known))), 3)
+    return replace(order, schedule=schedule, weight=weight, keep_s=keep_s, wall_time=later_than(order, moment.now_s))
 
 
 def overlapping(order: ReplayOrder, others: Iterable[ReplayOrder]) -> ReplayOrder | None:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.policy.core.backlog import backlog
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import Memory, View
 from models.policy.planners.mpc import Mpc, cheapest_capacity
-from models.policy.planners.planner import backlog
 
 MOVES = (-2, -1, 0, 1, 2, 4)
 """Changes of the target, in executors."""
@@ -76,7 +76,7 @@ def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
     """
     memory, choice = baseline.decide(memory, view)
     rate = usable_rps(view)
-    piled = backlog(view, baseline.batch_s) / baseline.catch_up_s
+    piled = backlog(view.arrival_rps, view.lag_records, baseline.batch_s) / baseline.catch_up_s
     worth = np.repeat((rate / baseline.busy + piled)[:, None], len(FACTORS), axis=1)
     if view.ahead is not None:
         then = view.ahead.peak_rps(baseline.ahead_s, baseline.lead_s)

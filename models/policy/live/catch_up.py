@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from configs.contract import Contract
+from models.policy.core.backlog import backlog
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.capacity import Capacity
 from models.policy.core.rate_spread import slot_quantile
-from models.policy.planners.planner import LAG_ALLOWANCE_BATCHES
 from models.policy.received.observation import Observation
 
 SURE = 0.95
@@ -46,11 +46,6 @@ class CatchUp:
     held_s: float
 
 
-def backlog_of(arrival_rps: float, lag_records: int, contract: Contract) -> float:
-    """Return the waiting records beyond those that batches in flight hold."""
-    return max(0.0, lag_records - LAG_ALLOWANCE_BATCHES * contract.batch_s * arrival_rps)
-
-
 def behind_since(before: float | None, now: float, arrival_rps: float, waiting: float, target_s: float) -> float | None:
     """Return since when a job is behind: from when the oldest record waits, once that is longer than its target.
 
@@ -78,7 +73,7 @@ def find_catch_up(seen: Observation, contract: Contract, capacity: Capacity, exe
     """
     if seen.behind_s is None or seen.scatter is None:
         return None
-    waiting = backlog_of(seen.arrival_rps, seen.lag_records, contract)
+    waiting = float(backlog(seen.arrival_rps, seen.lag_records, contract.batch_s))
     capacity = replace(capacity, batch_s=max(contract.batch_s, contract.latency_target_s / 2))
 
     def takes_s(number: int, level: float, of_load: float) -> float:

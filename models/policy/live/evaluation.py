@@ -8,10 +8,11 @@ from dataclasses import replace
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LISTENERS
 from models.policy.core import carried
+from models.policy.core.backlog import backlog
 from models.policy.core.batches import close_look
 from models.policy.core.budget import Promise
 from models.policy.core.policy import Policy
-from models.policy.live.catch_up import backlog_of, behind_since
+from models.policy.live.catch_up import behind_since
 from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan, make_plan
 from models.policy.received.observation import Observation
@@ -62,7 +63,7 @@ def evaluate(
     target = _target(memory, executors, now, contract)
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
-    waiting = backlog_of(arrival_rps, memory.lag_records, contract)
+    waiting = float(backlog(arrival_rps, memory.lag_records, contract.batch_s))
     behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s)
     resting = arrival_rps == 0 and memory.lag_records == 0
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
@@ -98,7 +99,7 @@ def evaluate(
 
 def _lent(memory: Memory, executors: int) -> int:
     """How many of the executors that run are there for replays: the policy plans for live records alone."""
-    return 0 if memory.target is None else min(memory.replay.executors, max(executors - memory.target, 0))
+    return 0 if memory.target is None else min(memory.replay.executors_soon, max(executors - memory.target, 0))
 
 
 def _target(memory: Memory, executors: int, now: float, contract: Contract) -> int:

@@ -14,7 +14,7 @@ from models.policy.catalogue import build, build_steered
 from models.policy.core.policy import Policy
 from models.policy.live.plan import make_plan
 from models.policy.received.observation import Observation
-from models.policy.replays.control import add_executors
+from models.policy.replays.executors import with_replays
 from models.policy.replays.relief import with_relief
 from models.policy.rules.fixed import DAY_S, Timetable
 
@@ -99,6 +99,5 @@ def replay_decision(
     steered = seen.counted_s is not None
     policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
-    extra = inputs.get("replay", {}).get("executors", 0)
-    executors, reason = add_executors(made.executors, made.reason, extra, contract)
+    executors, reason = with_replays(made.executors, made.reason, inputs.get("replay"), contract)
     return with_relief(executors, reason, made.codes, inputs.get("relief"), contract)

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from configs.contract import LEAST_BUDGET, Contract
 from models.policy.core import window
+from models.policy.core.backlog import backlog
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, why_flags
 from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
-from models.policy.planners.planner import backlog
 from models.policy.planners.turns import at_once, pace_s, plan_turns
 
 RARER = 4.0
@@ -165,7 +165,7 @@ class Mpc(Rule):
         """
         known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
         rate = np.where(known, view.arrival_rps, 0.0)
-        piled = backlog(view, self.batch_s)
+        piled = backlog(view.arrival_rps, view.lag_records, self.batch_s)
         busy = self.busy
         if view.ahead is None:
             observed, cut = view.capacity.executors_for(rate / busy + piled / self.catch_up_s, view.least, view.most)

@@ -13,19 +13,11 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core import window
+from models.policy.core.backlog import backlog
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, why_flags
 from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
-
-LAG_ALLOWANCE_BATCHES = 1.5
-"""Batches of arrivals that count as in flight; only lag beyond them is a backlog."""
-
-
-def backlog(view: View, batch_s: Floats | float) -> Floats:
-    """Return (runs,) waiting records beyond the arrivals of `LAG_ALLOWANCE_BATCHES` batches of `batch_s` seconds."""
-    pile: Floats = np.maximum(0.0, view.lag_records - LAG_ALLOWANCE_BATCHES * batch_s * view.arrival_rps)
-    return pile
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +71,7 @@ class Planner(Rule):
         Raises:
             KeyError: the memory is not from `fresh`.
         """
-        piled = backlog(view, self.batch_s)
+        piled = backlog(view.arrival_rps, view.lag_records, self.batch_s)
         listens = self.name == "forecast"
         if listens and view.ahead is not None:
             loads = np.stack([view.arrival_rps, view.ahead.peak_rps_at(self.quantile, self.ahead_s)])

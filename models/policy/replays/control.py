@@ -19,6 +19,7 @@ from models.contract.promised.derive import derive_terms
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import ControllerState, begin
 from models.contract.terms import LIVE, Terms, compile_terms
+from models.policy.core.backlog import backlog
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
@@ -31,7 +32,7 @@ READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 HIGH = 0.9
 """Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
-_KEPT = ("state", "records", "done", "wall_time", "executors", "rows", "work_s", "cost")
+_KEPT = ("state", "records", "done", "wall_time", "executors", "executors_soon", "rows", "work_s", "cost")
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
 
@@ -58,6 +59,11 @@ class ReplayControl:
     def executors(self) -> int:
         """Executors beyond the live job's that the replays' schedules ask for now."""
         return sum(one["executors"] or 0 for one in self.replays.values())
+
+    @property
+    def executors_soon(self) -> int:
+        """Executors beyond the live job's that are not given back, as the schedules ask for them soon."""
+        return sum(max(one.get("executors_soon") or 0, one["executors"] or 0) for one in self.replays.values())
 
 
 @dataclass(frozen=True)
@@ -91,15 +97,6 @@ def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayCon
     )
 
 
-def add_executors(executors: int, reason: str, extra: int, contract: Contract) -> tuple[int, str]:
-    """Return how many executors to ask for, and why, where replays are to have some beyond those of live records."""
-    most = contract.executors.max
-    if not extra or executors >= most:
-        return executors, reason
-    added = min(extra, most - executors)
-    return executors + added, f"{reason}; {added} more for replays"
-
-
 def decide_rate(
     control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int
 ) -> tuple[ReplayControl, DecidedRate]:
@@ -126,7 +123,7 @@ def decide_rate(
     state = _on_clock(build(ControllerState, control.state), terms, seen.now_s)
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks)
     reading = replace(reading, replay_ratio=replay_cost(control.replays.values(), known.per_record_s))
-    signals = _signals(control, terms, seen, reading, max(executors, 1))
+    signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
     left = certainly_left(terms, plan, state, signals)
     if left is not None:
         signals = _without_those_that_wait(control, signals, left, reading, seen.ahead)
@@ -134,7 +131,7 @@ def decide_rate(
     control = replace(control, state=plain(state))
     inputs = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
-        "executors": control.executors,
+        "executors": control.executors, "executors_soon": control.executors_soon,
     }  # fmt: skip
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
@@ -182,12 +179,16 @@ def _plan(contract: Contract, known: BatchTime) -> SharedPlan:
 
 
 def _signals(
-    control: ReplayControl, terms: Terms, seen: Observation, reading: OperatorReading, executors: int
-) -> Signals:
+    control: ReplayControl, terms: Terms, seen: Observation, contract: Contract, reading: OperatorReading,
+    executors: int,
+) -> Signals:  # fmt: skip
+    high = _highest(seen.ahead, terms.interval_s)
+    if waiting := float(backlog(seen.arrival_rps, seen.lag_records, contract.batch_s)):
+        # It goes before a replay's records, like those that come.
+        high = max(seen.arrival_rps, high or 0.0) + waiting / contract.planning.catch_up_s
     return Signals(
-        seen.now_s, live_rps=seen.arrival_rps, live_high_rps=_highest(seen.ahead, terms.interval_s),
-        replay_backlog=_left(control), latency_ms=_latencies(control, terms), operators={terms.name: reading},
-        executors=executors,
+        seen.now_s, live_rps=seen.arrival_rps, live_high_rps=high, replay_backlog=_left(control),
+        latency_ms=_latencies(control, terms), operators={terms.name: reading}, executors=executors,
     )  # fmt: skip
 
 

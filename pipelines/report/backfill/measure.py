@@ -110,8 +110,9 @@ def _controls(acts: pd.DataFrame) -> pd.DataFrame:
             continue
         closed = recompute_interval(inputs)
         state, bound = closed.state, closed.line.get("caps", [])
-        rows.append([act["wall_time"], act["replay_rps"], act.get("admission_rps"), inputs.get("executors", 0),
-                     state.relief.step, bound, dict(state.multipliers)])  # fmt: skip
+        added = inputs.get("added", inputs.get("executors", 0))  # in older logs what the schedule asked for
+        rows.append([act["wall_time"], act["replay_rps"], act.get("admission_rps"), added, state.relief.step, bound,
+                     dict(state.multipliers)])  # fmt: skip
     return pd.DataFrame(rows or None, columns=_CONTROL)
 
 
@@ -135,7 +136,7 @@ def _latencies(measured: RunMeasures, begin: float, end: float) -> dict[str, dic
 
 
 def _lent(found: BackfillMeasures) -> float:
-    """Executor-seconds that were asked for on behalf of the backfill."""
+    """Executor-seconds that were asked for, or kept, on behalf of the backfill."""
     at = np.append(found.control["wall_time"].to_numpy(float), found.end)
     lasted = np.clip(np.diff(at), 0, None)
     return round(float((lasted * found.control["executors"].to_numpy(float)).sum()), 1)

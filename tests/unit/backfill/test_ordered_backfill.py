@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from models.backfill.given import BackfillPlanError
-from models.backfill.live.known import StepGrid, grid_until, surroundings
+from models.backfill.live.known import StepGrid, grid_until, lead_times, surroundings
 from models.backfill.live.ordered import look_again, overlapping, plan_order, with_plan
 from models.backfill.plan import DeadlineError
+from models.backfill.replan import STARTS
+from models.policy.replays.start import SLOW_START_S
 from tests.fakes.planned_job import NOW, moment, order, progress
 from tidecast.control import Clock
 from tidecast.messages import decode, encode
@@ -38,6 +40,7 @@ def test_a_plan_comes_from_what_the_autoscaler_knows_and_goes_into_the_order():
     assert steps == plan.extra.tolist() and max(steps) > 0
     assert sent.schedule[0][0] == NOW and sent.weight == pytest.approx(400_000 / HOUR, rel=1e-3)
     assert all(a[1] != b[1] for a, b in zip(sent.schedule, sent.schedule[1:], strict=False))
+    assert sent.keep_s == pytest.approx(STARTS * np.median(lead_times(now.known)))
 
 
 def test_in_a_replayed_trace_the_schedule_is_in_trace_time():
@@ -133,6 +136,16 @@ def test_one_whose_first_batch_has_just_begun_is_not_taken_to_be_at_full_speed()
     long_since, half_way, just = (replayed_at_once(now, now - since) for since in (40, 20, 0))
     assert long_since > half_way > just
     assert long_since - half_way == pytest.approx(half_way - just, rel=0.01)
+
+
+def test_what_a_record_costs_is_believed_until_the_slow_start_is_over():
+    def cost(since_s, **fields):
+        said = progress(done=100, rows=100, work_s=4.0, reading_since=NOW)
+        return moment(now_s=NOW + since_s, progress=[said]).work(due(**fields)).cost
+
+    assert cost(SLOW_START_S - 1, cost=0.1) == pytest.approx(0.1)
+    assert cost(SLOW_START_S, cost=0.1) > 0.5  # 4 s for 100 records are told beside the belief
+    assert cost(1.0) == 1.0  # nothing is believed
 
 
 def test_nothing_is_looked_at_that_does_not_run_or_has_no_deadline_any_more():

@@ -25,8 +25,8 @@ def progress(now, done=0, state="running", name="fix", records=100_000, **more):
 
 
 def second(now, rps=50.0, executors=2, kind="interval", **more):
-    fields = {"arrival_rps": rps, "lag_records": 10} if kind == "interval" else {}
-    said = MetricSample(JOB, kind, now, now, executors=executors, task_ceiling=8, mode="act", **fields, **more)
+    fields = ({"arrival_rps": rps, "lag_records": 10} if kind == "interval" else {}) | more
+    said = MetricSample(JOB, kind, now, now, executors=executors, task_ceiling=8, mode="act", **fields)
     return {"topic": "metrics", "partition": 0, "offset": 0, "value": encode(said)}
 
 
@@ -80,6 +80,27 @@ def test_the_executors_of_one_that_is_read_stay_until_it_is_published_and_it_has
     assert life.logged[-1]["executors"] == with_two
     assert life.lasts(1, lambda now: progress(now, 100_000, "done")) is None
     assert life.logged[-1]["executors"] == with_two - 2
+
+
+def test_executors_that_a_schedule_asks_for_soon_are_kept_while_they_run():
+    life = Life()
+    life.lasts(5, executors=4, rps=10.0)
+    life.lasts(60, lambda now: progress(now, executors=0, executors_soon=2), executors=4, rps=10.0)
+    last = life.logged[-1]
+    assert last["executors"] == 3 and last["reason"].endswith("; 2 kept for replays")
+    assert last["inputs"]["replay"]["added"] == 2 and replay_decision(last, {CONTRACT.hash: CONTRACT})[0] == 3
+    life.lasts(60, lambda now: progress(now, executors=0, executors_soon=2), executors=2, rps=10.0)
+    assert life.logged[-1]["executors"] == 2  # none is started for it
+
+
+def test_live_records_that_wait_are_served_before_those_of_a_replay():
+    life = Life()
+    life.lasts(5)
+    life.lasts(200, progress, lag_records=3_000)
+    signals = life.logged[-1]["inputs"]["replay"]["signals"]
+    # 1.5 batches of 4 s are in flight, the others are worked off in three times the target.
+    assert signals["live_high_rps"] == pytest.approx(50 + (3_000 - 1.5 * 4 * 50) / 30)
+    assert 0 < max(life.rates[5:]) <= 2 * signals["operators"][JOB]["certain_rps"] - signals["live_high_rps"]
 
 
 def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_more_than_a_live_one():

@@ -27,6 +27,8 @@ def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_a
     order = decode(ReplayOrder, encode(sent))
     assert order == sent
     assert [order.executors_at(at) for at in (100.0, 100.5, 159.9, 160.0)] == [0, 2, 2, 0]
+    spans = ((90, 100.5), (90, 100.6), (159, 300), (160, 300))
+    assert [order.executors_between(*span) for span in spans] == [0, 2, 2, 0]
 
 
 @pytest.mark.parametrize(("changes", "words"), [
