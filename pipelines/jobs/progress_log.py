@@ -58,15 +58,20 @@ class ProgressLog:
         self._summary.write_text(json.dumps(self.totals))
 
 
-def listener_of(log: ProgressLog) -> Any:
-    """Make the listener of streaming queries that adds each progress of the job's own query to a log: no replay's."""
+def listener_of(log: ProgressLog, replays: bool = False) -> Any:
+    """Make the listener of streaming queries that adds each progress of the job's own query to a log.
+
+    Args:
+        log: of the job.
+        replays: whether those of all other queries are added, too; they count in its totals then.
+    """
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
         def onQueryStarted(self, event: Any) -> None: ...
 
         def onQueryProgress(self, event: Any) -> None:
-            if event.progress.name == log.job:
+            if replays or event.progress.name == log.job:
                 log.add(event.progress.json, late_dropped(event.progress))
 
         def onQueryIdle(self, event: Any) -> None: ...

@@ -96,10 +96,10 @@ def test_executors_that_a_schedule_asks_for_soon_are_kept_while_they_run():
 def test_live_records_that_wait_are_served_before_those_of_a_replay():
     life = Life()
     life.lasts(5)
-    life.lasts(200, progress, lag_records=3_000)
+    life.lasts(200, progress, lag_records=1_000)
     signals = life.logged[-1]["inputs"]["replay"]["signals"]
     # 1.5 batches of 4 s are in flight, the others are worked off in three times the target.
-    assert signals["live_high_rps"] == pytest.approx(50 + (3_000 - 1.5 * 4 * 50) / 30)
+    assert signals["live_high_rps"] == pytest.approx(50 + (1_000 - 1.5 * 4 * 50) / 30)
     assert 0 < max(life.rates[5:]) <= 2 * signals["operators"][JOB]["certain_rps"] - signals["live_high_rps"]
 
 

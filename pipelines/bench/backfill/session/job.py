@@ -108,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     except CorrectableError as error:
         print(error, file=sys.stderr)
         return 1
-    spark.streams.addListener(listener_of(ProgressLog(args.run_dir, name, spark.sparkContext)))
+    spark.streams.addListener(listener_of(ProgressLog(args.run_dir, name, spark.sparkContext), replays=True))
     launch = Launch(args.job, spark, settings, args.run_dir, start)
     queries: list[StreamingQuery] = []
     agent = None

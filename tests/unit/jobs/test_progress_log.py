@@ -1,0 +1,25 @@
+"""Which queries' progress is kept: the job's own, and where they are measured those of its replays."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from pipelines.jobs.progress_log import ProgressLog, listener_of, progress_file
+
+
+def progress(name, rows):
+    told = {"name": name, "numInputRows": rows}
+    one = SimpleNamespace(name=name, json=json.dumps(told), stateOperators=[], observedMetrics={})
+    return SimpleNamespace(progress=one)
+
+
+@pytest.mark.parametrize(("replays", "kept"), [(False, ["orders"]), (True, ["orders", "orders-range"])])
+def test_a_replays_progress_is_kept_where_it_is_asked_for(tmp_path, replays, kept):
+    context = SimpleNamespace(applicationId="app-1", uiWebUrl=None)
+    listener = listener_of(ProgressLog(tmp_path, "orders", context), replays)
+    for name in ("orders", "orders-range"):
+        listener.onQueryProgress(progress(name, 5))
+    lines = progress_file(tmp_path, "orders").read_text().splitlines()
+    assert [json.loads(line)["name"] for line in lines] == kept
+    assert json.loads((tmp_path / "orders.json").read_text())["rows"] == 5 * len(kept)
