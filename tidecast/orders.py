@@ -138,7 +138,7 @@ class ReplayProgress:
     published or compared), compared (and waits until it is to be published; `reason` tells the difference), done,
     cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
     that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`, its longest tasks
-    `task_s` each and all of its tasks together `work_s`; its query's first batch was begun at the wall time
+    `task_s` each and all of its tasks together `work_s`; its query was started at the wall time
     `reading_since`. `executors` are those beyond the live job's that its schedule
     asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record.
     """

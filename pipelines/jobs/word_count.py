@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tidecast.signed import SignedFrame
 
 
-REPLAY_TASKS = 3
-"""Tasks of a replay's batch: half as many as executors at most, so that live records find some free, and few of them
-load classes at once. What a batch reads of one partition comes to little, as most of a range is not of its event
-time."""
+REPLAY_TASKS = 2
+"""Tasks of a replay's batch: a third as many as executors at most, so that live records find some free, and few of them
+load classes at once, 5 to 6 s each on two cores. What a batch reads of one partition comes to little, as most of a
+range is not of its event time."""
 
 
 def plan(events: SignedFrame) -> DataFrame:

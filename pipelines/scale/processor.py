@@ -206,7 +206,8 @@ class Scaler:
         if silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
-        of_replays = memory.replay.executors, self.contract, memory.replay.executors_soon, memory.executors or 0
+        soon = memory.replay.executors_soon(self.contract.executors.max)
+        of_replays = memory.replay.executors, self.contract, soon, memory.executors or 0
         wanted, reason = add_executors(memory.target, reason, *of_replays)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,

@@ -43,7 +43,7 @@ class ReplayQuery:
         self._admitted: int | None = None
         self._began: float | None = None
         self._came: float | None = None
-        self._reading_since: float | None = None
+        self._reading_since = time.time()
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_per_file(order) if order.table else len(self._first)
         self._worth = self._unit * (1 if order.table else WORTH)
@@ -64,7 +64,6 @@ class ReplayQuery:
                 self._came = self._rate(batch, began)
                 self._pace = self._paced(batch)
                 self.newest, self._began = batch, began
-                self._reading_since = self._reading_since or began
                 self._owe(batch)
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
@@ -102,7 +101,7 @@ class ReplayQuery:
         """Return the fields of `ReplayProgress` that its batches tell."""
         done = self._done()
         if self._pace is None or self.newest is None:
-            return {"done": done}
+            return {"done": done, "reading_since": self._reading_since}
         pace, came = self._pace, self._came
         return {
             "done": done, "rps": None if came is None else round(came, 3), "rows": pace.rows,

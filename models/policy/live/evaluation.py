@@ -59,7 +59,7 @@ def evaluate(
         return memory, None, None
     if now - memory.metric_at > contract.planning.metrics_age_s:
         return memory, None, None
-    executors = memory.executors - _lent(memory, memory.executors)
+    executors = memory.executors - _lent(memory, memory.executors, contract)
     target = _target(memory, executors, now, contract)
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
@@ -97,9 +97,11 @@ def evaluate(
     return memory, seen, made
 
 
-def _lent(memory: Memory, executors: int) -> int:
+def _lent(memory: Memory, executors: int, contract: Contract) -> int:
     """How many of the executors that run are there for replays: the policy plans for live records alone."""
-    return 0 if memory.target is None else min(memory.replay.executors_soon, max(executors - memory.target, 0))
+    if memory.target is None:
+        return 0
+    return min(memory.replay.executors_soon(contract.executors.max), max(executors - memory.target, 0))
 
 
 def _target(memory: Memory, executors: int, now: float, contract: Contract) -> int:

@@ -26,13 +26,15 @@ from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
-from models.policy.replays.start import certainly_left, enough_for, is_enough, raise_to
+from models.policy.replays.start import begins, certainly_left, enough_for, is_enough, raise_to
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 HIGH = 0.9
 """Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
-_KEPT = ("state", "records", "done", "wall_time", "executors", "executors_soon", "rows", "work_s", "cost")
+_KEPT = (
+    "state", "records", "done", "wall_time", "reading_since", "executors", "executors_soon", "rows", "work_s", "cost",
+)  # fmt: skip
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
 
@@ -60,9 +62,17 @@ class ReplayControl:
         """Executors beyond the live job's that the replays' schedules ask for now."""
         return sum(one["executors"] or 0 for one in self.replays.values())
 
-    @property
-    def executors_soon(self) -> int:
-        """Executors beyond the live job's that are not given back, as the schedules ask for them soon."""
+    def executors_soon(self, most: int) -> int:
+        """Executors beyond the live job's that are not given back: the schedules ask for them soon, or a replay begins.
+
+        With fewer executors live records would wait longer behind a first batch, and those that its schedule asks for
+        once a record's cost is known would have to be started again.
+
+        Args:
+            most: that the job may have.
+        """
+        if any(begins(one) for one in self.replays.values()):
+            return most
         return sum(max(one.get("executors_soon") or 0, one["executors"] or 0) for one in self.replays.values())
 
 
@@ -131,7 +141,7 @@ def decide_rate(
     control = replace(control, state=plain(state))
     inputs = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
-        "executors": control.executors, "executors_soon": control.executors_soon,
+        "executors": control.executors, "executors_soon": control.executors_soon(contract.executors.max),
     }  # fmt: skip
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:

@@ -56,6 +56,18 @@ def enough_for(replay: Mapping[str, Any]) -> float:
     return FREE
 
 
+def begins(replay: Mapping[str, Any]) -> bool:
+    """Return whether a replay has its slow start, by its agent's clock.
+
+    Args:
+        replay: fields of a `tidecast.orders.ReplayProgress`.
+    """
+    since = replay.get("reading_since")
+    return (
+        replay["state"] in ("waiting", "running") and since is not None and (replay["wall_time"] - since < SLOW_START_S)
+    )
+
+
 def is_enough(
     share: float, left_rps: float, certain_rps: float, high_rps: float, lowest_ahead_rps: float | None
 ) -> bool:

@@ -8,6 +8,7 @@ from configs.contract import Contract, Executors, Planning
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.policy.replays.control import ReplayControl, recompute_rate
+from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode
 from tidecast.orders import ReplayProgress
@@ -91,6 +92,19 @@ def test_executors_that_a_schedule_asks_for_soon_are_kept_while_they_run():
     assert last["inputs"]["replay"]["added"] == 2 and replay_decision(last, {CONTRACT.hash: CONTRACT})[0] == 3
     life.lasts(60, lambda now: progress(now, executors=0, executors_soon=2), executors=2, rps=10.0)
     assert life.logged[-1]["executors"] == 2  # none is started for it
+
+
+def test_no_executor_is_given_back_while_a_replay_begins_whatever_its_schedule_asks_for():
+    def begun(now, since=None):
+        return progress(now, executors=0, executors_soon=0, reading_since=now if since is None else since)
+
+    life = Life()
+    life.lasts(5, executors=4, rps=10.0)
+    life.lasts(60, begun, executors=4, rps=10.0)
+    assert life.logged[-1]["executors"] == 4 and life.logged[-1]["reason"].endswith("; 3 kept for replays")
+    assert replay_decision(life.logged[-1], {CONTRACT.hash: CONTRACT})[0] == 4
+    life.lasts(60, lambda now: begun(now, now - SLOW_START_S), executors=4, rps=10.0)
+    assert not any("kept" in one["reason"] for one in life.logged[-60:])
 
 
 def test_live_records_that_wait_are_served_before_those_of_a_replay():
