@@ -25,13 +25,15 @@ class Pace(NamedTuple):
     """What a replay's newest batch that read anything told: its records, and seconds of its tasks.
 
     `task_s` is the mean run time of a task of the heaviest stage, `work_s` that of all tasks of all stages together.
-    `fixed_s` of them it is believed to take whatever it reads.
+    `fixed_s` of them it is believed to take whatever it reads. Of the query's `first` batch next to nothing is known:
+    executors loaded what it runs.
     """
 
     rows: int
     task_s: float
     work_s: float = 0.0
     fixed_s: float = 0.0
+    first: bool = False
 
 
 def fixed_part(so_far: Sequence[float], task_s: float) -> float:
@@ -46,6 +48,8 @@ def fixed_part(so_far: Sequence[float], task_s: float) -> float:
 
 def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: int, worth: int = 0) -> int:
     """Return the records that the next batch may read: as many as are saved up in SAVE_S, as far as tasks stay short.
+
+    The second batch reads no more than the first: only then what a record takes is seen.
 
     Args:
         rps: rate that is admitted, records per wall second.
@@ -64,7 +68,8 @@ def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: i
         return max(worth, partitions)
     own_s = before.task_s - before.fixed_s
     short = before.rows * task_s / own_s if own_s > 0 else math.inf
-    return max(int(min(max(rps * SAVE_S, worth), short, FASTER * before.rows)), partitions)
+    grown = before.rows * (1.0 if before.first else FASTER)
+    return max(int(min(max(rps * SAVE_S, worth), short, grown)), partitions)
 
 
 @dataclass

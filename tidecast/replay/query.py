@@ -145,4 +145,4 @@ class ReplayQuery:
         task_s = max((stage.run_s / stage.tasks for stage in stages if stage.tasks), default=0.0)
         self._task_s.append(task_s)
         work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
-        return Pace(batch.rows, task_s, work_s, fixed_s)
+        return Pace(batch.rows, task_s, work_s, fixed_s, first=len(self._task_s) == 1)

@@ -50,10 +50,15 @@ def test_a_first_batch_is_cold_and_the_least_of_the_others_is_believed_up_to_a_p
     assert fixed_part([0.1, 0.2], 1.0) == 0.2
     assert fixed_part([9.0, 0.4, 0.2, 2.0], 1.0) == 0.2
     assert fixed_part([9.0, 3.0], 1.0) == 0.3
-    cold = Pace(48, 2.8, 9.0, fixed_part([2.8], 1.0))
-    assert (
-        rows_per_batch(100.0, cold, 1.0, 12) == 60 and rows_per_batch(100.0, cold._replace(task_s=1.9), 1.0, 12) == 192
-    )
+    cold = Pace(48, 4.0, 9.0, fixed_part([4.0], 1.0), first=True)
+    assert rows_per_batch(100.0, cold, 1.0, 12) == 24
+
+
+def test_the_second_batch_is_no_larger_than_the_first_as_nothing_is_known_of_a_record():
+    for task_s in (0.5, 1.9, 2.1):
+        assert rows_per_batch(100.0, Pace(42, task_s, 3.0, fixed_part([task_s], 0.5), first=True), 0.5, 8) == 42
+    warm = Pace(42, 1.0, 2.0, fixed_part([1.9, 1.0], 0.5))
+    assert rows_per_batch(100.0, warm, 0.5, 8) == 24
 
 
 def test_a_debt_is_paid_at_the_rate_of_each_second_and_never_becomes_credit():
@@ -79,7 +84,7 @@ def test_over_many_batches_the_rate_is_kept_and_batches_are_few(rps, record_s, o
         task_s = overhead_s + rows / PARTITIONS * record_s
         told.append(task_s)
         debt.owe(rows, rps, task_s)
-        before, read = Pace(rows, task_s, 0.0, fixed_part(told, TASK_S)), read + rows
+        before, read = Pace(rows, task_s, 0.0, fixed_part(told, TASK_S), len(told) == 1), read + rows
         now += task_s + debt.rows / rps
         debt.pay(rps, debt.rows / rps)
     assert read <= rps * now + PARTITIONS
