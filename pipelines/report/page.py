@@ -13,6 +13,7 @@ from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
 from pipelines.report.backfill.section import backfill_section
 from pipelines.report.measures import RunMeasures, measure_run
+from pipelines.report.operation import operation_table
 from pipelines.report.recorded.run import load_run
 from pipelines.report.time_axis import trace_moments
 
@@ -67,6 +68,11 @@ def _page(measured: RunMeasures, other: RunMeasures | None) -> str:
             tables.decisions_table(measured),
         ),
         _forecast(measured, figures, chart_by_name),
+        section(
+            "In operation",
+            "What whoever keeps such a job running asks for; a dash where a run cannot tell it: nothing had failed.",
+            operation_table(figures["operation"]),
+        ),
         section("About this run", "", tables.about_html(measured.run, figures)),
     ]
     return document(f"Tidecast run {figures['id']}", "\n".join(parts), chart_by_name)

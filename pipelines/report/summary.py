@@ -14,6 +14,7 @@ from pipelines.report.alternatives import price_run
 from pipelines.report.backfill.measure import summarize_backfill
 from pipelines.report.causes import CAUSES, late_seconds_by_cause
 from pipelines.report.measures import RunMeasures, begin_and_end, lost_executors, measure_run
+from pipelines.report.operation import measure_operation
 from pipelines.report.recorded import run as read
 from pipelines.report.seconds import executor_seconds, longest_pause, percentiles
 
@@ -73,6 +74,8 @@ KEYS = {
     "forecast_error": "per version: WAPE and RMSE of the median, share of steps within the 90 % level, by steps ahead",
     "challenger": "the model trained on history and live load, its loss, and what the gate said of it",
     "newcomer": "a job with a short history, met after the live load: what other loads taught it, what the gate said",
+    "operation": "latency to its 99 % quantile, watermark lag, memory, recovery, throughput, busy core-seconds and "
+    "control moves; the page says what each means",
     "peak_memory_mb": "highest memory of all processes together",
 }  # fmt: skip
 
@@ -144,6 +147,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "forecast_model": model,
         "forecast_version": version,
         "forecast_error": accuracy.error_by_version(measured.steps),
+        "operation": measure_operation(measured),
         **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb")},
     }
     return {key: figures[key] for key in KEYS}

@@ -25,6 +25,7 @@ class QueryBatches:
         started, committed: (B,) epoch seconds; committed = trigger time + the whole duration of the trigger.
         rows: (B,) input records.
         offsets_s: (B,) seconds in which the driver waited for the source to tell its newest offsets.
+        watermarks: (B,) event time, epoch seconds, that the batch went by; NaN for none yet.
         ends: per partition of `events`, (B,) next offset after the batch; never falls.
     """
 
@@ -36,6 +37,7 @@ class QueryBatches:
     rows: NDArray[np.int64]
     ends: dict[int, NDArray[np.int64]]
     offsets_s: NDArray[np.float64]
+    watermarks: NDArray[np.float64]
 
 
 def read_batches(path: Path) -> QueryBatches:
@@ -65,7 +67,16 @@ def read_batches(path: Path) -> QueryBatches:
         rows=batches["numInputRows"].to_numpy(),
         ends={int(partition): ends[partition].to_numpy() for partition in ends},
         offsets_s=np.array([took.get("latestOffset", 0) / 1000 for took in batches["durationMs"]], float),
+        watermarks=np.array([_watermark(row) for row in batches.to_dict("records")], float),
     )
+
+
+def _watermark(batch: dict[str, Any]) -> float:
+    """Spark tells the epoch's begin as long as there is none, and nothing of a query without one."""
+    told = batch.get("eventTime")
+    text = told.get("watermark") if isinstance(told, dict) else None
+    at = pd.Timestamp(text).timestamp() if text else 0.0
+    return at if at > 0 else float("nan")
 
 
 def _end_offsets(sources: list[dict[str, Any]]) -> dict[int, int]:

@@ -1,0 +1,89 @@
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from pipelines.report.measures import measure_run
+from pipelines.report.operation import MEANINGS, measure_operation, operation_table
+from pipelines.report.recorded.backfill import RecordedBackfill
+from pipelines.report.recorded.run import load_run
+from tests.fakes import run_dir
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("operation")
+    run_dir.write(made)
+    return made
+
+
+@pytest.fixture
+def measured(folder):
+    return measure_run(load_run(folder))
+
+
+def test_quantiles_and_sums_are_those_of_records_and_tasks(measured):
+    found = measure_operation(measured)
+    assert list(found) == list(MEANINGS)
+    latency = measured.committed - measured.run.produced["produced_at"].to_numpy()
+    assert found["latency_s"] == {f"p{level}": round(float(np.percentile(latency, level)), 3) for level in (50, 95, 99)}
+    live_s = measured.live_end - measured.run.start
+    assert found["throughput_rps"]["mean"] == pytest.approx(len(latency) / live_s, abs=0.1)
+    assert found["throughput_rps"]["mean"] < found["throughput_rps"]["most"]
+    tasks = measured.run.tasks
+    assert 0 < found["busy_core_s"] <= (tasks["end"] - tasks["start"]).sum() + 0.1
+    changes = (measured.acts["executors"].diff().fillna(0) != 0).sum()
+    assert found["moves_per_h"] == pytest.approx(3600 * changes / live_s, abs=0.1)
+
+
+def test_the_watermark_is_measured_against_the_jobs_own_time(folder, tmp_path):
+    short = tmp_path / "run"
+    short.mkdir()
+    for path in folder.iterdir():
+        (short / path.name).symlink_to(path)
+    name = next(path.name for path in folder.glob("*.progress.jsonl"))
+    lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+    for line in lines:
+        begun = datetime.fromisoformat(line["timestamp"]).timestamp() + line["durationMs"]["triggerExecution"] / 1000
+        at = run_dir.TRACE_START + (begun - 30.0 - run_dir.START) * run_dir.SCALE
+        line["eventTime"] = {"watermark": datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")}
+    lines[0]["eventTime"] = {"watermark": "1970-01-01T00:00:00.000Z"}
+    (short / name).unlink()
+    (short / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = measure_operation(measure_run(load_run(short)))["watermark_lag_s"]
+    assert found == {"p50": pytest.approx(30.0, abs=0.01), "most": pytest.approx(30.0, abs=0.01)}
+
+
+def test_without_a_watermark_a_failure_or_a_replay_nothing_is_told_of_them(measured):
+    found = measure_operation(measured)
+    assert found["watermark_lag_s"] == {"p50": None, "most": None}
+    assert found["recovery_s"] is None and found["live_recovery_s"] is None
+    assert "–" in operation_table(found)
+
+
+def test_recovery_ends_with_the_late_seconds_that_follow_the_failure(measured):
+    executors, seconds = measured.run.executors.copy(), measured.seconds.copy()
+    executors.loc[executors.index[0], ["removed", "reason"]] = [measured.run.start + 40.5, "worker lost"]
+    seconds["latency_max_s"] = 1.0
+    lost = replace(measured, run=replace(measured.run, executors=executors), seconds=seconds)
+    assert measure_operation(lost)["recovery_s"] == 0.0
+    seconds.loc[50:54, "latency_max_s"] = 99.0
+    assert measure_operation(lost)["recovery_s"] == 55 - 40.5
+    seconds.loc[50:54, "latency_max_s"] = 1.0
+    seconds.loc[90:95, "latency_max_s"] = 99.0  # too late to be the failure's
+    assert measure_operation(lost)["recovery_s"] == 0.0
+
+
+def test_live_records_have_recovered_from_a_replay_once_they_are_as_quick_as_before_it(measured):
+    start = measured.run.start
+    told = RecordedBackfill("hour", 0.0, 1.0, due_at=start + 120, planned_at=start + 110)
+    told = replace(told, ordered_at=start + 60, done_at=start + 100.0)
+    seconds = measured.seconds.copy()
+    seconds["latency_max_s"] = 0.1
+    seconds.loc[100:106, "latency_max_s"] = 50.0
+    found = replace(measured, run=replace(measured.run, backfill=told), seconds=seconds)
+    assert measure_operation(found)["live_recovery_s"] == 7.0
+    seconds.loc[100:, "latency_max_s"] = 50.0
+    assert measure_operation(found)["live_recovery_s"] is None
