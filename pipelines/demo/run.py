@@ -76,7 +76,7 @@ def left_alive(stack: Stack) -> list[str]:
 def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
     """Say in words what went wrong in a run: one sentence each, an empty list if nothing did.
 
-    Looks for records lost or counted twice, a backfill that was not done in time or left wrong results, live metrics
+    Looks for records lost or counted twice, a backfill that was not done or left wrong results, live metrics
     that are not in the lake, models that were not judged, processes still alive, and, under a policy that uses a
     forecast, for at least one scale-up that the forecast caused and a batch used.
 

@@ -38,7 +38,7 @@ WARM_UPS = 2
 def ring(tmp_path_factory):
     settings = load(
         var=tmp_path_factory.mktemp("ring"),
-        replay={"history_days": 14, "live_hours": 10, "speed": 360, "peak_rps": 70},
+        replay={"history_days": 14, "live_hours": 10, "speed": 360, "peak_rps": 70, "withheld_share": 0},
         job={"also": ["key_window"]},
         training={"epochs": 3, "holdout_steps": 48, "approval_s": 300},
     )
