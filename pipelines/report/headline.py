@@ -150,7 +150,10 @@ def _cost(s: Summary) -> str:
     took = f"It took {number(cost['executor_s'])} executor-seconds"
     if (money := cost.get("money")) is not None:  # older summaries have none
         took += f" for {number(money, 2)}"
+    mine, beside = cost["executor_s"], ", "
     if s.get("backfill") and (lent := s["backfill"]["executor_s"]):
+        mine -= lent  # who is compared serves live load alone
+        beside = f"; the other {number(mine)} are "
         took += f", {number(lent)} of them asked for by the backfill"
     if cost["reactive_executor_s"] is None:
         return f"{took}; too little was measured to say what others would have taken."
@@ -158,7 +161,7 @@ def _cost(s: Summary) -> str:
         took += ", where no fixed number of executors keeps the promise"
     else:
         always = f"always {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
-        took += f", {difference_in_words(cost['executor_s'], fixed)} {always}"
+        took += f"{beside}{difference_in_words(mine, fixed)} {always}"
     late = share(cost["reactive_late_share"], 1)
     others.append(f"reacting alone takes {number(cost['reactive_executor_s'])} and is late in {late}")
     if (least := cost["clairvoyant_executor_s"]) is not None:

@@ -56,9 +56,10 @@ KEYS = {
     "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
     "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live, "
     "and the share of the run's budget that was spent when a decision first announced a shortage or a fast burn",
-    "cost": "executor_s, money (by the contract's price per executor-hour; None without one), and by the job's twin "
-    "what others would take: the smallest fixed number, `reactive` by the same promise, who knows the whole load; None "
-    "where none keeps the promise, or too little was measured for a twin",
+    "cost": "executor_s, live_executor_s (all of them that no backfill asked for), money (by the contract's price per "
+    "executor-hour; None without one), and by the job's twin what others would take: the smallest fixed number, "
+    "`reactive` by the same promise, who knows the whole load; None where none keeps the promise, or too little was "
+    "measured for a twin",
     "backfill": "of an hour of the live day, beside live load: range, planned and real end, windows corrected of those "
     "that differed, live promise, late seconds and latency meanwhile, executor-seconds asked for it; None: none",
     "latency_target_s": "the contract's promise for that",
@@ -112,6 +113,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
     finite = latency[np.isfinite(latency)]
     paid = executor_seconds(*begin_and_end(run.executors, "added", "removed"), run.start, measured.live_end)
     model, version = run.forecasts[["model", "version"]].iloc[-1] if len(run.forecasts) else (None, None)
+    backfill = summarize_backfill(measured)
     figures = {
         **{key: run.info[key] for key in ("id", "policy", "job", "time_scale")},
         "trace": run.info["replay"]["trace"],
@@ -133,8 +135,13 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "executors_lost": int(lost_executors(measured).sum()),
         "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
         "promise": judge_promise(measured),
-        "cost": {"executor_s": round(paid, 1), "money": _money(run.contract, paid), **price_run(measured)},
-        "backfill": summarize_backfill(measured),
+        "cost": {
+            "executor_s": round(paid, 1),
+            "live_executor_s": round(paid - (backfill or {}).get("executor_s", 0.0), 1),
+            "money": _money(run.contract, paid),
+            **price_run(measured),
+        },
+        "backfill": backfill,
         "latency_target_s": target,
         "over_target_s": int((seconds["latency_max_s"] > target).sum()),
         "late_causes": late_seconds_by_cause(measured),

@@ -78,6 +78,14 @@ def test_the_promise_stays_in_the_first_place_and_the_backfill_comes_next(summar
     assert backfill_failures(summary["backfill"]) == list_failures(summary, FACTS) == []
 
 
+def test_what_live_load_took_alone_is_compared_with_others_who_serve_it_alone(summary):
+    others = {"smallest_fixed": 2, "smallest_fixed_executor_s": 5.0, "reactive_executor_s": 6.0,
+              "reactive_late_share": 0.0}  # fmt: skip
+    b = {**summary["backfill"], "executor_s": 8.0}
+    said = summary_text({**summary, "cost": {**summary["cost"], "executor_s": 12.0, **others}, "backfill": b})
+    assert "It took 12 executor-seconds, 8 of them asked for by the backfill; the other 4 are 20 % fewer than" in said
+
+
 @pytest.mark.parametrize(
     ("changed", "said", "failure"),
     [

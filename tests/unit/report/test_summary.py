@@ -155,7 +155,7 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     *_, s = forecast
     cost = s["cost"]
     assert cost["executor_s"] == s["executor_s"] and cost["reactive_executor_s"] > 0
-    assert cost["smallest_fixed"] == 2
+    assert cost["smallest_fixed"] == 2 and cost["live_executor_s"] == cost["executor_s"]
     assert cost["smallest_fixed_executor_s"] == pytest.approx(2 * s["produced_s"], rel=0.02)
     assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
     second = summary_text(s).split(". ")[1]
