@@ -84,7 +84,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_parti
     monkeypatch.setattr(staged, "LEAST_ROWS", 40)
     order = ordered(spark, tables / "delta", 120, 360)
     begin, end = order.begin_ms, order.end_ms
-    job, told, parts = driver.job(), [], (lambda one: one.done >= 100, lambda one: one.state in ("done", "failed"))
+    job, told, parts = driver.job(), [], (lambda one: one.done >= 60, lambda one: one.state in ("done", "failed"))
     job.mode, job.orders["lost"] = "act", order
     for over in parts:
         replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update", trigger="0 seconds"))
