@@ -35,7 +35,7 @@ def sustained_rates(contract: Contract, known: BatchTime | None = None, tasks: i
 
 
 def admission_reading(
-    contract: Contract, known: BatchTime, scatter: float, executors: int, tasks: int
+    contract: Contract, known: BatchTime, scatter: float, executors: int, tasks: int, level: float = CERTAIN
 ) -> OperatorReading:
     """Return what admission is told of a query: the rate that one of its executors certainly serves while it works.
 
@@ -45,6 +45,7 @@ def admission_reading(
         scatter: of the batches around it (`rate_spread`).
         executors: that run, at least 1.
         tasks: of the heavy stage.
+        level: of the quantile that is taken for certain, in (0, 1).
     """
     worth = parallelism(executors, contract.executors.cores, tasks) ** contract.planning.scaling
-    return OperatorReading(certain_rps=worth / executors * slot_quantile(known, scatter, CERTAIN))
+    return OperatorReading(certain_rps=worth / executors * slot_quantile(known, scatter, level))

@@ -108,7 +108,7 @@ class Memory:
             data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
             data["account"] = Account.from_json_values(data["account"]) if data.get("account") else Account()
             data["lead"] = LearnedLead.from_json_values(data["lead"]) if data.get("lead") else None
-            data["replay"] = ReplayControl(**data.get("replay", {}))
+            data["replay"] = ReplayControl.from_json_values(data.get("replay", {}))
             data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None

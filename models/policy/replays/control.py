@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
+from models.contract.constraints import worst_ratio
 from models.contract.controller import ClosedInterval, close_interval
 from models.contract.declared import build, plain
 from models.contract.promised.derive import derive_terms
+from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import ControllerState, begin
 from models.contract.terms import LIVE, Terms, compile_terms
@@ -24,14 +26,13 @@ from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
+from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
-from models.policy.replays.start import begins, certainly_left, enough_for, is_enough, raise_to
+from models.policy.replays.start import begins, certainly_left, enough_for, is_enough, next_level, raise_to
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
-HIGH = 0.9
-"""Level of the forecast that live records may come to in the next interval (unified batch-stream runtime, 3.4)."""
 _KEPT = (
     "state", "records", "done", "wall_time", "reading_since", "executors", "executors_soon", "rows", "work_s", "cost",
 )  # fmt: skip
@@ -49,6 +50,8 @@ class ReplayControl:
         terms: in force (`plain`); None without replays.
         state: of the controller (`plain`).
         latency_s: the worst of each measured quantile since the newest interval was closed, by its field.
+        arrived: live records/s since then.
+        level: of the service rate's quantile that is taken for certain.
     """
 
     replays: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -56,6 +59,17 @@ class ReplayControl:
     terms: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     latency_s: dict[str, float] = field(default_factory=dict)
+    arrived: Arrived = field(default_factory=Arrived)
+    level: float = CERTAIN
+
+    @classmethod
+    def from_json_values(cls, values: Mapping[str, Any]) -> ReplayControl:
+        """Build it from what JSON holds of it; missing fields take their defaults.
+
+        Raises:
+            TypeError: a field that it has not.
+        """
+        return cls(**{**values, "arrived": Arrived(*values.get("arrived", ()))})
 
     @property
     def executors(self) -> int:
@@ -131,8 +145,9 @@ def decide_rate(
     assert control.terms is not None and control.state is not None
     terms = compile_terms(control.terms)
     state = _on_clock(build(ControllerState, control.state), terms, seen.now_s)
-    reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks)
+    reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks, control.level)
     reading = replace(reading, replay_ratio=replay_cost(control.replays.values(), known.per_record_s))
+    control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
     left = certainly_left(terms, plan, state, signals)
     if left is not None:
@@ -145,7 +160,8 @@ def decide_rate(
     }  # fmt: skip
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
-        control = replace(control, state=plain(closed.state), latency_s={})
+        level = next_level(control.level, worst_ratio(terms, signals), control.replays.values(), closed.state)
+        control = replace(control, state=plain(closed.state), latency_s={}, arrived=Arrived(), level=level)
     rps = closed.controls.replay_rps if control.replays else None
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
 
@@ -192,12 +208,12 @@ def _signals(
     control: ReplayControl, terms: Terms, seen: Observation, contract: Contract, reading: OperatorReading,
     executors: int,
 ) -> Signals:  # fmt: skip
-    high = _highest(seen.ahead, terms.interval_s)
+    high, live = highest_within(seen.ahead, terms.interval_s), control.arrived.steady_rps(seen.arrival_rps)
     if waiting := float(backlog(seen.arrival_rps, seen.lag_records, contract.batch_s)):
         # It goes before a replay's records, like those that come.
-        high = max(seen.arrival_rps, high or 0.0) + waiting / contract.planning.catch_up_s
+        high = max(live, high or 0.0) + waiting / contract.planning.catch_up_s
     return Signals(
-        seen.now_s, live_rps=seen.arrival_rps, live_high_rps=high, replay_backlog=_left(control),
+        seen.now_s, live_rps=live, live_high_rps=high, replay_backlog=_left(control),
         latency_ms=_latencies(control, terms), operators={terms.name: reading}, executors=executors,
     )  # fmt: skip
 
@@ -209,7 +225,7 @@ def _without_those_that_wait(
     certain = (reading.certain_rps or 0.0) * (signals.executors or 1)
     left = left_rps * (1.0 if reading.replay_ratio is None else reading.replay_ratio)
     high = max(signals.live_rps or 0.0, signals.live_high_rps or 0.0)
-    lowest = min(_high(ahead), default=None)
+    lowest = min(highest_ahead(ahead), default=None)
     return replace(
         signals,
         replay_backlog=_left(control, lambda one: is_enough(enough_for(one), left, certain, high, lowest)),
@@ -220,21 +236,6 @@ def _left(control: ReplayControl, of: Callable[[Mapping[str, Any]], bool] = bool
     """Records that are to be read of some replays; paused ones ask for none."""
     reads = [one for one in control.replays.values() if one["state"] != "paused" and of(one)]
     return float(sum(max(one["records"] - one["done"], 0) for one in reads))
-
-
-def _high(ahead: Outlook | None) -> list[float]:
-    """The most live records/s of each step of the forecast; of none nothing."""
-    if not ahead or not ahead.rps:
-        return []
-    level = min(range(len(ahead.levels)), key=lambda at: abs(ahead.levels[at] - HIGH))
-    return [row[level] for row in ahead.rps]
-
-
-def _highest(ahead: Outlook | None, within_s: float) -> float | None:
-    """The most live records/s of the next interval, by the forecast."""
-    if not ahead or not ahead.rps:
-        return None
-    return max(_high(ahead)[: max(sum(offset < within_s for offset in ahead.offsets_s) + 1, 1)])
 
 
 def _latencies(control: ReplayControl, terms: Terms) -> dict[str, float]:

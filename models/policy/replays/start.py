@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from models.contract.controller import close_interval
+from models.contract.objective import HEAD
+from models.contract.service_rate import CERTAIN
 from models.contract.signals import SharedPlan, Signals
 from models.contract.state import ControllerState
 from models.contract.terms import Terms
@@ -23,6 +25,9 @@ SLOW_START_S = 40.0
 them next to nothing is read. On two cores 33 and 48 s passed until a batch had 500 records."""
 NEAR = 0.9
 """Share of what is left at the calmest time that is forecast from which on it is not waited for."""
+LEVEL_STEP, MOST_LEVEL = 0.1, 0.5
+"""By how much the quantile of capacity that a replay goes by rises after each quiet interval, and how far: to the
+median. How much is left beside live batches no live batch tells; live records' own latency does."""
 AT_LEAST = 0.5
 """Share of what is certainly left over that a replay has at least, as long as no limit has a price."""
 
@@ -68,6 +73,30 @@ def begins(replay: Mapping[str, Any]) -> bool:
     )
 
 
+def next_level(
+    level: float, worst: float | None, replays: Iterable[Mapping[str, Any]], state: ControllerState
+) -> float:
+    """Return the level of the service rate's quantile that the next interval takes for certain.
+
+    It begins at CERTAIN, and rises where live records were well within every limit beside a replay. While a limit has a
+    price it is half as far above CERTAIN after each interval, and with relief on the ladder it is CERTAIN. Live records
+    go first, so that too high a level costs them little at once.
+
+    Args:
+        level: of this interval.
+        worst: largest ratio of a signal to its limit; None: unread.
+        replays: fields of a `tidecast.orders.ReplayProgress` each.
+        state: of the controller, after this interval.
+    """
+    if state.relief.step:
+        return CERTAIN
+    if _is_priced(state):
+        return (level + CERTAIN) / 2
+    quiet = worst is not None and worst <= HEAD
+    reading = [one for one in replays if one["state"] == "running" and not begins(one)]
+    return min(level + LEVEL_STEP, MOST_LEVEL) if quiet and reading else level
+
+
 def is_enough(
     share: float, left_rps: float, certain_rps: float, high_rps: float, lowest_ahead_rps: float | None
 ) -> bool:
@@ -85,6 +114,11 @@ def is_enough(
     return left_rps > 0 and left_rps >= NEAR * (left_rps + high_rps - lowest_ahead_rps)
 
 
+def _is_priced(state: ControllerState) -> bool:
+    """Return whether a limit has a price, or the ladder asks for relief."""
+    return bool(state.relief.step) or any(state.multipliers.values())
+
+
 def raise_to(state: ControllerState, left_rps: float, terms: Terms) -> ControllerState:
     """Return the state from which an interval is closed: its rate is AT_LEAST of what is certainly left over.
 
@@ -97,6 +131,6 @@ def raise_to(state: ControllerState, left_rps: float, terms: Terms) -> Controlle
         terms: the contract.
     """
     least = min(AT_LEAST * left_rps, terms.controls.replay_rps.max)
-    if state.relief.step or any(state.multipliers.values()) or least <= state.controls.replay_rps:
+    if _is_priced(state) or least <= state.controls.replay_rps:
         return state
     return replace(state, controls=replace(state.controls, replay_rps=least))

@@ -26,6 +26,8 @@ APART_BATCH_S = 5.0
 WORK_SHARE, MOST_TIMES = 0.6, 3.0
 """Work of a replay that is to be finished: this share of what the live load leaves free in the cell's minutes; and
 after how many times those minutes it is given up."""
+AHEAD_S = 60.0
+"""Seconds of a replay that are not counted where what it costs in the long run is measured."""
 
 Admission = Literal["none", "ordered", "fixed", "apart"]
 
@@ -48,6 +50,7 @@ class Arrangement:
         until_done: whether it is over once all is replayed.
         told: by what the capacity that the contract tells is off.
         seed: of the live records; the same for all arms of a turn.
+        ahead_s: seconds by which the replay begins before the load does: its cold first batches are not counted.
     """
 
     live: tuple[int, int]
@@ -62,6 +65,7 @@ class Arrangement:
     seed: int
     by_s: float | None = None
     told: float = 1.0
+    ahead_s: float = 0.0
 
     @property
     def expected_s(self) -> float:
@@ -88,7 +92,7 @@ def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:
 
     Args:
         cell: of which load and arm are read.
-        until_done: whether it ends with the replay, or the replay outlasts its minutes.
+        until_done: whether it ends with the replay, or the replay outlasts its minutes and has begun AHEAD_S before.
 
     Raises:
         ValueError: no such arm.
@@ -115,6 +119,7 @@ def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:
     return Arrangement(
         live, apart is None, admissions[kind], offsets, apart, 0 if kind == ALONE else round(records), day_s,
         longest * day_s, until_done and kind != ALONE, seed_of(cell), told=TOLD.get(cell.load, 1.0),
+        ahead_s=0.0 if until_done else AHEAD_S,
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
 SIDE_S = 480.0
 """Least seconds of either side: with less, nothing is judged."""
-RATES = (16, 32)
-"""Fixed rates of the sweep, records/s, the same number from each partition; one session each."""
+RATES = (96, 160, 240)
+"""`maxOffsetsPerTrigger` of the sweep, the same number from each partition; one session each."""
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:

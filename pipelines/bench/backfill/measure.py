@@ -25,7 +25,7 @@ from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 
 LOOK_S = 5.0  # how long the cores are watched before a session, wall seconds
-OVERHEAD_S = 70.0
+OVERHEAD_S = 160.0
 """What a session takes beside its minutes, until one was run."""
 MOST_OFFSETS, NEVER_S = 2000, 86_400.0
 CONTROLLER = ROOT / "docs" / "figures" / "controller.json"

@@ -11,7 +11,7 @@ from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan
 from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
 from models.policy.replays.record_cost import replay_cost
-from models.policy.replays.start import certainly_left, enough_for, is_enough, raise_to
+from models.policy.replays.start import SLOW_START_S, certainly_left, enough_for, is_enough, next_level, raise_to
 
 CONTRACT = Contract(job="orders", latency_target_s=10.0)
 TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))
@@ -78,3 +78,27 @@ def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_has_a_price():
 ])  # fmt: skip
 def test_a_record_costs_what_was_believed_until_batches_tell(replays, cost):
     assert replay_cost(replays, 0.01) == (None if cost is None else pytest.approx(cost))
+
+
+def reads(since_s, state="running"):
+    return [{"state": state, "wall_time": 1_000.0 + since_s, "reading_since": 1_000.0}]
+
+
+def test_more_of_the_capacity_is_believed_after_each_interval_in_which_live_records_were_well_within_their_limits():
+    level, steps = 0.05, []
+    for _ in range(6):
+        level = next_level(level, 0.9, reads(SLOW_START_S), STATE)
+        steps.append(round(level, 9))
+    assert steps == [0.15, 0.25, 0.35, 0.45, 0.5, 0.5]
+
+
+def test_nothing_is_learned_from_an_interval_without_a_replay_that_reads_or_without_latency():
+    for replays in ([], reads(SLOW_START_S - 1), reads(SLOW_START_S, "paused")):
+        assert next_level(0.25, 0.5, replays, STATE) == 0.25
+    assert next_level(0.25, None, reads(SLOW_START_S), STATE) == 0.25
+    assert next_level(0.25, 0.91, reads(SLOW_START_S), STATE) == 0.25
+
+
+def test_a_price_halves_what_is_believed_beyond_the_certain_and_relief_ends_it():
+    assert next_level(0.45, 0.5, reads(SLOW_START_S), replace(STATE, multipliers={"lag": 0.01})) == 0.25
+    assert next_level(0.45, 0.5, reads(SLOW_START_S), replace(STATE, relief=Relief(1))) == 0.05

@@ -31,7 +31,7 @@ def read_session(folder: Path, how: Arrangement) -> dict[str, Any]:
         `seconds` (wall, from the load's begin to its end, or to the end of a replay that was to be done), `latency`
         (hundredths of a second by the second of production), `p99_s` (None without records), `limit_s`; `done_s` (from
         the begin until all was replayed; in an application of its own from its first batch on; None: it was not),
-        `rps` (replayed records/s over `seconds`), `exact` (whether the plan saw just the range; None: not to its end);
+        `rps` (replayed records/s in `seconds`), `exact` (whether the plan saw just the range; None: not to its end);
         `rates` ((seconds, records/s) as decided), `decisions` (how many carried a rate) and `differing` (how many of
         these do not follow from their inputs to the bit); `planned`, `futures`, `refused`, `schedule` of a deadline.
 
@@ -57,7 +57,7 @@ def read_session(folder: Path, how: Arrangement) -> dict[str, Any]:
     return {
         "seconds": seconds, "latency": latency, "p99_s": latency_quantile([latency]), "limit_s": told["limit_s"],
         "done_s": None if done_at is None else done_at - start,
-        "rps": None if replay is None else _replayed(replay, told["order"], began + seconds) / seconds,
+        "rps": None if replay is None else _between(replay, told["order"], began, began + seconds) / seconds,
         "exact": None if done_at is None or replay is None else counted_rows(replay, done_at) == how.records,
         "rates": [(one["wall_time"] - began, one["replay_rps"]) for one in with_rate],
         "decisions": len(with_rate),
@@ -166,6 +166,10 @@ def _reached(batches: QueryBatches, past: Mapping[str, int]) -> float | None:
 
 def _first_start(batches: QueryBatches, began: float) -> float:
     return max(float(batches.started[0]), began)
+
+
+def _between(path: Path, order: Mapping[str, Any], began: float, ended: float) -> int:
+    return _replayed(path, order, ended) - _replayed(path, order, began)
 
 
 def _replayed(path: Path, order: Mapping[str, Any], until: float) -> int:

@@ -27,9 +27,11 @@ from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, MessageError, decode, encode
 from tidecast.orders import ReplayOrder
 
-PATIENCE_S, DRAIN_S, LOOK_S, SETTLE_S = 300.0, 60.0, 2.0, 30.0
-"""Seconds that are waited for what is slow and has not failed, and for the last live records; between two looks; and
-until a live job that scales has as many executors as it needs."""
+PATIENCE_S, DRAIN_S, LOOK_S = 300.0, 60.0, 2.0
+"""Seconds that are waited for what is slow and has not failed, and for the last live records; and between two looks."""
+SETTLE_S = 90.0
+"""Seconds of live records at a load's first rate before it begins, in every arm: a job that has run for hours has its
+code compiled, as many executors as it needs, and, where somebody learns it, a known capacity."""
 LONGER = 1.5
 """How far forecasts reach beyond a deadline, in units of it."""
 
@@ -68,17 +70,18 @@ def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: flo
     ):
         _warm_up(processes, producer, heard, how, folder, rate)
         told: dict[str, Any] = {"job": job, "limit_s": limit_s, "planned": None, "refused": None, "schedule": []}
+        asked = ReplayOrder(f"{job}-range", job, time.time(), "run", {topic: first}, {topic: past})
+        if how.records and how.ahead_s:
+            _begin_replay(stack, how, asked, folder)
+            _settle(heard, how.ahead_s)
         began = time.time()
-        asked = ReplayOrder(f"{job}-range", job, began, "run", {topic: first}, {topic: past})
-        order: ReplayOrder | None = asked
         producer.begin(arrivals, began, forecast_messages(job, issued, began, how.most_s) if issued else [])
+        order: ReplayOrder | None = asked
         if how.by_s is not None:
             order, more = plan_session(stack.settings, asked, how.by_s)
             told |= more
-        if how.admission == "ordered" and order is not None:
-            send_order(kafka, order)
-        elif how.admission in ("fixed", "apart") and order is not None:
-            (folder / ORDER).write_bytes(encode(order))
+        if order is not None and not how.ahead_s:
+            _begin_replay(stack, how, order, folder)
         with (folder / "decisions.jsonl").open("wb") as decisions:
             awaited = past if how.until_done and told["refused"] is None else {}
             _watch(processes, producer, heard, how, folder, began, awaited, decisions)
@@ -165,10 +168,21 @@ def _warm_up(
         autoscaler = processes["autoscaler"]
         autoscaler.wait_until(lambda: bool(heard.poll(0.2) and heard.newest), "decide about the job", PATIENCE_S)
         live.wait_until((folder / DRY).exists, "run a replay's first batch dry", PATIENCE_S)
-        until = time.monotonic() + (SETTLE_S if how.live[0] < how.live[1] else 0.0)
-        while time.monotonic() < until:
-            heard.poll(LOOK_S)
+    _settle(heard, SETTLE_S)
     producer.check()
+
+
+def _settle(heard: _Heard, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        heard.poll(LOOK_S)
+
+
+def _begin_replay(stack: Stack, how: Arrangement, order: ReplayOrder, folder: Path) -> None:
+    if how.admission == "ordered":
+        send_order(stack.settings.kafka, order)
+    elif how.admission in ("fixed", "apart"):
+        (folder / ORDER).write_bytes(encode(order))
 
 
 def _watch(
