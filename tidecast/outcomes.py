@@ -18,8 +18,9 @@ PRIOR_S, TIMES, QUANTILE = 15.0, 4.0, 0.9
 """Start assumed slow before any was seen, seconds; factor on a slow start; quantile of starts taken as slow."""
 LEAST_S, MOST_S = 30.0, 7200.0
 """Bounds of `patience_s`, wall seconds; after MOST_S executors are no longer looked for (some take half an hour)."""
-USE_S = 120.0
-"""Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot."""
+USE_S, BATCHES = 120.0, 3.0
+"""Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot. Once one
+has run without them, as long as so many like it take, LEAST_S at least."""
 STARTS = 50  # number of newest starts that `patience_s` is computed from
 
 
@@ -36,8 +37,9 @@ def patience_s(starts: Sequence[float]) -> float:
 class AppliedDecision:
     """An applied decision whose outcome is still open; `before` are the ids of the executors when it was applied.
 
-    Times are wall times, epoch seconds. `passed_over`: a batch that began after the new executors came has finished
-    without them. `overdue`: they had not come after `patience_s`, and an outcome said so.
+    Times are wall times, epoch seconds. `passed_s`: seconds of the longest batch that began after the new executors
+    came and has finished without them; None: there was none. `overdue`: they had not come after `patience_s`, and an
+    outcome said so.
     """
 
     decision: Decision
@@ -48,7 +50,7 @@ class AppliedDecision:
     confirmed_at: float | None = None
     useful_at: float | None = None
     after: int | None = None
-    passed_over: bool = False
+    passed_s: float | None = None
     overdue: bool = False
 
     @property
@@ -60,6 +62,11 @@ class AppliedDecision:
     def grows(self) -> bool:
         """Whether the decision asks for more executors than there were."""
         return self.target > len(self.before)
+
+    @property
+    def use_s(self) -> float:
+        """How long to wait for a batch that uses the new executors, wall seconds from their coming."""
+        return USE_S if self.passed_s is None else min(max(LEAST_S, BATCHES * self.passed_s), USE_S)
 
 
 class Tracker:
@@ -118,8 +125,8 @@ class Tracker:
         `confirmed` is a scale-down when enough executors have left, a scale-up when a batch has used new ones.
         `ineffective` is a decision whose executors have not come (left) after `patience_s` (30 to 7,200 s, by how
         long the last 50 scale-ups took), and again after MOST_S (7,200 s), when it is closed; and a scale-up whose
-        executors no batch used within USE_S (120 s) of their coming, or LEAST_S (30 s) once a batch has run without
-        them.
+        executors no batch used within USE_S (120 s) of their coming, or, once a batch has run without them, as long as
+        three such take, LEAST_S (30 s) at least.
 
         Args:
             live: ids of the registered executors, without those asked to leave.
@@ -147,7 +154,7 @@ class Tracker:
                 said = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
                 if action.useful_at is not None:
                     said += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
-            elif now - action.confirmed_at > (LEAST_S if action.passed_over else USE_S):
+            elif now - action.confirmed_at > action.use_s:
                 said = f"the executors came, but no batch has used them within {waited:.0f} s"
             else:
                 continue
@@ -171,7 +178,7 @@ class Tracker:
             if action.grows and action.useful_at is None and set(used) - action.before:
                 action.useful_at = batch.finished
             elif action.confirmed_at is not None and batch.finished - batch.batch_s >= action.confirmed_at:
-                action.passed_over = True
+                action.passed_s = max(batch.batch_s, action.passed_s or 0.0)
 
     def _outcome(
         self, action: AppliedDecision, status: str, reason: str, live: int, now: float, clock: Clock

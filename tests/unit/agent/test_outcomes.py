@@ -109,6 +109,16 @@ def test_a_batch_that_began_before_they_came_is_no_reason_to_give_up():
     assert (done.status, done.useful_at) == ("confirmed", T + 50)
 
 
+def test_long_batches_that_pass_new_executors_over_are_waited_for_three_times():
+    tracker = Tracker()
+    tracker.track(decision(2), ["0"], None, T, WALL)
+    tracker.observe_executors(["0", "1"], [], T + 2, WALL)
+    tracker.observe_batch(replace(batch(T + 23), batch_s=20.0), {"0"}, 900)  # it began at T + 3
+    assert tracker.observe_executors(["0", "1"], [], T + 2 + LEAST_S + 1, WALL) == []
+    (done,) = tracker.observe_executors(["0", "1"], [], T + 2 + 3 * 20 + 1, WALL)
+    assert (done.status, done.reason) == ("ineffective", "the executors came, but no batch has used them within 63 s")
+
+
 def test_without_any_batch_the_verdict_comes_all_the_same():
     tracker = Tracker()
     tracker.track(decision(2), ["0"], None, T, WALL)
