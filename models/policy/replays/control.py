@@ -152,7 +152,7 @@ def decide_rate(
     left = certainly_left(terms, plan, state, signals)
     if left is not None:
         signals = _without_those_that_wait(control, signals, left, reading, seen.ahead)
-        state = raise_to(state, left, terms)
+        state = raise_to(state, left, control.level, terms)
     control = replace(control, state=plain(state))
     inputs = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),

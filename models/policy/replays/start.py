@@ -28,8 +28,9 @@ NEAR = 0.9
 LEVEL_STEP, MOST_LEVEL = 0.1, 0.5
 """By how much the quantile of capacity that a replay goes by rises after each quiet interval, and how far: to the
 median. How much is left beside live batches no live batch tells; live records' own latency does."""
-AT_LEAST = 0.5
-"""Share of what is certainly left over that a replay has at least, as long as no limit has a price."""
+AT_LEAST = 0.45
+"""Share of what is certainly left over that a replay has at least, as long as no limit has a price, and the level of
+what is taken for certain beyond it: half at first, nearly all once live records have borne it."""
 
 
 def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signals: Signals) -> float | None:
@@ -119,18 +120,19 @@ def _is_priced(state: ControllerState) -> bool:
     return bool(state.relief.step) or any(state.multipliers.values())
 
 
-def raise_to(state: ControllerState, left_rps: float, terms: Terms) -> ControllerState:
-    """Return the state from which an interval is closed: its rate is AT_LEAST of what is certainly left over.
+def raise_to(state: ControllerState, left_rps: float, level: float, terms: Terms) -> ControllerState:
+    """Return the state from which an interval is closed: its rate is a share of what is certainly left over.
 
     The controller's own steps are a few hundredths of the box: they are to find what no forecast and no capacity tells.
-    What both tell, the 5 % quantile of the capacity less the 90 % quantile of live records, is there at once.
+    Of what both tell, the 5 % quantile of the capacity less the 90 % quantile of live records, half is there at once.
 
     Args:
         state: of the controller, so far.
         left_rps: as `certainly_left`.
+        level: of the quantile that is taken for certain (`next_level`).
         terms: the contract.
     """
-    least = min(AT_LEAST * left_rps, terms.controls.replay_rps.max)
+    least = min((AT_LEAST + level) * left_rps, terms.controls.replay_rps.max)
     if _is_priced(state) or least <= state.controls.replay_rps:
         return state
     return replace(state, controls=replace(state.controls, replay_rps=least))

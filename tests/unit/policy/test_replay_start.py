@@ -7,6 +7,7 @@ import pytest
 from configs.contract import Contract
 from models.contract.promised.derive import derive_terms
 from models.contract.relief import Relief
+from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
@@ -53,14 +54,15 @@ def test_less_is_enough_for_one_that_has_begun():
 
 
 def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_has_a_price():
-    assert raise_to(STATE, 80.0, TERMS).controls.replay_rps == 40.0
+    assert raise_to(STATE, 80.0, CERTAIN, TERMS).controls.replay_rps == 40.0
     box = TERMS.controls.replay_rps.max
-    assert raise_to(STATE, 1e6, TERMS).controls.replay_rps == box
+    assert raise_to(STATE, 80.0, 0.5, TERMS).controls.replay_rps == pytest.approx(76.0)
+    assert raise_to(STATE, 1e6, CERTAIN, TERMS).controls.replay_rps == box
     fast = replace(STATE, controls=replace(STATE.controls, replay_rps=41.0))
     priced, relieved = replace(STATE, multipliers={"lag": 0.01}), replace(STATE, relief=Relief(1))
     for state in (fast, priced, relieved):
-        assert raise_to(state, 80.0, TERMS) is state
-    assert raise_to(replace(STATE, multipliers={"lag": 0.0}), 80.0, TERMS).controls.replay_rps == 40.0
+        assert raise_to(state, 80.0, CERTAIN, TERMS) is state
+    assert raise_to(replace(STATE, multipliers={"lag": 0.0}), 80.0, CERTAIN, TERMS).controls.replay_rps == 40.0
 
 
 @pytest.mark.parametrize(("replays", "cost"), [
