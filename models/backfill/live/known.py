@@ -92,9 +92,10 @@ def surroundings(
 ) -> Surroundings:  # fmt: skip
     """Return what a backfill of a job is planned from now.
 
-    The replay gets what the controller of its rate will give it: what the executors certainly serve (the 5 % quantile)
-    less live records and the margin, rising from interval to interval by as much as its box allows. The live job's own
-    planner counts with the rate that is believed.
+    The replay gets what the controller of its rate will give it at least: what the executors certainly serve (the 5 %
+    quantile) less live records and the margin, rising from interval to interval by as much as its box allows. What it
+    is given beyond that, once live records have borne it, shows in its progress, and in the next look at the plan. The
+    live job's own planner counts with the rate that is believed.
 
     Args:
         known: the job.

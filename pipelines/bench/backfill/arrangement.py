@@ -74,14 +74,29 @@ class Arrangement:
 
     def contract(self, job: str, limit_s: float | None) -> dict[str, Any]:
         """Return the live job's contract as its file says it; with a limit of the p99 by records, seconds."""
-        least, most = self.live
-        path = {"class": "live", "quantile": 0.99, "max_ms": 1000 * (limit_s or TARGET_S)}
-        planning = {"overhead_s": OVERHEAD_S, "per_record_s": SERVICE_MS / 1000 / self.told, "lead_s": LEAD_S}
-        return {
-            "job": job, "latency_target_s": TARGET_S, "error_budget": BUDGET,
-            "executors": {"min": least, "max": most, "cores": 1}, "planning": planning,
-            "backpressure": {"interval_s": INTERVAL_S, "paths": [path]},
-        }  # fmt: skip
+        return live_contract(job, self.live, TARGET_S, limit_s or TARGET_S, SERVICE_MS / 1000 / self.told)
+
+
+def live_contract(
+    job: str, executors: tuple[int, int], target_s: float, limit_s: float, per_record_s: float, **more: Any
+) -> dict[str, Any]:
+    """Return the contract of a live job of the bench as its file says it.
+
+    Args:
+        job: its name.
+        executors: least and most.
+        target_s: of the promise.
+        limit_s: of the p99 by records, seconds.
+        per_record_s: work of a record that it tells.
+        **more: further fields of `backpressure`.
+    """
+    path = {"class": "live", "quantile": 0.99, "max_ms": 1000 * limit_s}
+    planning = {"overhead_s": OVERHEAD_S, "per_record_s": per_record_s, "lead_s": LEAD_S}
+    return {
+        "job": job, "latency_target_s": target_s, "error_budget": BUDGET,
+        "executors": {"min": executors[0], "max": executors[1], "cores": 1}, "planning": planning,
+        "backpressure": {"interval_s": INTERVAL_S, "paths": [path], **more},
+    }  # fmt: skip
 
 
 def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:

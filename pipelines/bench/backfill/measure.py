@@ -14,7 +14,9 @@ from configs.settings import ROOT, Settings
 from pipelines.bench.backfill.arrangement import EXECUTORS, TRIGGER_S
 from pipelines.bench.backfill.cells import Found, MeasuredCell, forget, keep, read_kept
 from pipelines.bench.backfill.loads import PARTITIONS
+from pipelines.bench.backfill.outages import OutageSession
 from pipelines.bench.backfill.rows import TableRow, choose_rows, limit_of, plan_cells, summarise
+from pipelines.bench.backfill.session.outage import measure_outage
 from pipelines.bench.backfill.session.recorded import read_session
 from pipelines.bench.backfill.session.run import run_session
 from pipelines.bench.backfill.text import describe_cell
@@ -108,8 +110,12 @@ def _run(stack: Stack, cell: MeasuredCell, row: TableRow, kept: Mapping[Measured
     folder, how = stack.settings.var_dir / "cells", row.arrange(cell)
     shutil.rmtree(folder / cell.name, ignore_errors=True)  # of a session that was broken off
     busy = psutil.cpu_percent(LOOK_S) / 100
-    run_session(stack, cell, how, limit_of(kept, cell, row), folder / cell.name)
-    found = {**read_session(folder / cell.name, how), "commit": find_commit(), "busy_before": busy}
+    if isinstance(how, OutageSession):
+        showed = measure_outage(stack, cell, how, folder / cell.name)
+    else:
+        run_session(stack, cell, how, limit_of(kept, cell, row), folder / cell.name)
+        showed = read_session(folder / cell.name, how)
+    found = {**showed, "commit": find_commit(), "busy_before": busy}
     keep(folder, cell, found)
     return found
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.errors import SettingsError
-from pipelines.bench.backfill import deadlines, finish, latency, limits
+from pipelines.bench.backfill import deadlines, finish, latency, limits, outages
 from pipelines.bench.backfill.arrangement import Arrangement, arrange
 from pipelines.bench.backfill.cells import Found, MeasuredCell, latency_limit_s
+from pipelines.bench.backfill.loads import STEADY
+from pipelines.bench.backfill.outages import OutageSession
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class TableRow:
 
     minutes: float
     plan: Callable[[float], list[MeasuredCell]]
-    arrange: Callable[[MeasuredCell], Arrangement]
+    arrange: Callable[[MeasuredCell], Arrangement | OutageSession]
     limited: bool = False
 
 
@@ -41,6 +43,7 @@ ROWS: Mapping[str, TableRow] = {
     **{f"{finish.ROW}-{load}": _row(finish, load, True, True) for load in finish.LOADS},
     deadlines.ROW: TableRow(deadlines.MINUTES, deadlines.plan_cells, deadlines.arrange_deadline),
     **{f"{limits.ROW}-{load}".replace(" ", "-"): _row(limits, load, False, False) for load in limits.LOADS},
+    outages.ROW: TableRow(outages.MINUTES, lambda minutes: outages.plan_load(STEADY, minutes), outages.arrange_outage),
 }
 """By the names that `--rows` takes."""
 
@@ -105,6 +108,7 @@ def summarise(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | No
         finish.ROW: {**finished, "all": finish.over_loads(finished)},
         deadlines.ROW: (not dated and earlier.get(deadlines.ROW)) or deadlines.summarise(kept),
         limits.ROW: {**limited, "all": limits.over_loads(limited)},
+        outages.ROW: of_loads(outages),
         "trace": {"decisions": decisions, "differing": differing if decisions else None},
         "cells": lines, "commits": sorted({one["commit"] or "unknown" for one in lines}),
     }  # fmt: skip

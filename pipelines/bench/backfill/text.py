@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.bench.backfill import deadlines, finish, latency, limits
+from pipelines.bench.backfill import deadlines, finish, latency, limits, outages
 from pipelines.bench.backfill.cells import Found, MeasuredCell
 
 
 def describe_cell(cell: MeasuredCell, found: Found) -> str:
     """Say in a line what a cell showed."""
-    parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"]
+    parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"] if "back_s" not in found else []
+    if "back_s" in found:
+        parts.append(f"live back after {_number(found['back_s'], '.0f')} s, first batch {found['began_s']:.0f} s")
+        parts.append(f"{found['wrong']} of {found['windows']} windows wrong")
+    if found.get("filled_s") is not None:
+        parts.append(f"gap filled after {found['filled_s']:.0f} s")
     if found["rps"] is not None:
         parts.append(f"replay {found['rps']:.0f} records/s")
     if found["done_s"] is not None:
@@ -27,7 +32,9 @@ def describe_cell(cell: MeasuredCell, found: Found) -> str:
 
 def format_figures(figures: Mapping[str, Any]) -> str:
     """Format what all kept cells come to, judged or not yet."""
-    return "\n".join([*_latency(figures), *_finish(figures), *_deadlines(figures), *_limits(figures)])
+    return "\n".join(
+        [*_latency(figures), *_finish(figures), *_deadlines(figures), *_limits(figures), *_outages(figures)]
+    )
 
 
 def _latency(figures: Mapping[str, Any]) -> Iterator[str]:
@@ -62,6 +69,13 @@ def _limits(figures: Mapping[str, Any]) -> Iterator[str]:
         if one["n"]:
             more, ripple = _number(one["more_s"], ".1f"), _number(one["ripple"], ".3f")
             yield f"{load}: {more} s more over the limit, ripple {ripple}"
+
+
+def _outages(figures: Mapping[str, Any]) -> Iterator[str]:
+    for load, one in figures[outages.ROW].items():
+        if one["n"]:
+            each = ", ".join(f"{arm} {_number(back, '.0f')} s" for arm, back in one["back_s"].items())
+            yield f"{load}, live within its target again after an outage: {each}; {one['wrong']} windows wrong"
 
 
 def _number(value: float | None, form: str) -> str:

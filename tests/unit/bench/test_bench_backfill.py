@@ -9,7 +9,7 @@ import pytest
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.bench.backfill import cells, deadlines, finish, latency, limits, measure, rows
+from pipelines.bench.backfill import cells, deadlines, finish, latency, limits, measure, outages, rows
 from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, arrange
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import BURSTS, HOT, LOADS, PARTITIONS, STEP, draw_arrivals, live_rates, mean_rps
@@ -28,6 +28,11 @@ def session(p99=400, rps=None, seconds=600, **more):
         "refused": None, "schedule": None, "commit": "abc", "busy_before": 0.0,
     }  # fmt: skip
     return {**found, **more}
+
+
+def away(back_s, filled_s=None, wrong=0):
+    """What a session with an outage showed."""
+    return session(p99_s=None, back_s=back_s, filled_s=filled_s, began_s=20.0, wrong=wrong, windows=48)
 
 
 def kept_of(planned, showed):
@@ -161,14 +166,14 @@ def test_of_nothing_nothing_is_judged():
 def test_latency_by_hand():
     def showed(cell):
         rate = int(cell.arm.partition(":")[2] or 0)
-        p99 = {"alone": 400, "ours": 440}.get(cell.arm, 400 + rate // 4)
+        p99 = {"alone": 400, "ours": 440}.get(cell.arm, 400 + rate // 2)
         return session(p99, rps=90.0 if cell.arm == "ours" else rate)
 
     made = latency.summarise(kept_of(latency.plan_load("steady", latency.MINUTES), showed), "steady")
     assert (made["ratio"], made["low"], made["high"]) == (pytest.approx(1.1),) * 3 == (made["judged"],) * 3
     assert (made["ours_s"], made["alone_s"], made["n"]) == (4.4, 4.0, 1200)
-    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.06, 1.1, 1.15])
-    assert made["best_rps"] == 240 and made["share"] == 90 / 240
+    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.02, 1.04, 1.12])
+    assert made["best_rps"] == 96 and made["share"] == 90 / 96
 
 
 def test_latency_of_too_few_seconds_or_without_a_whole_sweep_is_told_and_not_judged():
@@ -285,10 +290,43 @@ def test_limits_by_hand():
     assert limits.over_loads(parts | {HOT: half})["more_s"] is None
 
 
+def test_back_is_the_first_second_from_which_no_record_is_late_for_twenty():
+    produced = np.arange(1_000.0, 1_100.0, 0.5)
+    latency = np.full(200, 4.0)
+    latency[:60] = 12.0  # the first thirty seconds
+    assert outages.back_after(produced, latency, 1_000.0) == 30.0
+    latency[90] = np.inf  # in the 46th
+    assert outages.back_after(produced, latency, 1_000.0) == 46.0
+    latency[160] = 10.1  # in the 81st: only nineteen follow it
+    assert outages.back_after(produced, latency, 1_000.0) == 46.0
+    latency[120] = 10.1
+    assert outages.back_after(produced, latency, 1_000.0) is None
+    assert outages.back_after(np.array([]), np.array([]), 1_000.0) is None
+
+
+def test_outages_by_hand():
+    planned = outages.plan_load("steady", outages.MINUTES)
+    assert [cell.arm for cell in planned] == ["in order", "live first"]
+    hows = [outages.arrange_outage(cell) for cell in planned]
+    assert [(how.order, how.down_s) for how in hows] == [("in_order", 120.0), ("live_first", 120.0)]
+    assert hows[0].seed == hows[1].seed
+    contract = Contract.model_validate(hows[1].contract(planned[1].name, None))
+    assert contract.backpressure.recovery.order == "live_first" and contract.latency_target_s == outages.TARGET_S
+    made = outages.summarise(dict(zip(planned, (away(200.0, wrong=1), away(30.0, 150.0)), strict=True)), "steady")
+    assert made["ratio"] == 0.15 and made["filled_s"] == 150.0
+    assert (made["wrong"], made["windows"], made["n"]) == (1, 96, 1)
+    never = outages.summarise(dict(zip(planned, (away(None), away(30.0, 150.0)), strict=True)), "steady")
+    assert never["ratio"] is None and never["back_s"]["in order"] is None
+    half = outages.summarise({planned[1]: away(30.0, 150.0)}, "steady")
+    assert half["ratio"] is None and half["wrong"] is None and half["n"] == 0
+
+
 def test_figures_of_all_cells_fill_the_rows_of_the_table():
     def showed(cell):
         more = {"planned": [100.0, 1e4], "futures": 2} if cell.row == "deadline" else {}
         rates = [(0, 50.0)] if cell.arm == "ours" else []
+        if cell.row == outages.ROW:
+            return {**away(30.0, 90.0), "decisions": 3}
         return session(400, rps=70.0, done_s=50.0, exact=True, rates=rates, decisions=3, **more)
 
     kept = {cell: showed(cell) for name in rows.ROWS for cell in rows.ROWS[name].plan(rows.ROWS[name].minutes)}
@@ -323,6 +361,14 @@ def test_a_cell_is_told_in_a_line():
     assert describe_cell(cell, found) == (
         "finish taxi split:2 turn 2: live p99 4.32 s, replay 82 records/s, done after 203 s, "
         "NOT JUST THE RANGE WAS READ, 1 of 8 decisions do not replay"
+    )
+
+
+def test_a_cell_with_an_outage_is_told_in_a_line():
+    cell = MeasuredCell("outage", "steady", "live first", 0, 2.0)
+    assert describe_cell(cell, away(31.0, 140.0)) == (
+        "outage steady live first turn 1: live back after 31 s, first batch 20 s, 0 of 48 windows wrong, "
+        "gap filled after 140 s"
     )
 
 

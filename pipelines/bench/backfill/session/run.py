@@ -57,7 +57,7 @@ def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: flo
     """
     kafka, job = stack.settings.kafka, cell.name
     folder.mkdir(parents=True)
-    _write_contract(stack.settings.contracts_dir, how.contract(job, limit_s))
+    write_contract(stack.settings.contracts_dir, how.contract(job, limit_s))
     topic = kafka.topic("events")
     first, past = fill_range(kafka, how.records, how.seed) if how.records else ({}, {})
     issued = issued_forecasts(cell.load, how.day_s, how.most_s, LONGER * (how.by_s or 0.0))
@@ -87,7 +87,7 @@ def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: flo
             _watch(processes, producer, heard, how, folder, began, awaited, decisions)
         produced = producer.stop()
         told |= {"began": began, "ended": time.time()}
-        _drain(produced.partition, produced.offset, folder, job)
+        drain(produced.partition, produced.offset, folder, job)
     told["order"] = {"first": first, "past": past}
     np.savez_compressed(folder / "produced.npz", **produced._asdict())
     (folder / "session.json").write_text(json.dumps(told))
@@ -115,7 +115,8 @@ class _Heard:
         return found
 
 
-def _write_contract(folder: Path, contract: dict[str, Any]) -> None:
+def write_contract(folder: Path, contract: dict[str, Any]) -> None:
+    """Write a job's contract into the folder of contracts; it is the only one there."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.yaml"):
         path.unlink()
@@ -203,8 +204,15 @@ def _watch(
             return
 
 
-def _drain(partition: Any, offset: Any, folder: Path, job: str) -> None:
-    """Wait for the last live records, as long as they have any prospect."""
+def drain(partition: Any, offset: Any, folder: Path, job: str) -> None:
+    """Wait until the last live records are committed, DRAIN_S at most.
+
+    Args:
+        partition: (N,) of the records.
+        offset: (N,) of them.
+        folder: of the cell.
+        job: whose progress tells.
+    """
     wanted = {int(part): int(offset[partition == part].max()) + 1 for part in np.unique(partition)}
     deadline = time.monotonic() + DRAIN_S
     while time.monotonic() < deadline:

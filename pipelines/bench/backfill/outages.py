@@ -1,0 +1,112 @@
+"""Row: how soon live records are within their target again after an outage, the newest first against in order."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipelines.bench.backfill.arrangement import EXECUTORS, SERVICE_MS, live_contract, seed_of
+from pipelines.bench.backfill.cells import Found, MeasuredCell, of_row, take_turns
+from pipelines.bench.backfill.loads import STEADY, Floats
+
+ROW, LOADS = "outage", (STEADY,)
+IN_ORDER, LIVE_FIRST = "in order", "live first"
+MINUTES, TURNS = 2.0, 1
+"""Minutes by the clock for which the job is away; sessions of each arm."""
+TARGET_S, HOLD_S = 10.0, 20
+"""Target of the job, which merges its results into a table; seconds for which it is kept once it counts as kept."""
+SETTLED_S, MOST_S = 60.0, 600.0
+"""Seconds of the load before the outage, and after which a job that is not back is given up."""
+
+
+@dataclass(frozen=True)
+class OutageSession:
+    """What a session runs: a job that is killed and started again.
+
+    Attributes:
+        order: of its records when it starts again, as the contract says it.
+        down_s: how long it is away.
+        seed: of the live records; the same for both arms of a turn.
+    """
+
+    order: str
+    down_s: float
+    seed: int
+    live = (EXECUTORS, EXECUTORS)
+    apart = None
+
+    @property
+    def expected_s(self) -> float:
+        """About how long it lasts, seconds."""
+        return SETTLED_S + 3 * self.down_s
+
+    @property
+    def most_s(self) -> float:
+        """The longest that it lasts, seconds."""
+        return SETTLED_S + self.down_s + MOST_S
+
+    def contract(self, job: str, limit_s: float | None) -> dict[str, Any]:
+        """Return the job's contract as its file says it; with a limit of the p99 by records, seconds."""
+        recovery = {"order": self.order}
+        return live_contract(job, self.live, TARGET_S, limit_s or TARGET_S, SERVICE_MS / 1000, recovery=recovery)
+
+
+def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
+    """Plan the sessions of a load: both orders in turn."""
+    return take_turns(ROW, load, (IN_ORDER, LIVE_FIRST), TURNS, minutes)
+
+
+def arrange_outage(cell: MeasuredCell) -> OutageSession:
+    """Arrange a cell."""
+    return OutageSession(cell.arm.replace(" ", "_"), 60 * cell.minutes, seed_of(cell))
+
+
+def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
+    """Summarise the sessions of a load.
+
+    Returns:
+        `back_s`, by arm the median seconds from the start of the process until live records were within TARGET_S again
+        (None where one was not), `ratio` of newest first to in order; `filled_s`, until the gap was in the table;
+        `wrong` of `windows` of all tables, once TURNS sessions of MINUTES of either arm are there; `n`, of the one
+        with fewer.
+    """
+    arms = of_row(kept, ROW, load, MINUTES)
+    back = {arm: _median([one["back_s"] for one in arms.get(arm, [])]) for arm in (IN_ORDER, LIVE_FIRST)}
+    n = min(len(arms.get(arm, [])) for arm in back)
+    first, ordered, whole = back[LIVE_FIRST], back[IN_ORDER], n >= TURNS
+    every = [one for each in arms.values() for one in each]
+    return {
+        "back_s": back, "ratio": first / ordered if whole and first is not None and ordered is not None else None,
+        "filled_s": _median([one["filled_s"] for one in arms.get(LIVE_FIRST, [])]) if whole else None,
+        "wrong": sum(one["wrong"] for one in every) if whole else None,
+        "windows": sum(one["windows"] for one in every), "n": n,
+    }  # fmt: skip
+
+
+def back_after(produced_at: Floats, latency_s: Floats, began: float) -> float | None:
+    """Return the seconds from a moment on until live records are within TARGET_S, and stay so for HOLD_S.
+
+    Args:
+        produced_at: (N,) epoch seconds of the records.
+        latency_s: (N,) of them; inf for those that were not in results while they were looked for.
+        began: epoch seconds.
+
+    Returns:
+        To the first second of production in which none is late, HOLD_S like it; None: there was none.
+    """
+    since = np.floor(produced_at - began).astype(np.int64)
+    last = int(since.max(initial=-1))
+    late = {int(second) for second in np.unique(since[latency_s > TARGET_S])}
+    for at in range(last - HOLD_S + 2):
+        if not late & {*range(at, at + HOLD_S)}:
+            return float(at)
+    return None
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return statistics.median(known) if known and len(known) == len(values) else None
