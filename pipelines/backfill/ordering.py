@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.deadline import read_deadline
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
+from models.backfill.live.task_target import LONGEST_S, task_target_s
 from models.backfill.plan import BackfillPlan, DeadlineError
 from models.backfill.text import plan_sentence, refusal_sentence
 from pipelines.backfill.further import reaching
@@ -72,7 +74,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     """Find what a range comes to, and return its order; nothing is sent (`orders.send_order`).
 
     Raises:
-        SettingsError: no moment can be read.
+        SettingsError: no moment can be read; the job's contract is wrong.
         RangeError: the range is empty, in the future, or neither topic nor table holds it.
         JavaError, JarsError: a table is named, and Spark cannot be started.
         OrderError: a replay of this name stands, or one of a part of this range; a name or a bound is none.
@@ -90,6 +92,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
         name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,
         begin_ms=int(moments[0] * 1000), end_ms=int(moments[1] * 1000),
         then="compare" if asked.compare else "publish", table=str(table) if table else "",
+        task_s=_task_target_s(settings, asked.job),
     )  # fmt: skip
     try:
         order = decode(ReplayOrder, encode(order))
@@ -192,3 +195,9 @@ def _moment(option: str, text: str, zone: ZoneInfo) -> float:
     except ValueError:
         raise SettingsError(f"{option} {text!r}: a moment as 2026-03-01 or 2026-03-01T10:00 is expected.") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+
+
+def _task_target_s(settings: Settings, job: str) -> float:
+    """As the job's contract comes to; without one (its rate is the order's own) the longest."""
+    known = (settings.contracts_dir / f"{job}.yaml").is_file()
+    return task_target_s(load_contract(job, settings.contracts_dir)) if known else LONGEST_S

@@ -191,6 +191,19 @@ def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(l
         change_order(life.kafka, JOB, "second", "cancel")
 
 
+def test_live_records_wait_on_their_topic_while_they_are_held_back(life):
+    running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
+    held = life.decide(running, admission_rps=RPS / 5)
+    life.interval(lambda m: (m.lag_records or 0) > 4 * RPS, "records that wait")
+    batches = [life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch", "batch") for _ in range(2)]
+    assert all(0 < batch.batch_rows < RPS for batch in batches), batches  # unbounded it would take all that wait
+    life.decide(running)
+    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.batch_rows > 2 * RPS, "larger batch")
+    life.interval(lambda m: (m.lag_records or 0) < 4 * RPS, "backlog that is read")
+    log = life.job.log.read_text()
+    assert f"live records are held back to {RPS / 5:.0f}/s by {held}" in log and "no longer held back" in log
+
+
 def test_what_must_not_be_applied_is_refused(life):
     beyond, old = life.decide(9), life.decide(1, age=60)
     assert "out of bounds" in life.outcome(beyond).reason

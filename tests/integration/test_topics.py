@@ -1,10 +1,16 @@
 """Topics as a real broker has them."""
 
+import json
+import re
+
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from typer.testing import CliRunner
 
-from pipelines.kafka.broker import BrokerError
+from pipelines.cli.app import app
+from pipelines.kafka.broker import BrokerError, read_records
+from pipelines.kafka.compression import readable
 from pipelines.kafka.publisher import Publisher
 from tests.fakes.waiting import wait_until
 from tidecast.connection.transport import TOPICS
@@ -48,3 +54,25 @@ def test_a_topic_that_is_not_there_and_records_that_are_not_acknowledged_are_tol
     with pytest.raises(BrokerError, match="has not acknowledged every record within 0 s"):
         patient.flush(0)
     patient.close()
+
+
+@pytest.mark.usefixtures("own_var")
+def test_a_codec_is_told_by_a_topics_own_records_and_whoever_reads_them_reads_those_of_each(empty_topics, monkeypatch):
+    values = [
+        json.dumps({"word": f"w{n % 7}", "line": n, "text": "again and again " * 20}).encode() for n in range(300)
+    ]
+    for codec in readable():
+        publisher = Publisher(empty_topics, compression_type=None if codec == "none" else codec)
+        for value in values:
+            publisher.send_bytes("events", b"key", value)
+        publisher.close()
+    assert [record.value for record in read_records(empty_topics, "events")] == values * len(readable())
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", empty_topics.bootstrap)
+    monkeypatch.setenv("TIDECAST_KAFKA__PREFIX", empty_topics.prefix)
+    said = CliRunner().invoke(app, ["codecs", "events", "results"])
+    assert said.exit_code == 0, said.output
+    told = re.search(r"^events: (\w+); .* by (\d+) records, .*: (.*)$", said.output, re.MULTILINE)
+    costs = {name: float(cost) for name, cost in re.findall(r"(\w+) ([\d.]+) s", told[3])}
+    assert set(costs) == set(readable()) and int(told[2]) > 10
+    assert costs[told[1]] == min(costs.values()) or (told[1] == "none" and min(costs.values()) > 0.89 * costs["none"])
+    assert "results: none; the topic has no record to measure codecs on" in said.output

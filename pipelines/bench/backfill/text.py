@@ -41,9 +41,10 @@ def _latency(figures: Mapping[str, Any]) -> Iterator[str]:
     for load, one in figures[latency.ROW].items():
         if one["ratio"] is not None:
             told = "" if one["judged"] is not None else "; too short to be judged"
+            best = "none keeps it" if one["none_keeps"] else _number(one["best_rps"], ".0f")
             yield (
                 f"{load}: live p99 {one['ratio']:.3f} x live alone ({one['low']:.3f} to {one['high']:.3f}), replay "
-                f"{_number(one['rps'], '.0f')} records/s, best fixed {_number(one['best_rps'], '.0f')}{told}"
+                f"{_number(one['rps'], '.0f')} records/s, best fixed {best}{told}"
             )
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from pipelines.bench.backfill.arrangement import SERVICE_MS
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import draw_arrivals, mean_rps
-from pipelines.bench.backfill.outages import SETTLED_S, TARGET_S, OutageSession, back_after
+from pipelines.bench.backfill.outages import HOLD_S, SETTLED_S, TARGET_S, OutageSession, back_after
 from pipelines.bench.backfill.session.merged_job import WINDOW_MS
 from pipelines.bench.backfill.session.producer import SentRecords, producing
 from pipelines.bench.backfill.session.recorded import keeps_up
@@ -107,7 +107,7 @@ def _run(stack: Stack, cell: MeasuredCell, how: OutageSession, folder: Path) -> 
             back = len(json_lines(log)) > before + 2 and keeps_up(log, job, rps)
             if back and (filled is not None or how.order == "in_order"):
                 break
-        time.sleep(2 * LOOK_S + TARGET_S)
+        time.sleep(2 * LOOK_S + TARGET_S + HOLD_S)
         sent = producer.stop()
         drain(sent.partition, sent.offset, folder, job)
         return Came(restarted, filled, sent)

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import yaml
 
+from configs.contract import load_contract
+from models.backfill.live.task_target import task_target_s
 from pipelines.backfill.orders import send_order
 from pipelines.bench.backfill.arrangement import REPLAY_TRIGGER_S, SERVICE_MS, Arrangement
 from pipelines.bench.backfill.cells import MeasuredCell
@@ -70,7 +72,8 @@ def run_session(stack: Stack, cell: MeasuredCell, how: Arrangement, limit_s: flo
     ):
         _warm_up(processes, producer, heard, how, folder, rate)
         told: dict[str, Any] = {"job": job, "limit_s": limit_s, "planned": None, "refused": None, "schedule": []}
-        asked = ReplayOrder(f"{job}-range", job, time.time(), "run", {topic: first}, {topic: past})
+        short_s = task_target_s(load_contract(job, stack.settings.contracts_dir))
+        asked = ReplayOrder(f"{job}-range", job, time.time(), "run", {topic: first}, {topic: past}, task_s=short_s)
         if how.records and how.ahead_s:
             _begin_replay(stack, how, asked, folder)
             _settle(heard, how.ahead_s)

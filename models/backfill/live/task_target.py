@@ -1,0 +1,19 @@
+"""How long tasks of a replay should be: what live records may wait for them, by the latency that their job promises."""
+
+from __future__ import annotations
+
+from configs.contract import Contract
+
+WAIT_SHARE = 0.05
+"""Of the tightest limit of live latency, what a task of a replay may take: each stage of a live batch that begins when
+a replay has just taken the cores waits for such tasks, so that a batch of two stages loses a tenth of the limit."""
+SHORTEST_S, LONGEST_S = 0.1, 0.5
+"""A task that is to be shorter does little but begin; of a longer one's time all but a little goes into its records
+already."""
+
+
+def task_target_s(contract: Contract) -> float:
+    """Return how long the records of a replay's task should take beside a job's live ones, seconds."""
+    stated = contract.backpressure.paths if contract.backpressure else ()
+    limits_s = [path.max_ms / 1000 for path in stated if path.kind == "live" and path.max_ms is not None]
+    return min(max(WAIT_SHARE * min(limits_s, default=contract.latency_target_s), SHORTEST_S), LONGEST_S)
