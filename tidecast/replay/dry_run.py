@@ -7,6 +7,7 @@ for that: seconds, and many on few cores. Once, before anything is ordered, nobo
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 from tidecast.job import Job
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import WORTH
-from tidecast.spark.sensors import lag_records
+from tidecast.spark.sensors import Offsets
 
 log = logging.getLogger("tidecast")
 
@@ -43,10 +44,9 @@ def first_batch(query: Any, wait_s: float = WAIT_S) -> None:
 def dry_run_order(job: Job) -> ReplayOrder | None:
     """Return an order of the newest committed records of each partition; None unless live's query is warm and calm.
 
-    It is calm where no more waits than about what its next batch reads.
+    It is calm where no record waits that came longer ago than two batches take: one that catches up has large batches.
     """
-    waiting = lag_records(job.ends, job.committed)
-    if job.batches < WARM_BATCHES or waiting is None or not job.committed or waiting > 2 * job.rows:
+    if job.batches < WARM_BATCHES or not job.committed or _oldest_s(job, job.committed) > 2 * job.period_s:
         return None
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -55,6 +55,16 @@ def dry_run_order(job: Job) -> ReplayOrder | None:
         ends.setdefault(topic, {})[str(partition)] = past
     begin_ms, end_ms = ALL_MS
     return ReplayOrder(NAME, job.name, time.time(), "run", starts, ends, begin_ms=begin_ms, end_ms=end_ms)
+
+
+def _oldest_s(job: Job, committed: Offsets) -> float:
+    """How long the oldest waiting record has waited, seconds; inf where it came before the agent did."""
+    waited = [0.0]
+    for place, past in committed.items():
+        if job.ends.get(place, 0) > past:
+            came = job.curves[place].arrival_time(past) if place in job.curves else None
+            waited.append(math.inf if came is None else time.time() - came)
+    return max(waited)
 
 
 class DryRun:

@@ -15,5 +15,7 @@ already."""
 def task_target_s(contract: Contract) -> float:
     """Return how long the records of a replay's task should take beside a job's live ones, seconds."""
     stated = contract.backpressure.paths if contract.backpressure else ()
-    limits_s = [path.max_ms / 1000 for path in stated if path.kind == "live" and path.max_ms is not None]
-    return min(max(WAIT_SHARE * min(limits_s, default=contract.latency_target_s), SHORTEST_S), LONGEST_S)
+    limits_ms = [path.max_ms for path in stated if path.kind == "live"]
+    target_s = contract.latency_target_s  # also of a path that states no limit
+    tightest_s = min((target_s if limit is None else limit / 1000 for limit in limits_ms), default=target_s)
+    return min(max(WAIT_SHARE * tightest_s, SHORTEST_S), LONGEST_S)

@@ -26,6 +26,7 @@ from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
+from models.policy.replays.carried import carry_over, on_clock
 from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
@@ -35,6 +36,7 @@ READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 _KEPT = (
     "state", "records", "done", "wall_time", "reading_since", "executors", "executors_soon", "rows", "work_s", "cost",
+    "admitted_rps",
 )  # fmt: skip
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
@@ -140,13 +142,16 @@ def decide_rate(
     if control.terms is None or control.state is None or control.contract != contract.hash:
         terms = derive_terms(contract, sustained_rates(contract, known, seen.tasks))
         control = replace(
-            control, contract=contract.hash, terms=plain(terms), state=plain(_begun(control, terms, plan, seen))
+            control, contract=contract.hash, terms=plain(terms), state=plain(_carried(control, terms, plan, seen.now_s))
         )
     assert control.terms is not None and control.state is not None
     terms = compile_terms(control.terms)
-    state = _on_clock(build(ControllerState, control.state), terms, seen.now_s)
+    state = on_clock(build(ControllerState, control.state), terms, seen.now_s)
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks, control.level)
-    reading = replace(reading, replay_ratio=replay_cost(control.replays.values(), known.per_record_s))
+    cost = replay_cost(control.replays.values(), known.per_record_s)
+    reading = replace(
+        reading, replay_ratio=1.0 if cost is None and control.replays else cost
+    )  # not of one that is over
     control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
     left = certainly_left(terms, plan, state, signals)
@@ -186,17 +191,10 @@ def recompute_rate(inputs: Mapping[str, Any]) -> float:
     return recompute_interval(inputs).controls.replay_rps
 
 
-def _begun(control: ReplayControl, terms: Terms, plan: SharedPlan, seen: Observation) -> ControllerState:
-    """A controller's first state, or the one so far where only the contract has changed; its intervals stay as long."""
-    if control.state is None or control.terms is None or compile_terms(control.terms).interval_s != terms.interval_s:
-        return begin(terms, plan, seen.now_s)
-    return build(ControllerState, control.state)
-
-
-def _on_clock(state: ControllerState, terms: Terms, now_s: float) -> ControllerState:
-    """Go on with the next interval where the clock was set back: else the rate would stand until it has caught up."""
-    ahead_s = state.began_s + state.interval * terms.interval_s - now_s
-    return replace(state, began_s=now_s - state.interval * terms.interval_s) if ahead_s > terms.interval_s else state
+def _carried(control: ReplayControl, terms: Terms, plan: SharedPlan, now_s: float) -> ControllerState:
+    if control.terms is None or control.state is None:
+        return begin(terms, plan, now_s)
+    return carry_over(build(ControllerState, control.state), compile_terms(control.terms), terms, plan, now_s)
 
 
 def _plan(contract: Contract, known: BatchTime) -> SharedPlan:

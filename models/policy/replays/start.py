@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,8 @@ NEAR = 0.9
 LEVEL_STEP, MOST_LEVEL = 0.1, 0.5
 """By how much the quantile of capacity that a replay goes by rises after each quiet interval, and how far: to the
 median. How much is left beside live batches no live batch tells; live records' own latency does."""
+BORNE = 0.5
+"""Share of the decided rate that replays are admitted at least where live records are said to have borne it."""
 AT_LEAST = 0.45
 """Share of what is certainly left over that a replay has at least, as long as no limit has a price, and the level of
 what is taken for certain beyond it: half at first, nearly all once live records have borne it."""
@@ -79,7 +82,8 @@ def next_level(
 ) -> float:
     """Return the level of the service rate's quantile that the next interval takes for certain.
 
-    It begins at CERTAIN, and rises where live records were well within every limit beside a replay. While a limit has a
+    It begins at CERTAIN, and rises where live records were well within every limit beside replays that were let read at
+    the decided rate, or near it (an order's own bound may be far below): else nothing was borne. While a limit has a
     price it is half as far above CERTAIN after each interval, and with relief on the ladder it is CERTAIN. Live records
     go first, so that too high a level costs them little at once.
 
@@ -95,7 +99,9 @@ def next_level(
         return (level + CERTAIN) / 2
     quiet = worst is not None and worst <= HEAD
     reading = [one for one in replays if one["state"] == "running" and not begins(one)]
-    return min(level + LEVEL_STEP, MOST_LEVEL) if quiet and reading else level
+    admitted = math.fsum(one.get("admitted_rps") or 0.0 for one in reading)
+    borne = reading and admitted >= BORNE * state.controls.replay_rps
+    return min(level + LEVEL_STEP, MOST_LEVEL) if quiet and borne else level
 
 
 def is_enough(
@@ -124,7 +130,8 @@ def raise_to(state: ControllerState, left_rps: float, level: float, terms: Terms
     """Return the state from which an interval is closed: its rate is a share of what is certainly left over.
 
     The controller's own steps are a few hundredths of the box: they are to find what no forecast and no capacity tells.
-    Of what both tell, the 5 % quantile of the capacity less the 90 % quantile of live records, half is there at once.
+    Of what both tell, capacity at `level` less the 90 % quantile of live records, half is there at once while that
+    level is CERTAIN, and nearly all of it at the median.
 
     Args:
         state: of the controller, so far.

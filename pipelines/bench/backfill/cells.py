@@ -70,11 +70,11 @@ def forget(folder: Path, chosen: Collection[tuple[str, str]]) -> None:
             shutil.rmtree(folder / cell.name)
 
 
-def of_row(kept: Mapping[MeasuredCell, Found], row: str, load: str, least_minutes: float) -> dict[str, list[Found]]:
-    """Return what the sessions of a row and load showed, by arm in the order of turns; shorter ones are left out."""
+def of_row(kept: Mapping[MeasuredCell, Found], row: str, load: str, minutes: float) -> dict[str, list[Found]]:
+    """Return what the sessions of a row and load showed, by arm in the order of turns; those of other minutes not."""
     arms: dict[str, list[Found]] = {}
     for cell in sorted(kept, key=lambda cell: cell.turn):
-        if (cell.row, cell.load) == (row, load) and cell.minutes >= least_minutes:
+        if (cell.row, cell.load, cell.minutes) == (row, load, minutes):
             arms.setdefault(cell.arm, []).append(kept[cell])
     return arms
 

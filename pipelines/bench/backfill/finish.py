@@ -13,9 +13,8 @@ from pipelines.bench.backfill.ratio import latency_quantile
 
 ROW, LOADS = "finish", (STEADY, TAXI, BURSTS)
 MINUTES, TURNS = 2.0, 1
-RIVALS = {"split": ("split:3",), "two": ("two",), "fixed": ("fixed:56", "fixed:88")}
-"""Other ways, and the arms among which each may choose in hindsight. Two executors serve the mean of a load alone, and
-no peak of one."""
+RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:32", "fixed:64")}
+"""Other ways, and the arms among which each may choose in hindsight."""
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:

@@ -14,7 +14,7 @@ MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
 SIDE_S = 480.0
 """Least seconds of either side: with less, nothing is judged."""
-RATES = (8, 16, 32)
+RATES = (16, 32, 64)
 """`maxOffsetsPerTrigger` of the sweep, the same number from each partition; one session each."""
 
 
@@ -31,8 +31,8 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
         Live p99 with the replay and alone: `ours_s`, `alone_s`, `ratio`, `low`, `high`, `n`, and `judged`, the ratio
         where either side has SIDE_S; `seconds` of each side; `rps`, the replay's rate; `sweep`, a row per fixed rate
         with its own `ratio`; `best_rps`, of the highest fixed rate that keeps MOST_RATIO, once all were run, and
-        `share`, ours ÷ it; where none keeps it (`none_keeps`) ours ÷ the lowest of them, which is more than the
-        highest that would.
+        `share`, ours ÷ it, not judged where it is the highest that was tried (`edge`: a higher one may keep it, too);
+        where none keeps it (`none_keeps`) ours ÷ the lowest of them, which is more than the highest that would.
     """
     arms = of_row(kept, ROW, load, MINUTES)
     alone, ours = arms.get(ALONE, []), arms.get(OURS, [])
@@ -43,14 +43,15 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     whole = all(one["seconds"] >= 0.95 * 60 * MINUTES for one in sweep)
     none_keeps = whole and not keeping
     best = max(keeping, default=None) if whole else None
-    beside = min(one["rps"] for one in sweep) if none_keeps else best
+    edge = best is not None and sweep[-1]["ratio"] <= MOST_RATIO
+    beside = min(one["rps"] for one in sweep) if none_keeps else None if edge else best
     rps = sum((one["rps"] or 0.0) * one["seconds"] for one in ours) / seconds[OURS] if seconds[OURS] else None
     enough = min(seconds.values()) >= 0.99 * SIDE_S
+    share = rps / beside if enough and beside and rps is not None else None
     told = found if enough else {"ratio": None, "low": None, "high": None}
     return {
         **found, "judged": told["ratio"], "judged_low": told["low"], "judged_high": told["high"], "seconds": seconds,
-        "rps": rps, "sweep": sweep, "best_rps": best,
-        "none_keeps": none_keeps, "share": rps / beside if enough and beside and rps is not None else None,
+        "rps": rps, "sweep": sweep, "best_rps": best, "none_keeps": none_keeps, "edge": edge, "share": share,
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,42 +69,49 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     """Summarise the sessions of a load.
 
     Returns:
-        `back_s`, by arm the median seconds from the start of the process until live records were within TARGET_S again
-        (None where one was not), `ratio` of newest first to in order; `filled_s`, until the gap was in the table;
-        `wrong` of `windows` of all tables, once TURNS sessions of MINUTES of either arm are there; `n`, of the one
-        with fewer.
+        By arm, medians of the seconds from the start of the process: `back_s`, until live records were within TARGET_S
+        again, and `filled_s`, until all from before were in the table (None where one never was); `late_s`, seconds
+        after `back_s` in which one was late; `ratio` of newest first to in order. `wrong` of `windows` of all tables,
+        once TURNS sessions of MINUTES of either arm are there; `n`, of the one with fewer.
     """
     arms = of_row(kept, ROW, load, MINUTES)
-    back = {arm: _median([one["back_s"] for one in arms.get(arm, [])]) for arm in (IN_ORDER, LIVE_FIRST)}
+    back, filled, late = (
+        {arm: _median([one[name] for one in arms.get(arm, [])]) for arm in (IN_ORDER, LIVE_FIRST)}
+        for name in ("back_s", "filled_s", "late_s")
+    )
     n = min(len(arms.get(arm, [])) for arm in back)
     first, ordered, whole = back[LIVE_FIRST], back[IN_ORDER], n >= TURNS
     every = [one for each in arms.values() for one in each]
     return {
         "back_s": back, "ratio": first / ordered if whole and first is not None and ordered is not None else None,
-        "filled_s": _median([one["filled_s"] for one in arms.get(LIVE_FIRST, [])]) if whole else None,
+        "filled_s": filled, "late_s": late,
         "wrong": sum(one["wrong"] for one in every) if whole else None,
         "windows": sum(one["windows"] for one in every), "n": n,
     }  # fmt: skip
 
 
-def back_after(produced_at: Floats, latency_s: Floats, began: float) -> float | None:
-    """Return the seconds from a moment on until live records are within TARGET_S, and stay so for HOLD_S.
+class BackAgain(NamedTuple):
+    """Seconds from a moment on until live records are within TARGET_S (None: never), and seconds late from there on."""
+
+    back_s: float | None
+    late_s: float | None
+
+
+def back_after(produced_at: Floats, latency_s: Floats, began: float) -> BackAgain:
+    """Find the first of HOLD_S seconds of production after a moment in which no record is late.
 
     Args:
-        produced_at: (N,) epoch seconds of the records.
+        produced_at: (N,) epoch seconds of the records, of each second one at least.
         latency_s: (N,) of them; inf for those that were not in results while they were looked for.
         began: epoch seconds.
-
-    Returns:
-        To the first second of production in which none is late, HOLD_S like it; None: there was none.
     """
     since = np.floor(produced_at - began).astype(np.int64)
     last = int(since.max(initial=-1))
     late = {int(second) for second in np.unique(since[latency_s > TARGET_S])}
     for at in range(last - HOLD_S + 2):
         if not late & {*range(at, at + HOLD_S)}:
-            return float(at)
-    return None
+            return BackAgain(float(at), float(sum(second >= at for second in late)))
+    return BackAgain(None, None)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

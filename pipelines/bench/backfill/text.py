@@ -13,10 +13,12 @@ def describe_cell(cell: MeasuredCell, found: Found) -> str:
     """Say in a line what a cell showed."""
     parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"] if "back_s" not in found else []
     if "back_s" in found:
-        parts.append(f"live back after {_number(found['back_s'], '.0f')} s, first batch {found['began_s']:.0f} s")
+        first = _number(found["began_s"], ".0f")
+        parts.append(f"live back after {_number(found['back_s'], '.0f')} s, first batch after {first} s")
+        parts.append(f"late for {_number(found['late_s'], '.0f')} s after that")
         parts.append(f"{found['wrong']} of {found['windows']} windows wrong")
     if found.get("filled_s") is not None:
-        parts.append(f"gap filled after {found['filled_s']:.0f} s")
+        parts.append(f"all from before in the table after {found['filled_s']:.0f} s")
     if found["rps"] is not None:
         parts.append(f"replay {found['rps']:.0f} records/s")
     if found["done_s"] is not None:
@@ -41,7 +43,7 @@ def _latency(figures: Mapping[str, Any]) -> Iterator[str]:
     for load, one in figures[latency.ROW].items():
         if one["ratio"] is not None:
             told = "" if one["judged"] is not None else "; too short to be judged"
-            best = "none keeps it" if one["none_keeps"] else _number(one["best_rps"], ".0f")
+            best = "none keeps it" if one["none_keeps"] else _number(one["best_rps"], ".0f") + one["edge"] * " or more"
             yield (
                 f"{load}: live p99 {one['ratio']:.3f} x live alone ({one['low']:.3f} to {one['high']:.3f}), replay "
                 f"{_number(one['rps'], '.0f')} records/s, best fixed {best}{told}"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from configs.backpressure import Backpressure
 from configs.contract import Contract, Executors, Planning
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
@@ -127,7 +128,7 @@ def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_mo
         inputs = life.logged[-1]["inputs"]["replay"]
         assert recompute_rate(inputs) == life.rates[-1]
         ratio = inputs["signals"]["operators"][JOB].get("replay_ratio")
-        assert ratio == {None: None, 0.25: pytest.approx(0.25), 4.0: 1.0}[work_s]
+        assert ratio == {None: 1.0, 0.25: pytest.approx(0.25), 4.0: 1.0}[work_s]
     assert highest[4.0] == highest[None]
     assert highest[0.25] > 2 * highest[None]
 
@@ -181,6 +182,32 @@ def test_a_changed_contract_is_taken_over_at_the_next_interval():
     assert life.rates[-1] == pytest.approx(rate, rel=0.2)  # no fresh start
     life.lasts(30, progress)
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+
+
+def test_a_limit_that_a_changed_contract_no_longer_has_leaves_no_price():
+    def late(now):
+        return second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=14.0)
+
+    life = Life()
+    life.lasts(100, progress)
+    life.lasts(31, progress, late)
+    priced = life.logged[-1]["inputs"]["replay"]["state"]["multipliers"]
+    assert any(priced.values())
+    other = CONTRACT.model_copy(
+        update={"backpressure": Backpressure.model_validate({"paths": [{"quantile": 0.5, "max_ms": 1_000}]})}
+    )
+    life.scaler = Scaler(JOB, other, "reactive", "act")
+    life.lasts(1, progress)
+    after = life.logged[-1]["inputs"]["replay"]["state"]["multipliers"]
+    assert not {name for name in priced if name.startswith("live ")} & set(after)
+
+
+def test_what_the_records_of_a_replay_that_is_over_cost_tells_nothing_of_the_next_ones():
+    life = Life()
+    life.lasts(100, lambda now: progress(now, rows=100, work_s=0.25))
+    life.lasts(1, lambda now: progress(now, 100_000, state="done"), lambda now: progress(now, name="next"))
+    life.lasts(30, lambda now: progress(now, name="next"))
+    assert life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["replay_ratio"] == 1.0
 
 
 def test_a_clock_that_is_set_back_does_not_hold_a_rate_that_live_records_have_no_room_for():

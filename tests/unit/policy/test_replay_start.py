@@ -97,6 +97,10 @@ def test_more_of_the_capacity_is_believed_after_each_interval_in_which_live_reco
 def test_nothing_is_learned_from_an_interval_without_a_replay_that_reads_or_without_latency():
     for replays in ([], reads(SLOW_START_S - 1), reads(SLOW_START_S, "paused")):
         assert next_level(0.25, 0.5, replays, STATE) == 0.25
+    decided = replace(STATE, controls=replace(STATE.controls, replay_rps=40.0))
+    for admitted_rps, level in ((None, 0.25), (1.0, 0.25), (20.0, 0.35)):
+        bound = [{**one, "admitted_rps": admitted_rps} for one in reads(SLOW_START_S)]
+        assert next_level(0.25, 0.5, bound, decided) == pytest.approx(level)
     assert next_level(0.25, None, reads(SLOW_START_S), STATE) == 0.25
     assert next_level(0.25, 0.91, reads(SLOW_START_S), STATE) == 0.25
 

@@ -13,6 +13,7 @@ from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay.driver import Replays
 from tidecast.replay.dry_run import NAME, WARM_BATCHES, dry_run_order, first_batch
 from tidecast.replay.replayable import Replayable
+from tidecast.spark.sensors import OffsetCurve
 
 PLACES = {("events", 0): 100, ("events", 1): 3}
 
@@ -23,8 +24,18 @@ def job():
     made.mode = "act"
     made.batches, made.rows = WARM_BATCHES, 20
     made.committed = dict(PLACES)
-    made.ends = {("events", 0): 130, ("events", 1): 13}
+    made.ends = {("events", 0): 130, ("events", 1): 3}
+    made.period_s = 4.0
+    made.curves[("events", 0)] = arrived(5.0)
     return made
+
+
+def arrived(since_s):
+    """Ends of a partition: record 100 came so many seconds ago."""
+    curve, now = OffsetCurve(), time.time()
+    for ago_s, end in ((since_s + 5, 0), (since_s, 100), (0, 130)):
+        curve.add(now - ago_s, end)
+    return curve
 
 
 class NotedRun:
@@ -58,7 +69,8 @@ def test_it_reads_the_newest_committed_records_of_each_partition(job):
         {"batches": WARM_BATCHES - 1},
         {"committed": None},
         {"committed": {}},
-        {"ends": {("events", 0): 131, ("events", 1): 13}},  # 41 wait, twice what a batch reads is 40
+        {"period_s": 2.0},  # record 100 has waited for five seconds, two batches take four
+        {"ends": {("events", 0): 130, ("events", 1): 4}},  # one waits that came before its agent did
     ],
 )
 def test_a_query_that_is_cold_or_behind_is_left_alone(job, unready):

@@ -31,6 +31,7 @@ from tidecast.orders import ReplayOrder
 from tidecast.replay import Replayable, replay_stream
 from tidecast.replay.driver import POOL
 from tidecast.replay.dry_run import first_batch
+from tidecast.spark.locality import StateWait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,8 +121,9 @@ def main(argv: list[str] | None = None) -> int:
     order = args.run_dir / ORDER
     while not stop.wait(0.2) and all(query.isActive for query in queries):
         if args.offsets and order.is_file():
-            if args.part == "live":
+            if args.part == "live":  # as an agent would: only the rate differs between the arms
                 spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
+                StateWait().hold(True)
             known = decode(ReplayOrder, order.read_bytes())
             stream = fixed_stream(spark, known, spark_options(settings.kafka), args.offsets)
             queries.append(start_replay(launch, stream, known, args.service_ms, args.replay_trigger_s))

@@ -70,13 +70,15 @@ def measure_outage(stack: Stack, cell: MeasuredCell, how: OutageSession, folder:
     hidden = window_ms < max((epoch.whole_from for epoch in epochs), default=0)  # until the gap is filled
     live = sent.produced_at >= came.restarted
     latency_s = np.where(hidden, np.inf, committed - sent.produced_at)
-    began_s = _first_batch(log, came.restarted) - came.restarted
+    before = committed[~live].max(initial=-np.inf)
+    filled = float(before) if how.order == "in_order" and np.isfinite(before) else came.filled
+    again = back_after(sent.produced_at[live], latency_s[live], came.restarted)
     shown, truth = _shown(folder, cell.name), _truth(stack, folder, cell.name)
     return {
         "seconds": how.expected_s, "latency": [], "p99_s": None, "limit_s": TARGET_S, "rps": None, "rates": [],
         "done_s": None, "exact": shown == truth, "decisions": 0, "differing": 0, "refused": None,
-        "back_s": back_after(sent.produced_at[live], latency_s[live], came.restarted),
-        "filled_s": None if came.filled is None else came.filled - came.restarted, "began_s": began_s,
+        **again._asdict(), "began_s": _first_batch(log, came.restarted),
+        "filled_s": None if filled is None else filled - came.restarted,
         "wrong": sum(shown[each] != truth[each] for each in {*shown, *truth}), "windows": len(truth),
     }  # fmt: skip
 
@@ -141,10 +143,10 @@ def _filled(told: Follower, job: str) -> float | None:
     return None
 
 
-def _first_batch(log: Path, since: float) -> float:
-    """When a job's first batch after a moment began, epoch seconds."""
+def _first_batch(log: Path, since: float) -> float | None:
+    """Seconds from a moment on to the begin of a job's first batch; None: there was none."""
     began = (float(pd.Timestamp(one["timestamp"]).timestamp()) for one in json_lines(log))
-    return min(at for at in began if at >= since)
+    return min((at - since for at in began if at >= since), default=None)
 
 
 def _shown(folder: Path, job: str) -> Windows:
