@@ -25,12 +25,14 @@ from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.plans.merged import table_of
 from pipelines.jobs.progress_log import progress_file
 from pipelines.kafka.broker import Follower, read_records
+from pipelines.kafka.publisher import Publisher
 from pipelines.report.recorded.batches import read_batches
 from pipelines.report.recorded.lines import json_lines
 from pipelines.report.seconds import commit_times
 from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
-from tidecast.messages import MessageError, decode
+from tidecast.control import clock_key
+from tidecast.messages import Control, MessageError, decode
 from tidecast.orders import ReplayProgress
 from tidecast.recovery.epochs import read_epochs
 
@@ -87,6 +89,9 @@ def _run(stack: Stack, cell: MeasuredCell, how: OutageSession, folder: Path) -> 
     job, log, kafka = cell.name, progress_file(folder, cell.name), stack.settings.kafka
     rps = mean_rps(cell.load, how.most_s)
     arrivals = draw_arrivals(cell.load, how.most_s, how.most_s, how.seed)
+    now = time.time()
+    with closing(Publisher(kafka)) as publisher:  # a managed job waits for its clock: here the wall's, no trace's
+        publisher.send("control", clock_key(job), Control(job, now, wall_start=now, trace_start=now, time_scale=1.0))
     with (
         _started(stack, job, folder) as live,
         producing(kafka, rps) as producer,
