@@ -60,10 +60,11 @@ def dry_run_order(job: Job) -> ReplayOrder | None:
 def _oldest_s(job: Job, committed: Offsets) -> float:
     """How long the oldest waiting record has waited, seconds; inf where it came before the agent did."""
     waited = [0.0]
-    for place, past in committed.items():
-        if job.ends.get(place, 0) > past:
-            came = job.curves[place].arrival_time(past) if place in job.curves else None
-            waited.append(math.inf if came is None else time.time() - came)
+    with job.lock:  # the thread that samples offsets changes the curves
+        for place, past in committed.items():
+            if job.ends.get(place, 0) > past:
+                came = job.curves[place].arrival_time(past) if place in job.curves else None
+                waited.append(math.inf if came is None else time.time() - came)
     return max(waited)
 
 

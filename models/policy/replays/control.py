@@ -149,9 +149,9 @@ def decide_rate(
     state = on_clock(build(ControllerState, control.state), terms, seen.now_s)
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks, control.level)
     cost = replay_cost(control.replays.values(), known.per_record_s)
-    reading = replace(
-        reading, replay_ratio=1.0 if cost is None and control.replays else cost
-    )  # not of one that is over
+    if cost is None and control.replays:
+        cost = 1.0  # nothing is told of them; what one that is over cost stands in the controller's state
+    reading = replace(reading, replay_ratio=cost)
     control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
     left = certainly_left(terms, plan, state, signals)
