@@ -7,6 +7,7 @@ with the fixed part of the learned batch time.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import slot_quantile, time_factor
 from models.policy.live.memory import Memory, fresh, with_batch, with_interval
 from pipelines.report.recorded.lines import RunError, json_lines, json_object
+from tidecast.messages import MetricSample, decode
 
 AHEAD, WARM_UP, NEWEST = 20, 10, 100
 """Batches that are predicted; batches before the first prediction; batches that the regression goes by."""
@@ -48,7 +50,8 @@ def read_steps(folder: Path) -> tuple[Contract, list[Step]]:
     """
     info = json_object(folder / "run.json")
     contract = Contract.model_validate(info["contract"])
-    rows = [row for row in json_lines(folder / "metrics.jsonl") if row["job"] == info["job"]]
+    lines = (row for row in json_lines(folder / "metrics.jsonl") if row["job"] == info["job"])
+    rows = [vars(decode(MetricSample, json.dumps(row))) for row in lines]  # with the fields that are unknown
     return contract, list(_steps(contract, sorted(rows, key=lambda row: row["wall_time"])))
 
 

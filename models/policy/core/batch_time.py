@@ -98,7 +98,9 @@ def learn(
     return overhead_s, per_record_s, sure_overhead, sure_both, sure_record
 
 
-def learn_from_batch(known: BatchTime, rows: float, slots: float, duration_s: float) -> BatchTime:
+def learn_from_batch(
+    known: BatchTime, rows: float, slots: float, duration_s: float, tasks_s: float | None = None
+) -> BatchTime:
     """Return what is known after one more batch; nothing new without rows, slots or a duration.
 
     Args:
@@ -106,8 +108,35 @@ def learn_from_batch(known: BatchTime, rows: float, slots: float, duration_s: fl
         rows: records of the batch.
         slots: parallel slots that it ran on.
         duration_s: its duration.
+        tasks_s: seconds in which its tasks ran, which is the most that its work took; None: not measured.
     """
     if rows <= 0 or slots <= 0 or duration_s <= 0:
         return known
     so_far = astuple(known)
-    return BatchTime(*learn(rows, slots, duration_s, *so_far), *so_far[5:])
+    known = BatchTime(*learn(rows, slots, duration_s, *so_far), *so_far[5:])
+    return known if not tasks_s else _bounded(known, tasks_s * slots / rows)
+
+
+def _bounded(known: BatchTime, most_s: float) -> BatchTime:
+    """What is known, where a record took `most_s` seconds of a slot at most: the rest of a batch is overhead.
+
+    Batches of one size tell the sum of both only, and a guess of the overhead that is far too low never finds out: the
+    same filter as in `learn`, which sees the work alone, and only where more of it is believed than can be.
+    """
+    error = math.log(most_s / known.per_record_s)
+    if error >= 0:
+        return known
+    weight, both = min(1.0, MOST_SURPRISE / -error), KEPT * known.sure_both
+    sure_overhead = known.sure_overhead - (1.0 - KEPT) * known.sure_both**2 / known.sure_record
+    sure_record = KEPT * known.sure_record + weight
+    step = weight * error / (sure_overhead * sure_record - both * both)
+    return replace(
+        known,
+        overhead_s=_near(known.overhead_s * math.exp(-step * both), known.guessed_overhead_s),
+        per_record_s=_near(known.per_record_s * math.exp(step * sure_overhead), known.guessed_per_record_s),
+        sure_overhead=sure_overhead, sure_both=both, sure_record=sure_record,
+    )  # fmt: skip
+
+
+def _near(value: float, guess: float) -> float:
+    return min(max(value, guess / MOST_CORRECTION), guess * MOST_CORRECTION)

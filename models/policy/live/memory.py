@@ -161,7 +161,8 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     Args:
         memory: so far; not changed.
         sample: of kind "batch": "batch_rows" (records), "batch_s" (seconds), "executors", each None where unknown, and
-            "wall_time" (epoch seconds of its end); with a "latency_max_s", "time_scale" too.
+            "wall_time" (epoch seconds of its end); with a "latency_max_s", "time_scale" too. "run_s" and "stage_s",
+            where an agent measured them, bound the work.
         contract: of the job, for cores per executor and `planning.scaling`.
 
     Raises:
@@ -183,7 +184,14 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     if not executors or not memory.tasks:
         return memory
     scatter = add_surprise(memory.scatter, memory.model, rows, worth, duration)
-    return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration), scatter=scatter)
+    model = learn_from_batch(memory.model, rows, worth, duration, _tasks_s(sample, slots))
+    return replace(memory, model=model, scatter=scatter)
+
+
+def _tasks_s(sample: dict[str, Any], slots: float) -> float | None:
+    """Seconds that a batch's tasks took side by side, or its longest stage, whose tasks may differ; None: unknown."""
+    run_s, stage_s = sample.get("run_s"), sample.get("stage_s")
+    return None if run_s is None or stage_s is None else max(run_s / slots, stage_s)
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:

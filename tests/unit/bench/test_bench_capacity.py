@@ -9,29 +9,28 @@ import pytest
 from configs.contract import Contract
 from pipelines.bench.capacity import AHEAD, ESTIMATES, WARM_UP, judge_run, measure_capacity, read_steps
 from pipelines.report.recorded.lines import RunError
+from tidecast.messages import MetricSample, encode
 
 BATCHES = 120
 
 
 def recorded(folder, seed=1, noise=0.15):
     """A run whose batches take 1 s and 20 ms a record on a slot, of which there are two, then three."""
-    chance, rows, now = np.random.default_rng(seed), [], 1e9
+    chance, now = np.random.default_rng(seed), 1e9
+    told = [MetricSample("a", "interval", 0.0, now, arrival_rps=0.0)]  # before anything is known of executors
     for at in range(BATCHES):
         executors = 2 if at < 60 else 3
-        rows.append({
-            "job": "a", "kind": "interval", "executors": executors, "arrival_rps": 50.0, "wall_time": now,
-            "span_s": 1.0, "time_scale": 1.0, "lag_records": 0, "task_ceiling": 12, "time": 0.0, "mode": "act",
-        })  # fmt: skip
+        told.append(MetricSample("a", "interval", 0.0, now, arrival_rps=50.0, executors=executors, lag_records=0,
+                                 task_ceiling=12, mode="act"))  # fmt: skip
         records = int(100 + 80 * math.sin(at / 7))
         slots = 12 / math.ceil(12 / executors)
         took = (1.0 + 0.02 * records / slots) * math.exp(noise * chance.standard_normal())
         now += took
-        rows.append({"job": "a", "kind": "batch", "batch_rows": records, "batch_s": took, "executors": executors,
-                     "wall_time": now})  # fmt: skip
+        told.append(MetricSample("a", "batch", 0.0, now, batch_rows=records, batch_s=took, executors=executors))
     folder.mkdir(exist_ok=True)
     contract = Contract(job="a", latency_target_s=10, planning={"overhead_s": 1.5, "per_record_s": 0.03})
     (folder / "run.json").write_text(json.dumps({"job": "a", "contract": contract.model_dump(mode="json")}))
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "metrics.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in told))
     return folder
 
 

@@ -99,3 +99,39 @@ def test_an_endless_run_keeps_its_information_bounded():
     assert max(most) < 100
     assert known.sure_overhead * known.sure_record > known.sure_both**2
     assert known.per_record_s == pytest.approx(0.009, rel=0.25) and known.overhead_s == pytest.approx(0.4, rel=0.25)
+
+
+def test_the_time_of_a_batchs_tasks_bounds_its_work_by_hand():
+    """After the batch above, 2 e^0.275 s are believed; its tasks ran for 1 s: a record took 0.01 s and not e^0.275 of
+    that.
+
+    Information [[a, b], [b, c]] of 0.5425 and 0.2425 becomes [[a - 0.05 b^2 / c, 0.95 b], [., 0.95 c + 1]], and the
+    work falls, the overhead rises by the error of -0.55 * 0.5 / 0.785 times (-b, a) / determinant.
+    """
+    error = -0.55 * 0.5 / 0.785
+    known = learn_from_batch(BatchTime.guess(1.0, 0.01), 100, 1, 2 * math.exp(0.55), tasks_s=1.0)
+    a, b, c = 0.5425 - 0.05 * 0.2425**2 / 0.5425, 0.95 * 0.2425, 0.95 * 0.5425 + 1
+    assert (known.sure_overhead, known.sure_both, known.sure_record) == pytest.approx((a, b, c))
+    assert known.per_record_s == pytest.approx(0.01 * math.exp(-error + error * a / (a * c - b * b)))
+    assert known.overhead_s == pytest.approx(math.exp(-error - error * b / (a * c - b * b)))
+
+
+def test_a_dear_overhead_is_told_from_work_by_batches_of_one_load_where_their_tasks_are_measured():
+    """A merge of 4 s after each batch, where 0.4 s was guessed: 640 records of 0.02 s on 4 slots, all batches alike."""
+    blind = measured = BatchTime.guess(0.4, 0.02)
+    for _ in range(60):
+        blind = learn_from_batch(blind, 640, 4, 4 + 3.2)
+        measured = learn_from_batch(measured, 640, 4, 4 + 3.2, tasks_s=3.2)
+    assert blind.per_record_s > 0.035
+    assert measured.per_record_s == pytest.approx(0.02, rel=0.05)
+    assert measured.overhead_s == pytest.approx(4.0, rel=0.05)
+
+
+@given(st.floats(0.1, 3.0), st.floats(0.001, 0.05), st.lists(st.tuples(st.integers(1, 2000), st.integers(1, 8))))
+def test_tasks_that_ran_longer_than_their_work_change_nothing(overhead_s, per_record_s, batches):
+    known = bounded = BatchTime.guess(overhead_s, per_record_s)
+    for rows, slots in batches:
+        took = 0.5 + 0.01 * rows / slots
+        known = learn_from_batch(known, rows, slots, took)
+        bounded = learn_from_batch(bounded, rows, slots, took, tasks_s=20 * per_record_s * rows / slots * 1.001)
+    assert bounded == known

@@ -264,3 +264,15 @@ def test_what_an_earlier_release_learned_of_batches_is_the_first_guess():
     assert (model.overhead_s, model.per_record_s, model.guessed_per_record_s) == (0.4, 0.009, 0.009)
     with pytest.raises(ValueError, match="no memory of this release"):
         Memory.from_json('{"model": {"overhead_s": 0.4}, "arrivals": []}')
+
+
+def test_the_time_of_tasks_tells_overhead_from_work_and_the_longest_stage_counts_where_its_tasks_differ():
+    """A sink takes 4 s after each batch; 400 records of 4 ms on 2 slots are 0.8 s of tasks, or 2 s in one hot task."""
+    found = []
+    for stage_s in (0.8, 2.0):
+        memory = with_interval(fresh(CONTRACT), interval(executors=2))
+        batch = {"batch_rows": 400, "batch_s": 4.0 + stage_s, "executors": 2, "run_s": 1.6, "stage_s": stage_s}
+        for at in range(100):
+            memory = with_batch(memory, {**batch, "wall_time": 100.0 + at}, CONTRACT)
+        found.append(memory.model.per_record_s)
+    assert found == pytest.approx([0.004, 0.01], rel=0.1)
