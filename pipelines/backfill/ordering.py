@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from configs.contract import load_contract
+from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.deadline import read_deadline
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
-from models.backfill.live.task_target import LONGEST_S, task_target_s
+from models.backfill.live.task_target import task_target_s
 from models.backfill.plan import BackfillPlan, DeadlineError
 from models.backfill.text import plan_sentence, refusal_sentence
 from pipelines.backfill.further import reaching
@@ -198,6 +198,6 @@ def _moment(option: str, text: str, zone: ZoneInfo) -> float:
 
 
 def _task_target_s(settings: Settings, job: str) -> float:
-    """As the job's contract comes to; without one (its rate is the order's own) the longest."""
+    """As the job's contract comes to; without one as the defaults of contracts do."""
     known = (settings.contracts_dir / f"{job}.yaml").is_file()
-    return task_target_s(load_contract(job, settings.contracts_dir)) if known else LONGEST_S
+    return task_target_s(load_contract(job, settings.contracts_dir) if known else Contract(job=job))

@@ -36,6 +36,7 @@ class Asked:
     ahead_s: float
     clock: Clock
     rps: float | None
+    task_s: float
 
 
 class Begun(NamedTuple):
@@ -106,8 +107,8 @@ def begin_epoch(
     number = max(form.epoch, asked.sink.epoch, *(epoch.number for epoch in epochs)) + 1
     order = ReplayOrder(
         f"gap-{number}", asked.job, now_s, "run", _by_topic(starts), _by_topic(waiting.ends), most_rps=asked.rps,
-        begin_ms=span.begin, end_ms=span.end, holds=version_of(number, 0) - 1, open_ms=span.open_from,
-        open_starts=_by_topic({place: max(at, starts[place]) for place, at in opens.items()}),
+        task_s=asked.task_s, begin_ms=span.begin, end_ms=span.end, holds=version_of(number, 0) - 1,
+        open_ms=span.open_from, open_starts=_by_topic({place: max(at, starts[place]) for place, at in opens.items()}),
     )  # fmt: skip
     text = (
         f"was out for {now_s - waiting.oldest_s:.0f} s: {waiting.records:,} records wait and are replayed as "

@@ -97,7 +97,7 @@ class Recovery:
 def recover(
     spark: SparkSession, job: str, sink: MergeSink, source: Mapping[str, str], checkpoint: str,
     order: Literal["in_order", "live_first"] = "in_order", least_s: float = 30.0, late_s: float | None = None,
-    ahead_s: float = 10.0, clock: Clock = WALL, rps: float | None = None,
+    ahead_s: float = 10.0, clock: Clock = WALL, rps: float | None = None, task_s: float = 0.5,
 ) -> Recovery:  # fmt: skip
     """Return how a job's live query goes on, at its first start and at each later one.
 
@@ -120,6 +120,7 @@ def recover(
         ahead_s: how far event times may be ahead of this computer's clock, wall seconds.
         clock: of event times.
         rps: most records/s of the gap's replay; its rate where no autoscaler decides one.
+        task_s: how long the records of a task of that replay should take: live records may have to wait for it.
 
     Raises:
         ValueError: another order.
@@ -136,7 +137,7 @@ def recover(
     epochs, text = read_epochs(root), "goes on in order"
     if order == "live_first":
         gaps = [epoch.gap for epoch in epochs if not is_filled(Path(sink.table), epoch.gap)]
-        asked = Asked(job, sink, source, least_s, late_s, ahead_s, clock, rps)
+        asked = Asked(job, sink, source, least_s, late_s, ahead_s, clock, rps, task_s)
         begun, text = begin_epoch(spark, asked, read_committed(checkpoint_of(root, epochs)), epochs, gaps)
         if begun is not None:
             noted = [*(_without(epoch, begun.absorbed) for epoch in epochs), begun.epoch]

@@ -7,9 +7,9 @@ from configs.contract import Contract
 WAIT_SHARE = 0.05
 """Of the tightest limit of live latency, what a task of a replay may take: each stage of a live batch that begins when
 a replay has just taken the cores waits for such tasks, so that a batch of two stages loses a tenth of the limit."""
-SHORTEST_S, LONGEST_S = 0.1, 0.5
-"""A task that is to be shorter does little but begin; of a longer one's time all but a little goes into its records
-already."""
+SHORTEST_S, LONGEST_S = 0.1, 2.0
+"""A task that is to be shorter does little but begin. Longer ones spread what a batch takes beside its tasks, as a
+commit of seconds, over more records; beyond this little is left to spread."""
 
 
 def task_target_s(contract: Contract) -> float:

@@ -78,8 +78,9 @@ class Arrangement:
 
 
 def live_contract(
-    job: str, executors: tuple[int, int], target_s: float, limit_s: float, per_record_s: float, **more: Any
-) -> dict[str, Any]:
+    job: str, executors: tuple[int, int], target_s: float, limit_s: float, per_record_s: float,
+    overhead_s: float = OVERHEAD_S, **more: Any,
+) -> dict[str, Any]:  # fmt: skip
     """Return the contract of a live job of the bench as its file says it.
 
     Args:
@@ -88,10 +89,11 @@ def live_contract(
         target_s: of the promise.
         limit_s: of the p99 by records, seconds.
         per_record_s: work of a record that it tells.
+        overhead_s: of a batch, that it tells.
         **more: further fields of `backpressure`.
     """
     path = {"class": "live", "quantile": 0.99, "max_ms": 1000 * limit_s}
-    planning = {"overhead_s": OVERHEAD_S, "per_record_s": per_record_s, "lead_s": LEAD_S}
+    planning = {"overhead_s": overhead_s, "per_record_s": per_record_s, "lead_s": LEAD_S}
     return {
         "job": job, "latency_target_s": target_s, "error_budget": BUDGET,
         "executors": {"min": executors[0], "max": executors[1], "cores": 1}, "planning": planning,

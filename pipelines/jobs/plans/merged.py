@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from configs.contract import Contract
 from configs.errors import SettingsError
+from models.backfill.live.task_target import task_target_s
 from pipelines.jobs.launch import Launch
 from pipelines.kafka.clocks import read_clock
 from tidecast.control import WALL
@@ -61,8 +63,11 @@ class MergedJob:
         sink = MergeSink(str(table_of(launch.run_dir, launch.job)), self._keys)
         source, order = launch.source(self._topic), launch.recovery.order
         clock = read_clock(settings.kafka, launch.job) or WALL
+        task_s = task_target_s(launch.contract or Contract(job=launch.job))
         try:
-            again = recover(launch.spark, launch.job, sink, source, str(launch.checkpoint), order, clock=clock)
+            again = recover(
+                launch.spark, launch.job, sink, source, str(launch.checkpoint), order, clock=clock, task_s=task_s
+            )
         except RecoveryError as error:
             raise SettingsError(f"{launch.job}: {error}") from None
         print(f"{launch.job}: {again.text}", flush=True)
