@@ -17,12 +17,13 @@ ROW, LOADS = "outage", (STEADY,)
 IN_ORDER, LIVE_FIRST = "in order", "live first"
 MINUTES, TURNS = 2.0, 1
 """Minutes by the clock for which the job is away; sessions of each arm."""
-TARGET_S, HOLD_S = 30.0, 20
+TARGET_S, HOLD_S = 45.0, 20
 """Target of the job, which merges its results into a table: on two cores that takes eight to ten seconds a batch, so
-that records wait for up to twenty on an ordinary day; seconds for which it is kept once it counts as kept."""
+that records wait for up to twenty on an ordinary day, and for up to forty beside a replay that writes its own; seconds
+for which it is kept once it counts as kept."""
 MERGE_S = 4.0
 """What a batch takes beside its records, which the contract of either arm tells."""
-SETTLED_S, MOST_S = 120.0, 900.0
+SETTLED_S, MOST_S = 120.0, 1200.0
 """Seconds of the load before the outage, and after which a job that is not back is given up."""
 
 
