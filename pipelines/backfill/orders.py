@@ -80,7 +80,7 @@ def newest_progress(kafka: Kafka, job: str) -> dict[str, ReplayProgress]:
     """
     found: dict[str, ReplayProgress] = {}
     for record in read_records(kafka, "replays"):
-        if (said := _progress(job, record.key, record.value)) is not None:
+        if (said := read_progress(job, record.key, record.value)) is not None:
             found[said.id] = said
     return found
 
@@ -98,7 +98,7 @@ def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress
         heard = time.monotonic()
         while True:
             for record in follower.poll(0.5):
-                said = _progress(order.job, record.key, record.value)
+                said = read_progress(order.job, record.key, record.value)
                 if said is None or said.id != order.id or said.wall_time < order.wall_time:
                     continue
                 heard = time.monotonic()
@@ -115,7 +115,8 @@ def is_over(said: ReplayProgress, order: ReplayOrder) -> bool:
     return said.state in OVER or (said.state == "compared" and order.then == "compare")
 
 
-def _progress(job: str, key: str | None, value: bytes) -> ReplayProgress | None:
+def read_progress(job: str, key: str | None, value: bytes) -> ReplayProgress | None:
+    """Return what a record of the topic `replays` says of a job; None for one of another job, or no valid message."""
     try:
         return decode_keyed(ReplayProgress, key, value) if key == job else None
     except MessageError:

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import psutil
 
@@ -19,7 +18,7 @@ from pipelines.bench.borders.corpus import make_corpus
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.kafka.broker import BrokerError, Follower
 from pipelines.kafka.publisher import Publisher
-from pipelines.stack.processes import find_processes
+from pipelines.stack.executors import oldest_executor
 from pipelines.stack.stack import Stack
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
@@ -73,15 +72,8 @@ class FaultyScreen(Screen):
             self.done[fault.__name__] = time.time()
 
     def kill_executor(self) -> None:
-        """The oldest executor of the job itself, which reports to a port of the job's own driver and has registered."""
-        ports = {
-            connection.laddr.port
-            for process in find_processes([self.stack.processes[self.job].pid])
-            for connection in process.net_connections("tcp")
-            if connection.status == psutil.CONN_LISTEN
-        }
-        mine = [one for one in executors(self.stack.id) if one.port in ports]
-        oldest = min(mine, key=lambda one: one.process.create_time())
+        """The oldest executor of the job itself."""
+        oldest = oldest_executor(self.stack.id, self.stack.processes[self.job].pid)
         self.killed, self.killed_at = oldest.id, time.time()
         oldest.process.kill()
 
@@ -139,27 +131,6 @@ class FaultyScreen(Screen):
         for raw, _ in BAD_EVENTS.values():
             publisher.send_bytes("events", b"a", raw)
             yield "events"
-
-
-class Executor(NamedTuple):
-    """A living executor: its process, its id, and the port of the driver that it reports to."""
-
-    process: psutil.Process
-    id: str
-    port: int
-
-
-def executors(stack_id: str) -> list[Executor]:
-    """All executors of a stack, of whatever job."""
-    found = []
-    for process in find_processes([], stack_id):
-        with contextlib.suppress(psutil.Error):  # it has ended since it was found
-            words = process.cmdline()
-            if any("CoarseGrainedExecutorBackend" in word for word in words) and "--executor-id" in words:
-                told = {words[i]: words[i + 1] for i in range(len(words) - 1)}
-                port = int(told["--driver-url"].rpartition(":")[2])
-                found.append(Executor(process, told["--executor-id"], port))
-    return found
 
 
 def good_decision(job: str, **changes) -> Decision:

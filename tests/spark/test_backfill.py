@@ -13,6 +13,7 @@ from tests.fakes.result_tables import as_rows, live, seen, told, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
 from tidecast.backfill.difference import compare
+from tidecast.backfill.namespace import KEPT, folder
 from tidecast.backfill.publish import publish, settle
 from tidecast.backfill.running import cancel, list_backfills, prepare
 from tidecast.backfill.shadow import again, finish, sink, write
@@ -176,8 +177,10 @@ def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_wait
     with prepare(spark, table, "fix", 0, 20, "2") as backfill:
         whole = sink(backfill)
         run(backfill, lambda batch, number: (batches.append(number), whole(batch, number)))
+        kept = folder(table, "fix") / KEPT
+        assert sorted(path.name for path in kept.iterdir()) == ["0", "1"] and not backfill.shadow.exists()
         finish(backfill)
-        assert batches == [0, 1, 1]
+        assert batches == [0, 1, 1] and not kept.exists() and version(backfill.shadow) == 1
         assert compare(backfill).differs == 1
         with pytest.raises(BackfillError, match="runs plan '2', the live query runs '1': it can be compared only"):
             publish(backfill)
@@ -250,7 +253,7 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
         for early in (compare, publish):
             with pytest.raises(BackfillError, match="not written to its end"):
                 early(mine)
-        with pytest.raises(BackfillError, match="has no shadow table"):
+        with pytest.raises(BackfillError, match="has told nothing: write its replay first"):
             finish(mine)
         with pytest.raises(MergeError, match="values"):
             write(mine, rows.withColumnRenamed("orders", "many"))

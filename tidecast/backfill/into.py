@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
 from tidecast.backfill.difference import compare
+from tidecast.backfill.kept import discard_batch
 from tidecast.backfill.publish import publish_round, settle
 from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, cancel, prepare
@@ -74,7 +75,7 @@ class TableReplays:
         """
         with namespace.for_now(self.table, order.id) as own:
             stream = replay_stream(self.spark, order, self.source)
-            first_batch(self._writer(stream, _discard, own / namespace.CHECKPOINT).start())
+            first_batch(self._writer(stream, discard_batch, own / namespace.CHECKPOINT).start())
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
@@ -99,7 +100,7 @@ class TableReplays:
             self.open[order.id] = backfill
             return why
         try:
-            namespace.discard(self.table, order.id, namespace.RANGE)
+            namespace.discard(self.table, order.id, namespace.RANGE, namespace.KEPT)
         finally:
             backfill.close()
         return ""
@@ -178,19 +179,14 @@ def replay_into(
 
 def _written(backfill: Backfill) -> Backfill:
     """The backfill, its range noted as written; a later round that was killed is not: it is begun again."""
-    if len(backfill.spec.rounds) == 1 and not backfill.spec.last.written:
+    if len(backfill.spec.rounds) == 1:
         finish(backfill)
     return backfill
 
 
 def _taken(backfill: Backfill) -> Callable[[DataFrame, int], None]:
     """What the replay's query writes by; one that was killed in a later round has nothing more to write."""
-    return sink(backfill) if len(backfill.spec.rounds) == 1 else _discard
-
-
-def _discard(batch: DataFrame, batch_id: int) -> None:
-    """Compute a batch and keep nothing: Spark ends a query whose state is not brought to the batch's end."""
-    batch.write.format("noop").mode("overwrite").save()
+    return sink(backfill) if len(backfill.spec.rounds) == 1 else discard_batch
 
 
 def _first_ms(windows: DataFrame) -> int | None:

@@ -1,8 +1,8 @@
 """The folder beside a live table in which its backfills lie: what there is of them, and who runs which.
 
-`<table>.backfills/<id>/` holds the spec, the lease, the shadow table, the replay's checkpoint and the copy of a
-range of a table. A lease is a lock that the operating system takes back when its process ends, however it ends. It
-holds on one computer, and on a network file system that hands locks on.
+`<table>.backfills/<id>/` holds the spec, the lease, the shadow table, the replay's checkpoint, what its micro-batches
+told and the copy of a range of a table. A lease is a lock that the operating system takes back when its process ends,
+however it ends. It holds on one computer, and on a network file system that hands locks on.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from pathlib import Path
 
 from tidecast.backfill.spec import BackfillError, Spec
 
-SPEC, LEASE, SHADOW, CHECKPOINT, RANGE = "spec.json", "lease", "shadow", "checkpoint", "range"
+SPEC, LEASE, SHADOW, CHECKPOINT, KEPT, RANGE = "spec.json", "lease", "shadow", "position", "kept", "range"
+_EARLIER = "checkpoint"
+"""Of a release whose replays merged each micro-batch: neither goes on from the other's, but begins anew."""
 # The spec first: what an interrupted removal leaves is no backfill any more, and goes with the next one of the name.
-_OWN = (SPEC, f"{SPEC}.new", SHADOW, CHECKPOINT, RANGE, LEASE)
+WRITTEN = (SHADOW, CHECKPOINT, _EARLIER, KEPT, RANGE)
+"""What a replay writes; it begins without them."""
+_OWN = (SPEC, f"{SPEC}.new", *WRITTEN, LEASE)
 
 
 def namespace(table: Path) -> Path:
@@ -80,7 +84,7 @@ def for_now(table: Path, name: str) -> Iterator[Path]:
     """
     lease = take_lease(table, name)
     try:
-        discard(table, name, SHADOW, CHECKPOINT, RANGE)  # of one that was killed
+        discard(table, name, *WRITTEN)  # of one that was killed
         yield folder(table, name)
     finally:
         remove(table, name)

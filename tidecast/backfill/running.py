@@ -114,7 +114,7 @@ def prepare(
         backfill = Backfill(spark, form, known or wanted, lease)
         try:
             if known is None or (known.state == "published" and not follow):
-                namespace.discard(table, name, namespace.SHADOW, namespace.CHECKPOINT, namespace.RANGE)
+                namespace.discard(table, name, *namespace.WRITTEN)
                 mark, at = newest(backfill)
                 backfill.save(backfill.spec.started_over(mark if most is None else min(mark, most), at))
             _supersede(table, backfill.spec)
@@ -125,7 +125,7 @@ def prepare(
 
 
 def cancel(table: Path, name: str) -> bool:
-    """Remove a backfill's shadow table, checkpoint and spec, and nothing else; what it published stays.
+    """Remove a backfill's shadow table, checkpoint, files and spec, and nothing else; what it published stays.
 
     Returns:
         Whether there was one.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidecast.backfill import namespace
+from tidecast.backfill.kept import BATCH, discard_batch, discard_orphans, keep_batch, kept_batches, kept_folder
 from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, newest, rows_at
 from tidecast.backfill.spec import BackfillError
@@ -39,49 +40,67 @@ def write(backfill: Backfill, replayed: DataFrame) -> None:
     rows = _in_range(backfill, replayed)
     with refuse_full_disk(backfill, "written"):
         if len(backfill.spec.rounds) == 1:
+            # A checkpoint of micro-batches would go on from what is overwritten here.
+            namespace.discard(backfill.table, backfill.spec.name, namespace.CHECKPOINT, namespace.KEPT)
             _replace(backfill, rows)
         else:
             _merge(backfill, rows)
-    finish(backfill)
+    backfill.save(backfill.spec.with_written())
 
 
 def sink(backfill: Backfill) -> Callable[[DataFrame, int], None]:
     """Return what a replay by micro-batches gives to `foreachBatch`, with `backfill.checkpoint` as its checkpoint.
 
-    Batches are merged by key, window and number, so that a killed replay goes on where its checkpoint stands. When the
-    query has come to its end, call `finish`. Its plan has to tell every change (not `final` results, which wait for a
-    watermark that a bounded source does not reach), and none of its records may count as late.
+    Micro-batches are kept in files, and come into the shadow table when the query has come to its end: call `finish`
+    then. A killed replay goes on where its checkpoint stands; once it is written, nothing more is kept. Its plan has to
+    tell every change (not `final` results, which wait for a watermark that a bounded source does not reach), and none
+    of its records may count as late.
 
     Raises:
         BackfillError: it is a further round, which is one batch.
     """
-    if len(backfill.spec.rounds) > 1:
-        raise BackfillError(
-            f"round {len(backfill.spec.rounds)} of backfill {backfill.spec.words}: write it as one batch"
-        )
-    number = backfill.spec.last.number
-    if not backfill.checkpoint.exists():  # what stands there is of a batch that was killed
-        namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
+    _refuse_further(backfill)
+    if backfill.spec.last.written:
+        return discard_batch
+    folder = kept_folder(backfill.table, backfill.spec.name)
+    discard_orphans(backfill.table, backfill.spec.name)
 
     def take(batch: DataFrame, batch_id: int) -> None:
         rows = _in_range(backfill, batch)
         with refuse_full_disk(backfill, "written"):
-            upsert(_made(backfill, rows), rows, version_of(number, batch_id))
+            keep_batch(rows, folder, batch_id, "parquet")
 
     return take
 
 
 def finish(backfill: Backfill) -> None:
-    """Say that the round stands in the shadow table to its end.
+    """Put into the shadow table what a replay by micro-batches has told of each window last, in one commit.
+
+    It may be killed and repeated; once the replay is written only the files go.
 
     Raises:
-        BackfillError: nothing was written.
+        BackfillError: nothing was told, it is a further round, or the disk is full; the live table is as it was.
+        Exception: as pyspark raises it.
     """
-    shadow_form(backfill)
-    backfill.save(backfill.spec.with_written())
+    _refuse_further(backfill)
+    if not backfill.spec.last.written:
+        batches = kept_batches(kept_folder(backfill.table, backfill.spec.name))
+        if not batches:
+            raise BackfillError(f"backfill {backfill.spec.words} has told nothing: write its replay first")
+        with refuse_full_disk(backfill, "written"):
+            _replace(backfill, _last_told(backfill, backfill.spark.read.parquet(*batches)))
+        backfill.save(backfill.spec.with_written())
+    namespace.discard(backfill.table, backfill.spec.name, namespace.KEPT)
 
 
-def shadow_form(backfill: Backfill) -> TableForm:
+def _refuse_further(backfill: Backfill) -> None:
+    if len(backfill.spec.rounds) > 1:
+        raise BackfillError(
+            f"round {len(backfill.spec.rounds)} of backfill {backfill.spec.words}: write it as one batch"
+        )
+
+
+def _shadow_form(backfill: Backfill) -> TableForm:
     """Return what the shadow table is made of.
 
     Raises:
@@ -133,13 +152,20 @@ def _in_range(backfill: Backfill, replayed: DataFrame) -> DataFrame:
     return rows.select(*backfill.form.group, *backfill.form.values, DELETED)
 
 
+def _last_told(backfill: Backfill, told: DataFrame) -> DataFrame:
+    """Of each window what the newest micro-batch told."""
+    from pyspark.sql import functions as F
+
+    last = F.max_by(F.struct(*backfill.form.values, DELETED), BATCH).alias("_last")
+    rows = told.groupBy(*backfill.form.group).agg(last)
+    return rows.select(*backfill.form.group, "_last.*")
+
+
 def _replace(backfill: Backfill, rows: DataFrame) -> None:
     """The whole shadow, in one commit."""
     from pyspark.sql import functions as F
 
     version = version_of(backfill.spec.last.number, 0)
-    # A checkpoint of micro-batches would go on from what is overwritten here.
-    namespace.discard(backfill.table, backfill.spec.name, namespace.CHECKPOINT)
     form = _made(backfill, rows)
     marked = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
     marked.write.format("delta").mode("overwrite").save(form.table)
@@ -165,5 +191,5 @@ def _merge(backfill: Backfill, rows: DataFrame) -> None:
     found = rows.where(~F.col(DELETED)).withColumnsRenamed(on)
     joined = windows.join(found, same_as(on), "left").drop(*on.values())
     upsert(
-        shadow_form(backfill), joined.withColumn(DELETED, F.coalesce(DELETED, F.lit(True))), version_of(one.number, 0)
+        _shadow_form(backfill), joined.withColumn(DELETED, F.coalesce(DELETED, F.lit(True))), version_of(one.number, 0)
     )

@@ -42,6 +42,7 @@ class MergeSink:
     attempts: int = 20
     whole_from: int | None = None
     _form: TableForm | None = field(default=None, init=False, repr=False)
+    _newest: int = field(default=-1, init=False, repr=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Merge a micro-batch.
@@ -59,7 +60,10 @@ class MergeSink:
         if self._form is None:
             self._form = retried(lambda: self._begun(rows), self.attempts)
         check_values(self._form, rows.schema)
-        upsert(self._form, rows, version, self.attempts, self.whole_from)
+        # Only what was told before this sink was made, or failed in it, can be there already.
+        repeated = version <= self._newest or self._newest < 0
+        self._newest = max(version, self._newest)
+        upsert(self._form, rows, version, self.attempts, self.whole_from, repeated)
 
     def _begun(self, rows: DataFrame) -> TableForm:
         """The table, made if need be, with this query as its live one."""

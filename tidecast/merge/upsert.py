@@ -21,7 +21,10 @@ _CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHA
 LONGEST_WAIT_S = 5.0
 
 
-def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20, whole_from: int | None = None) -> bool:
+def upsert(
+    form: TableForm, rows: DataFrame, version: int, attempts: int = 20, whole_from: int | None = None,
+    repeated: bool = True,
+) -> bool:  # fmt: skip
     """Merge a micro-batch's results: what is newer than the table's replaces it; one Delta commit, or none.
 
     A row that a backfill corrected keeps its values and notes the version: the correction knows records that this
@@ -34,6 +37,7 @@ def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20, w
         version: of the micro-batch.
         attempts: times that the merge is tried while other writers come between.
         whole_from: event time, ms, from which on windows begin of which the query has seen all records; None: all.
+        repeated: whether the table may have this version or a newer one: it is looked for, which takes time.
 
     Returns:
         Whether anything changed.
@@ -48,7 +52,15 @@ def upsert(form: TableForm, rows: DataFrame, version: int, attempts: int = 20, w
         extent = rows.agg(F.min(START), F.max(END)).collect()[0]
         if extent[0] is None:
             return False
-        return retried(lambda: _once(form, rows, version, extent[0], extent[1], whole_from), attempts)
+        begin, end = extent
+
+        def once() -> bool:
+            left = _rows_to_merge(form, rows, version, begin, end) if repeated else rows
+            if left is not None:
+                _merge_rows(form, left, version, within(begin, end), whole_from)
+            return left is not None
+
+        return retried(once, attempts)
     finally:
         rows.unpersist()
 
@@ -58,32 +70,36 @@ def within(begin: int, end: int) -> str:
     return f"t.{START} >= {begin} AND t.{END} <= {end}"
 
 
-def _once(form: TableForm, rows: DataFrame, version: int, begin: int, end: int, whole_from: int | None) -> bool:
+def _rows_to_merge(form: TableForm, rows: DataFrame, version: int, begin: int, end: int) -> DataFrame | None:
+    """The rows for which the table holds nothing as new as this version; None: there are none.
+
+    A merge rewrites each file in which a key is found, though it changes no row there, and commits that. Versions rise,
+    so that files' statistics say mostly that nothing is to be read.
+    """
     from pyspark.sql import functions as F
 
-    spark = rows.sparkSession
-    # A merge rewrites each file in which a key is found, though it changes no row there, and commits that; so what is
-    # not newer is taken out before. Versions rise, so that files' statistics say mostly that nothing is to be read.
-    known = (
-        spark.read.table(identifier(form.table)).alias("t").where(within(begin, end)).where(F.col(VERSION) >= version)
-    )
+    table = rows.sparkSession.read.table(identifier(form.table)).alias("t")
+    known = table.where(within(begin, end)).where(F.col(VERSION) >= version)
     known = known.select(*(F.col(name).alias(f"_of_{i}") for i, name in enumerate(form.group)))
-    if not known.isEmpty():
-        on = {name: f"_of_{i}" for i, name in enumerate(form.group)}
-        rows = rows.join(known, same_as(on), "left_anti")
-        if rows.isEmpty():
-            return False
+    if known.isEmpty():
+        return rows
+    left = rows.join(known, same_as({name: f"_of_{i}" for i, name in enumerate(form.group)}), "left_anti")
+    return None if left.isEmpty() else left
+
+
+def _merge_rows(form: TableForm, rows: DataFrame, version: int, among: str, whole_from: int | None) -> None:
+    from pyspark.sql import functions as F
+
     source = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
     if whole_from is not None:
         source = _noted(form, source, F.col(START) < whole_from)
     told = _assigned((*form.values, DELETED, VERSION))
     newer, stands = f"t.{VERSION} < s.{VERSION}", f"t.{COVERS} IS NULL"
-    merge(form, source, within(begin, end), [
+    merge(form, source, among, [
         f"WHEN MATCHED AND {newer} AND {stands} AND s.{COVERS} IS NULL THEN UPDATE SET {told}",
         f"WHEN MATCHED AND {newer} AND {stands} THEN UPDATE SET t.{COVERS} = t.{VERSION}, t.{VERSION} = s.{VERSION}",
         f"WHEN MATCHED AND {newer} THEN UPDATE SET {_assigned((VERSION,))}",
     ])  # fmt: skip
-    return True
 
 
 def _noted(form: TableForm, source: DataFrame, part: Column) -> DataFrame:

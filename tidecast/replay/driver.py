@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 
 from tidecast.job import Job
@@ -12,6 +13,7 @@ from tidecast.replay.dry_run import DryRun
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.replayable import Replayable
 from tidecast.spark.locality import StateWait
+from tidecast.spark.shares import water_fill
 
 log = logging.getLogger("tidecast")
 
@@ -21,6 +23,8 @@ AGAIN_S = 20.0
 """Seconds between two publications of a replay of whose range live may still tell windows."""
 CHANCE_S = 20.0
 """Seconds that an autoscaler that is heard has for deciding a rate, before what was ordered counts."""
+LEAST_WEIGHT = 1e-9
+"""Of an order that may weigh nothing: it has what all others leave."""
 POOL = "replay"
 """Pool of Spark's fair scheduler in which replays run; in an allocation file live records' pool should have the cores
 first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
@@ -55,10 +59,10 @@ class Replays:
         if self._job.mode == "act" and self._dry_run is not None and self._dry_run.going_on(bool(live)):
             return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
-        weights = sum(order.weight for order in live if order.wanted == "run" and order.id not in read)
+        shares = self._shares([order for order in live if order.wanted == "run" and order.id not in read])
         for order in live:
             try:
-                self._meet(order, weights)
+                self._meet(order, shares.get(order.id, 0.0))
             except Exception as error:
                 log.exception("%s: replay %s failed", self._job.name, order.id)
                 self._end(order, "failed", f"{error}"[:500])
@@ -77,7 +81,7 @@ class Replays:
     def _is_over(self, order: ReplayOrder) -> bool:
         return order.wanted == "done" or self._over.get(order.id, 0.0) >= order.wall_time
 
-    def _meet(self, order: ReplayOrder, weights: float) -> None:
+    def _meet(self, order: ReplayOrder, share_rps: float) -> None:
         query = self._queries.get(order.id)
         if self._replayable is None:
             self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
@@ -92,7 +96,7 @@ class Replays:
             self._replayable.cancel(order)
             self._end(order, "cancelled", "as ordered")
         elif query is None and order.wanted == "run":
-            self._begin(order, self._rate(order, weights), self._replayable)
+            self._begin(order, self._rate(order, share_rps), self._replayable)
         elif query is None:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
@@ -102,7 +106,7 @@ class Replays:
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")
         else:
-            rps = self._rate(order, weights)
+            rps = self._rate(order, share_rps)
             query.admit(rps)
             self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
 
@@ -152,18 +156,21 @@ class Replays:
                 order, "done", "it was published before it could be cancelled" if order.wanted == "cancel" else ""
             )
 
-    def _rate(self, order: ReplayOrder, weights: float) -> float:
-        """The order's part of the decided rate, as far as it may be; without a decider, what it may be."""
-        decided = self._job.replay_rps
-        most = float("inf") if order.most_rps is None else order.most_rps
+    def _shares(self, orders: list[ReplayOrder]) -> dict[str, float]:
+        """Each order's part of the decided rate by its weight; what one may not use is the others'."""
+        most = [math.inf if order.most_rps is None else order.most_rps for order in orders]
+        weights = [max(order.weight, LEAST_WEIGHT) for order in orders]
+        shares = water_fill(self._job.replay_rps or 0.0, most, weights)
+        return {order.id: rps for order, rps in zip(orders, shares, strict=True)}
+
+    def _rate(self, order: ReplayOrder, share_rps: float) -> float:
+        """The order's part of the decided rate; without a decider, what it may be."""
         heard = time.time() - self._job.last_contact_at <= self._job.lost_contact_s
-        if decided is None:
+        if self._job.replay_rps is None:
             now = time.monotonic()
             waits = heard and now - self._begun.get(order.id, now) < CHANCE_S
-            return 0.0 if waits or order.most_rps is None else most
-        if not heard:
-            return 0.0  # whoever decided is silent, and does not see what live records need
-        return min(decided * order.weight / weights if weights > 0 else 0.0, most)
+            return 0.0 if waits or order.most_rps is None else order.most_rps
+        return share_rps if heard else 0.0  # whoever decided and is silent does not see what live records need
 
     def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
         """Start an order's query once it has a rate: the first batch is the dearest, however little it reads."""

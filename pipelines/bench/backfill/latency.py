@@ -14,7 +14,7 @@ MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
 SIDE_S = 480.0
 """Least seconds of either side: with less, nothing is judged."""
-RATES = (16, 32, 64)
+RATES = (16, 32, 64, 128)
 """`maxOffsetsPerTrigger` of the sweep, the same number from each partition; one session each."""
 
 

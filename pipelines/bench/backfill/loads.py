@@ -18,9 +18,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PARTITIONS, KEYS = 8, 48
-STEADY, TAXI, BURSTS = "steady", "taxi", "bursts"
+STEADY, TAXI, BURSTS, CORRECTED = "steady", "taxi", "bursts", "corrected"
 STEP, NOISY_STEP, HOT, TOLD_LOW, TOLD_HIGH = "step", "noisy step", "hot keys", "told low", "told high"
-LOADS = (STEADY, TAXI, BURSTS, STEP, NOISY_STEP, HOT, TOLD_LOW, TOLD_HIGH)
+LOADS = (STEADY, TAXI, BURSTS, CORRECTED, STEP, NOISY_STEP, HOT, TOLD_LOW, TOLD_HIGH)
 STEADY_RPS, PEAK_RPS, BASE_RPS = 80.0, 110.0, 65.0
 """Records/s of the steady load, at the taxi day's highest step, and between bursts or with hot keys."""
 STEPS_RPS = (50.0, 110.0, 70.0)
@@ -28,6 +28,8 @@ STEPS_RPS = (50.0, 110.0, 70.0)
 BURST_AT_S, BURST_EVERY_S, BURST_S, BURST_FACTOR = 45.0, 75.0, 15.0, 2.0
 HOT_SHARE = 0.4
 """Share of the records of the middle third that go to one key, and so to one partition."""
+RETRACTED, RETRACTED_AFTER_S, RETRACTED_WITHIN_S = 0.1, 0.7, 2.0
+"""Share of the records of the corrected load that are taken back, and after how long: on average, and at most."""
 TOLD = {TOLD_LOW: 0.7, TOLD_HIGH: 1.3}
 """By what the capacity that the contract tells is off."""
 _EVEN = (STEP, TOLD_LOW, TOLD_HIGH)  # a step without noise
@@ -36,15 +38,19 @@ _GRID_S = 0.05
 
 
 class LiveRecords(NamedTuple):
-    """Records of a load, in order, arrays of (N,): seconds since its begin, key, partition."""
+    """Records of a load, in order, arrays of (N,): seconds since its begin, key, partition.
+
+    `takes_back` is the number of the record that one retracts, -1 for one that is new.
+    """
 
     at_s: Floats
     key: Integers
     partition: Integers
+    takes_back: Integers
 
 
 def live_rates(load: str, times_s: Floats, day_s: float) -> Floats:
-    """Return the expected (T,) records/s at (T,) seconds since a load's begin.
+    """Return the expected (T,) records/s at (T,) seconds since a load's begin, retractions not counted.
 
     Args:
         load: one of LOADS.
@@ -64,7 +70,7 @@ def live_rates(load: str, times_s: Floats, day_s: float) -> Floats:
     if load in (STEP, NOISY_STEP, TOLD_LOW, TOLD_HIGH):
         third = np.minimum(times_s * 3 / day_s, 2).astype(np.int64)
         return np.array(STEPS_RPS)[third]
-    return np.full(len(times_s), {STEADY: STEADY_RPS, HOT: BASE_RPS}[load])
+    return np.full(len(times_s), {STEADY: STEADY_RPS, CORRECTED: STEADY_RPS, HOT: BASE_RPS}[load])
 
 
 def mean_rps(load: str, day_s: float) -> float:
@@ -94,7 +100,24 @@ def draw_arrivals(load: str, seconds: float, day_s: float, seed: int) -> LiveRec
     hot = (HotEpisode(day_s / 3, day_s / 3, HOT_SHARE),) if load == HOT else ()
     keys = draw_keys(KeyShape(KEYS, 0.5, hot=hot), at_s, random, random, random)
     by_key = load == HOT  # else records are spread evenly, and keys meet only where they are grouped
-    return LiveRecords(at_s, keys, (keys if by_key else np.arange(len(at_s))) % PARTITIONS)
+    partitions = (keys if by_key else np.arange(len(at_s))) % PARTITIONS
+    records = LiveRecords(at_s, keys, partitions, np.full(len(at_s), -1))
+    return _with_retractions(records, seconds, random) if load == CORRECTED else records
+
+
+def _with_retractions(records: LiveRecords, seconds: float, random: np.random.Generator) -> LiveRecords:
+    """Some of the records once more, a little later, as retractions: of the same key and partition."""
+    taken = np.flatnonzero(random.random(len(records.at_s)) < RETRACTED)
+    after_s = np.minimum(random.exponential(RETRACTED_AFTER_S, len(taken)), RETRACTED_WITHIN_S)
+    soon = records.at_s[taken] + after_s < seconds
+    taken, after_s = taken[soon], after_s[soon]
+    at_s = np.concatenate([records.at_s, records.at_s[taken] + after_s])
+    order = np.argsort(at_s, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    takes_back = np.concatenate([records.takes_back, place[taken]])[order]
+    whose = np.concatenate([np.arange(len(records.at_s)), taken])[order]
+    return LiveRecords(at_s[order], records.key[whose], records.partition[whose], takes_back)
 
 
 def issued_forecasts(load: str, day_s: float, seconds: float, reach_s: float = 0.0) -> IssuedForecasts | None:

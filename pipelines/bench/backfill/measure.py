@@ -13,9 +13,11 @@ from configs.errors import SettingsError
 from configs.settings import ROOT, Settings
 from pipelines.bench.backfill.arrangement import EXECUTORS, TRIGGER_S
 from pipelines.bench.backfill.cells import Found, MeasuredCell, forget, keep, read_kept
+from pipelines.bench.backfill.faults import FaultySession
 from pipelines.bench.backfill.loads import PARTITIONS
 from pipelines.bench.backfill.outages import OutageSession
 from pipelines.bench.backfill.rows import TableRow, choose_rows, limit_of, plan_cells, summarise
+from pipelines.bench.backfill.session.faults import measure_faults
 from pipelines.bench.backfill.session.outage import measure_outage
 from pipelines.bench.backfill.session.recorded import read_session
 from pipelines.bench.backfill.session.run import run_session
@@ -112,6 +114,8 @@ def _run(stack: Stack, cell: MeasuredCell, row: TableRow, kept: Mapping[Measured
     busy = psutil.cpu_percent(LOOK_S) / 100
     if isinstance(how, OutageSession):
         showed = measure_outage(stack, cell, how, folder / cell.name)
+    elif isinstance(how, FaultySession):
+        showed = measure_faults(stack, cell, how, folder / cell.name)
     else:
         run_session(stack, cell, how, limit_of(kept, cell, row), folder / cell.name)
         showed = read_session(folder / cell.name, how)

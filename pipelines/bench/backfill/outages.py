@@ -14,15 +14,20 @@ from pipelines.bench.backfill.cells import Found, MeasuredCell, of_row, take_tur
 from pipelines.bench.backfill.loads import STEADY, Floats
 
 ROW, LOADS = "outage", (STEADY,)
-IN_ORDER, LIVE_FIRST = "in order", "live first"
+IN_ORDER, LIVE_FIRST, AT_ONCE = "in order", "live first", "in order at once"
+"""Arms; the last one reads all that waits in one batch, where the others' batches are bounded."""
+ARMS = (IN_ORDER, LIVE_FIRST, AT_ONCE)
 MINUTES, TURNS = 2.0, 1
 """Minutes by the clock for which the job is away; sessions of each arm."""
 TARGET_S, HOLD_S = 45.0, 20
 """Target of the job, which merges its results into a table: on two cores that takes eight to ten seconds a batch, so
 that records wait for up to twenty on an ordinary day, and for up to forty beside a replay that writes its own; seconds
 for which it is kept once it counts as kept."""
+OFFSETS = 2000
+"""Most records of a batch: with its merge it takes less than half of the target, as batches that follow each other
+have to."""
 MERGE_S = 4.0
-"""What a batch takes beside its records, which the contract of either arm tells."""
+"""What a batch takes beside its records, which the contract of each arm tells."""
 SETTLED_S, MOST_S = 120.0, 1200.0
 """Seconds of the load before the outage, and after which a job that is not back is given up."""
 
@@ -34,14 +39,14 @@ class OutageSession:
     Attributes:
         order: of its records when it starts again, as the contract says it.
         down_s: how long it is away.
-        seed: of the live records; the same for both arms of a turn.
+        offsets: most records of a batch; None: as many as wait.
+        seed: of the live records; the same for all arms of a turn.
     """
 
     order: str
     down_s: float
+    offsets: int | None
     seed: int
-    live = (EXECUTORS, EXECUTORS)
-    apart = None
 
     @property
     def expected_s(self) -> float:
@@ -53,21 +58,29 @@ class OutageSession:
         """The longest that it lasts, seconds."""
         return SETTLED_S + self.down_s + MOST_S
 
-    def contract(self, job: str, limit_s: float | None) -> dict[str, Any]:
-        """Return the job's contract as its file says it; with a limit of the p99 by records, seconds."""
-        recovery = {"order": self.order}
-        limit_s = limit_s or TARGET_S
-        return live_contract(job, self.live, TARGET_S, limit_s, SERVICE_MS / 1000, MERGE_S, recovery=recovery)
+    def contract(self, job: str) -> dict[str, Any]:
+        """Return the job's contract as its file says it."""
+        return merging_contract(job, self.order)
+
+
+def merging_contract(job: str, order: str) -> dict[str, Any]:
+    """Return the contract of a job that merges, on all executors, as its file says it; `order` is its recovery's."""
+    live, recovery = (EXECUTORS, EXECUTORS), {"order": order}
+    return live_contract(job, live, TARGET_S, TARGET_S, SERVICE_MS / 1000, MERGE_S, recovery=recovery)
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
-    """Plan the sessions of a load: both orders in turn."""
-    return take_turns(ROW, load, (IN_ORDER, LIVE_FIRST), TURNS, minutes)
+    """Plan the sessions of a load: all arms in turn."""
+    return take_turns(ROW, load, ARMS, TURNS, minutes)
 
 
 def arrange_outage(cell: MeasuredCell) -> OutageSession:
     """Arrange a cell."""
-    return OutageSession(cell.arm.replace(" ", "_"), 60 * cell.minutes, seed_of(cell))
+    order, offsets = (
+        ("live_first" if cell.arm == LIVE_FIRST else "in_order"),
+        (None if cell.arm == AT_ONCE else OFFSETS),
+    )
+    return OutageSession(order, 60 * cell.minutes, offsets, seed_of(cell))
 
 
 def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
@@ -77,11 +90,11 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
         By arm, medians of the seconds from the start of the process: `back_s`, until live records were within TARGET_S
         again, and `filled_s`, until all from before were in the table (None where one never was); `late_s`, seconds
         after `back_s` in which one was late; `ratio` of newest first to in order. `wrong` of `windows` of all tables,
-        once TURNS sessions of MINUTES of either arm are there; `n`, of the one with fewer.
+        once TURNS sessions of MINUTES of each arm are there; `n`, of the one with the fewest.
     """
     arms = of_row(kept, ROW, load, MINUTES)
     back, filled, late = (
-        {arm: _median([one[name] for one in arms.get(arm, [])]) for arm in (IN_ORDER, LIVE_FIRST)}
+        {arm: _median([one[name] for one in arms.get(arm, [])]) for arm in ARMS}
         for name in ("back_s", "filled_s", "late_s")
     )
     n = min(len(arms.get(arm, [])) for arm in back)

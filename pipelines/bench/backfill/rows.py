@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.errors import SettingsError
-from pipelines.bench.backfill import deadlines, finish, latency, limits, outages
+from pipelines.bench.backfill import deadlines, faults, finish, latency, limits, outages
 from pipelines.bench.backfill.arrangement import Arrangement, arrange
 from pipelines.bench.backfill.cells import Found, MeasuredCell, latency_limit_s
-from pipelines.bench.backfill.loads import STEADY
+from pipelines.bench.backfill.faults import FaultySession
+from pipelines.bench.backfill.loads import CORRECTED, STEADY
 from pipelines.bench.backfill.outages import OutageSession
 
 
@@ -27,7 +28,7 @@ class TableRow:
 
     minutes: float
     plan: Callable[[float], list[MeasuredCell]]
-    arrange: Callable[[MeasuredCell], Arrangement | OutageSession]
+    arrange: Callable[[MeasuredCell], Arrangement | OutageSession | FaultySession]
     limited: bool = False
 
 
@@ -44,6 +45,7 @@ ROWS: Mapping[str, TableRow] = {
     deadlines.ROW: TableRow(deadlines.MINUTES, deadlines.plan_cells, deadlines.arrange_deadline),
     **{f"{limits.ROW}-{load}".replace(" ", "-"): _row(limits, load, False, False) for load in limits.LOADS},
     outages.ROW: TableRow(outages.MINUTES, lambda minutes: outages.plan_load(STEADY, minutes), outages.arrange_outage),
+    faults.ROW: TableRow(faults.MINUTES, lambda minutes: faults.plan_load(CORRECTED, minutes), faults.arrange_faults),
 }
 """By the names that `--rows` takes."""
 
@@ -109,6 +111,7 @@ def summarise(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | No
         deadlines.ROW: (not dated and earlier.get(deadlines.ROW)) or deadlines.summarise(kept),
         limits.ROW: {**limited, "all": limits.over_loads(limited)},
         outages.ROW: of_loads(outages),
+        faults.ROW: of_loads(faults),
         "trace": {"decisions": decisions, "differing": differing if decisions else None},
         "cells": lines, "commits": sorted({one["commit"] or "unknown" for one in lines}),
     }  # fmt: skip

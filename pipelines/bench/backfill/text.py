@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.bench.backfill import deadlines, finish, latency, limits, outages
+from pipelines.bench.backfill import deadlines, faults, finish, latency, limits, outages
 from pipelines.bench.backfill.cells import Found, MeasuredCell
 
 
 def describe_cell(cell: MeasuredCell, found: Found) -> str:
     """Say in a line what a cell showed."""
-    parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"] if "back_s" not in found else []
+    parts = [f"live p99 {_number(found['p99_s'], '.2f')} s"] if "wrong" not in found else []
     if "back_s" in found:
         first = _number(found["began_s"], ".0f")
         parts.append(f"live back after {_number(found['back_s'], '.0f')} s, first batch after {first} s")
         parts.append(f"late for {_number(found['late_s'], '.0f')} s after that")
+    if "wrong" in found:
         parts.append(f"{found['wrong']} of {found['windows']} windows wrong")
     if found.get("filled_s") is not None:
         parts.append(f"all from before in the table after {found['filled_s']:.0f} s")
@@ -35,7 +36,14 @@ def describe_cell(cell: MeasuredCell, found: Found) -> str:
 def format_figures(figures: Mapping[str, Any]) -> str:
     """Format what all kept cells come to, judged or not yet."""
     return "\n".join(
-        [*_latency(figures), *_finish(figures), *_deadlines(figures), *_limits(figures), *_outages(figures)]
+        [
+            *_latency(figures),
+            *_finish(figures),
+            *_deadlines(figures),
+            *_limits(figures),
+            *_outages(figures),
+            *_faults(figures),
+        ]
     )
 
 
@@ -79,6 +87,12 @@ def _outages(figures: Mapping[str, Any]) -> Iterator[str]:
         if one["n"]:
             each = ", ".join(f"{arm} {_number(back, '.0f')} s" for arm, back in one["back_s"].items())
             yield f"{load}, live within its target again after an outage: {each}; {one['wrong']} windows wrong"
+
+
+def _faults(figures: Mapping[str, Any]) -> Iterator[str]:
+    for load, one in figures[faults.ROW].items():
+        if one["n"]:
+            yield f"{load}, all faults at once: {_number(one['wrong'], 'd')} of {one['windows']} windows wrong"
 
 
 def _number(value: float | None, form: str) -> str:

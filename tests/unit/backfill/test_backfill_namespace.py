@@ -8,6 +8,7 @@ import pytest
 
 from configs.settings import ROOT
 from tidecast.backfill import namespace
+from tidecast.backfill.kept import discard_orphans, kept_batches, kept_folder
 from tidecast.backfill.running import cancel, list_backfills
 from tidecast.backfill.spec import BackfillError, Spec
 
@@ -72,6 +73,21 @@ def test_a_cancel_removes_what_is_its_own_and_nothing_else(table):
     left = sorted(str(path.relative_to(table.parent)) for path in table.parent.rglob("*") if path.is_file())
     assert left == ["hourly.backfills/.lock", "hourly.backfills/other/notes.txt", "hourly/part.parquet"]
     assert not cancel(table, "fix")
+
+
+@pytest.mark.parametrize(("there", "stays"), [
+    (("position", "kept"), True), (("kept",), False), (("checkpoint", "shadow", "kept"), False),
+])  # fmt: skip
+def test_micro_batches_without_their_checkpoint_go(table, there, stays):
+    """The last as an earlier release left it, whose checkpoint says nothing of them."""
+    own = namespace.folder(table, "fix")
+    for part in there:
+        (own / part / "10").mkdir(parents=True)
+    discard_orphans(table, "fix")
+    assert kept_batches(kept_folder(table, "fix")) == ([str(own / "kept" / "10")] if stays else [])
+    assert [part for part in there if (own / part).exists()] == [part for part in there if part != "kept" or stays]
+    namespace.write_spec(table, Spec("fix", str(table), 0, 10, "1", ("k",)))
+    assert cancel(table, "fix") and not own.exists()
 
 
 def test_a_link_in_the_place_of_a_shadow_is_removed_and_what_it_leads_to_is_not(table):

@@ -238,7 +238,7 @@ def test_a_repeated_publish_connects_to_nothing(replays):
 
 def test_a_cancelled_replay_leaves_nothing_behind(replays, tmp_path):
     replays.of.start(order())
-    (namespace.folder(tmp_path / "job", "fix") / "shadow" / "0").mkdir(parents=True)
+    (namespace.folder(tmp_path / "job", "fix") / "kept" / "0").mkdir(parents=True)
     replays.of.cancel(order())
     assert folders(tmp_path) == [".lock"] and replays.producer.records == []
     replays.of.cancel(order("never"))

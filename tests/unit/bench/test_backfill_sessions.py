@@ -21,13 +21,16 @@ from tidecast.messages import decode, encode
 BEGAN = 1_000_000.0
 
 
-def progress(name, at, ends, n=0, took_ms=500):
-    """A progress of a query that began `at` seconds after the load."""
+def progress(name, at, ends, n=0, took_ms=500, left=0):
+    """A progress of a query that began `at` seconds after the load, and left records of each partition to the next."""
     stamp = np.datetime64(int((BEGAN + at) * 1000), "ms").astype(str) + "Z"
     return {
         "name": name, "id": name, "runId": name, "batchId": int(at), "timestamp": stamp, "numInputRows": n,
         "durationMs": {"triggerExecution": took_ms}, "observedMetrics": {"replayed": {"n": n}},
-        "sources": [{"endOffset": {"events": {str(part): end for part, end in enumerate(ends)}}}],
+        "sources": [
+            {name: {"events": {str(part): end + more for part, end in enumerate(ends)}}
+             for name, more in (("endOffset", 0), ("latestOffset", left))}
+        ],
     }  # fmt: skip
 
 
@@ -182,5 +185,7 @@ def test_a_job_keeps_up_once_its_batches_hold_what_came_since_the_one_before(tmp
         write_lines(log, lines[:many])
         assert keeps_up(log, "j", 10.0) is keeps, many
     write_lines(log, [*lines, progress("j", 34, (9, 9), 60)])  # more than 1.3 x 20, and 8
+    assert not keeps_up(log, "j", 10.0)
+    write_lines(log, [*lines[:-1], progress("j", 32, (9, 9), 90, left=1)])  # its read limit left one
     assert not keeps_up(log, "j", 10.0)
     assert not keeps_up(log, "other", 10.0)

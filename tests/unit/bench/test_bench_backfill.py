@@ -9,10 +9,20 @@ import pytest
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.bench.backfill import cells, deadlines, finish, latency, limits, measure, outages, rows
-from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, arrange
+from pipelines.bench.backfill import cells, deadlines, faults, finish, latency, limits, measure, outages, rows
+from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, Arrangement, arrange
 from pipelines.bench.backfill.cells import MeasuredCell
-from pipelines.bench.backfill.loads import BURSTS, HOT, LOADS, PARTITIONS, STEP, draw_arrivals, live_rates, mean_rps
+from pipelines.bench.backfill.loads import (
+    BURSTS,
+    CORRECTED,
+    HOT,
+    LOADS,
+    PARTITIONS,
+    STEP,
+    draw_arrivals,
+    live_rates,
+    mean_rps,
+)
 from pipelines.bench.backfill.text import describe_cell, format_figures
 from pipelines.figures import goals
 from tidecast.fields import job_name
@@ -77,10 +87,22 @@ def test_records_of_a_load_come_in_order_and_as_often_as_they_should(name):
     found = draw_arrivals(name, 90.0, 90.0, seed=3)
     assert (np.diff(found.at_s) >= 0).all() and found.at_s[0] >= 0 and found.at_s[-1] <= 90.0
     assert len(found.at_s) == len(found.key) == len(found.partition)
-    assert len(found.at_s) == pytest.approx(90 * mean_rps(name, 90.0), rel=0.06)
+    assert (found.takes_back < 0).sum() == pytest.approx(90 * mean_rps(name, 90.0), rel=0.06)
     assert set(found.partition.tolist()) == set(range(PARTITIONS))
     again = draw_arrivals(name, 90.0, 90.0, seed=3)
     assert all((one == other).all() for one, other in zip(found, again, strict=True))
+
+
+def test_retractions_follow_what_they_take_back_at_most_two_seconds_later_and_each_record_goes_once():
+    found = draw_arrivals(CORRECTED, 90.0, 90.0, seed=3)
+    taken = np.flatnonzero(found.takes_back >= 0)
+    whose = found.takes_back[taken]
+    assert len(taken) == pytest.approx(0.1 * 80 * 90, rel=0.15) and len(set(whose.tolist())) == len(whose)
+    assert (whose < taken).all() and (found.takes_back[whose] < 0).all()
+    later_s = found.at_s[taken] - found.at_s[whose]
+    assert later_s.max() <= 2.0 + 1e-9 and later_s.mean() == pytest.approx(0.66, rel=0.15)
+    assert (found.key[taken] == found.key[whose]).all() and (found.partition[taken] == found.partition[whose]).all()
+    assert (draw_arrivals("steady", 9.0, 9.0, seed=3).takes_back == -1).all()
 
 
 def test_rates_by_hand():
@@ -127,12 +149,15 @@ def test_every_planned_cell_has_a_name_a_contract_and_cores_of_the_cluster(name)
     for cell in planned:
         job_name(f"{cell.name}-range")
         how = row.arrange(cell)
+        assert how.expected_s <= how.most_s
+        if not isinstance(how, Arrangement):
+            assert Contract.model_validate(how.contract(cell.name)).executors.max == EXECUTORS
+            continue
         contract = Contract.model_validate(how.contract(cell.name, 4.6))
         assert contract.backpressure.paths[0].max_ms == pytest.approx(4600)
         assert contract.executors.max == how.live[1] <= EXECUTORS
         if how.apart is not None and cell.arm != "two":
             assert how.live[1] + how.apart[1] == EXECUTORS
-        assert how.expected_s <= how.most_s
 
 
 def test_told_capacity_is_off_by_thirty_percent():
@@ -319,19 +344,43 @@ def test_back_is_the_first_second_from_which_no_record_is_late_for_twenty():
 
 def test_outages_by_hand():
     planned = outages.plan_load("steady", outages.MINUTES)
-    assert [cell.arm for cell in planned] == ["in order", "live first"]
+    assert [cell.arm for cell in planned] == ["in order", "live first", "in order at once"]
     hows = [outages.arrange_outage(cell) for cell in planned]
-    assert [(how.order, how.down_s) for how in hows] == [("in_order", 120.0), ("live_first", 120.0)]
-    assert hows[0].seed == hows[1].seed
-    contract = Contract.model_validate(hows[1].contract(planned[1].name, None))
+    assert [(how.order, how.down_s, how.offsets) for how in hows] == [
+        ("in_order", 120.0, 2000), ("live_first", 120.0, 2000), ("in_order", 120.0, None)
+    ]  # fmt: skip
+    assert len({how.seed for how in hows}) == 1
+    contract = Contract.model_validate(hows[1].contract(planned[1].name))
     assert contract.backpressure.recovery.order == "live_first" and contract.latency_target_s == outages.TARGET_S
-    made = outages.summarise(dict(zip(planned, (away(200.0, wrong=1), away(30.0, 150.0)), strict=True)), "steady")
+
+    def of(*sessions):
+        return outages.summarise(dict(zip(planned, sessions, strict=False)), "steady")
+
+    made = of(away(200.0, wrong=1), away(30.0, 150.0), away(90.0))
     assert made["ratio"] == 0.15 and made["filled_s"]["live first"] == 150.0
-    assert (made["wrong"], made["windows"], made["n"]) == (1, 96, 1)
-    never = outages.summarise(dict(zip(planned, (away(None), away(30.0, 150.0)), strict=True)), "steady")
+    assert made["back_s"]["in order at once"] == 90.0
+    assert (made["wrong"], made["windows"], made["n"]) == (1, 144, 1)
+    never = of(away(None), away(30.0, 150.0), away(90.0))
     assert never["ratio"] is None and never["back_s"]["in order"] is None
-    half = outages.summarise({planned[1]: away(30.0, 150.0)}, "steady")
-    assert half["ratio"] is None and half["wrong"] is None and half["n"] == 0
+    part = of(away(200.0), away(30.0, 150.0))
+    assert part["ratio"] is None and part["wrong"] is None and part["n"] == 0
+
+
+def broken(wrong=0):
+    """What a session with all faults showed."""
+    return session(p99_s=None, wrong=wrong, windows=48, faults=("a kill",))
+
+
+def test_faults_by_hand():
+    (cell,) = faults.plan_load("corrected", faults.MINUTES)
+    how = faults.arrange_faults(cell)
+    contract = Contract.model_validate(how.contract(cell.name))
+    assert contract.backpressure.recovery.order == "live_first" and how.range_s == 60.0
+    assert faults.summarise({cell: broken(2)}, "corrected") == {
+        "wrong": 2, "windows": 48, "faults": [("a kill",)], "n": 1
+    }  # fmt: skip
+    assert faults.summarise({}, "corrected")["wrong"] is None
+    assert describe_cell(cell, broken(2)) == "faults corrected all turn 1: 2 of 48 windows wrong"
 
 
 def test_figures_of_all_cells_fill_the_rows_of_the_table():
@@ -340,6 +389,8 @@ def test_figures_of_all_cells_fill_the_rows_of_the_table():
         rates = [(0, 50.0)] if cell.arm == "ours" else []
         if cell.row == outages.ROW:
             return {**away(30.0, 90.0), "decisions": 3}
+        if cell.row == faults.ROW:
+            return {**broken(), "decisions": 3}
         return session(
             900 if cell.arm == "fixed:64" else 400, rps=70.0, done_s=50.0, exact=True, rates=rates, decisions=3, **more
         )

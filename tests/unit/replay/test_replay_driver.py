@@ -212,6 +212,16 @@ def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
     assert queries[0].rates[-1] == 0.0  # no rate was ordered and nobody decides one
 
 
+def test_what_an_order_may_not_use_of_its_part_is_the_others(queries, job):
+    """60/s by weights 1, 1 and 2: the first may have 5, so that 55 are left, of which the second gets a third."""
+    job.orders |= {"fix": _order(most_rps=5.0), "other": _order("other"), "large": _order("large", weight=2.0)}
+    job.replay_rps, job.last_contact_at = 60.0, time.time()
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(2):
+        replays.poll()
+    assert [query.rates[-1] for query in queries] == pytest.approx([5.0, 55 / 3, 110 / 3])
+
+
 def test_a_query_is_started_once_it_has_a_rate_and_until_then_it_is_said_to_wait(queries, job):
     job.orders["fix"], job.replay_rps, job.last_contact_at = _order(cost=0.3), 0.0, time.time()
     replays = Replays(job, Replayable(lambda order: queries))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
+from tidecast.backfill.kept import discard_orphans, kept_folder
 from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
 from tidecast.backfill.topic.difference import differences, newest_records, summarise
@@ -116,7 +117,7 @@ class TopicReplays:
 
     def _started(self, order: ReplayOrder, results: DataFrame) -> Any:
         writer = (
-            results.writeStream.foreachBatch(keep(self._kept(order.id), self.window, *_range(order)))
+            results.writeStream.foreachBatch(keep(kept_folder(self.place, order.id), self.window, *_range(order)))
             .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
             .outputMode(self.output_mode).trigger(processingTime=self.trigger)
         )  # fmt: skip
@@ -134,8 +135,7 @@ class TopicReplays:
                 check_same(known, spec)
             check_range_is_free(self.place, spec)
             self.leases[spec.name] = namespace.take_lease(self.place, spec.name)
-            if not (self._own(spec.name) / namespace.CHECKPOINT).exists():  # what stands there is of no query
-                namespace.discard(self.place, spec.name, namespace.SHADOW)
+            discard_orphans(self.place, spec.name)
             namespace.write_spec(self.place, spec)
 
     def _leave(self, name: str) -> None:
@@ -144,13 +144,10 @@ class TopicReplays:
 
     def _differences(self, order: ReplayOrder) -> DataFrame:
         newest = newest_records(self.spark, self.topic, self.source, self.window, *_range(order))
-        return differences(newest, kept_results(self.spark, self._kept(order.id)))
+        return differences(newest, kept_results(self.spark, kept_folder(self.place, order.id)))
 
     def _own(self, name: str) -> Path:
         return namespace.folder(self.place, name)
-
-    def _kept(self, name: str) -> Path:
-        return self._own(name) / namespace.SHADOW
 
 
 def replay_into_topic(

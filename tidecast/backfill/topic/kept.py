@@ -1,4 +1,4 @@
-"""What a replay has counted, in files of its own: a folder per micro-batch, so that a repeated one replaces itself."""
+"""Records that a replay has counted for a topic: which of them it keeps, and the newest of each key."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidecast.backfill.kept import BATCH, keep_batch, kept_batches
 from tidecast.backfill.spec import BackfillError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_SCHEMA = "key string, value binary, batch bigint"
+_SCHEMA = f"key string, value binary, {BATCH} bigint"
 
 
 def keep(folder: Path, window: str, begin_ms: int, end_ms: int) -> Callable[[DataFrame, int], None]:
@@ -33,7 +34,7 @@ def keep(folder: Path, window: str, begin_ms: int, end_ms: int) -> Callable[[Dat
         none = F.raise_error(F.format_string("result under key %s: no window in it by the pattern", "key"))
         inside = F.when(start.isNotNull() & end.isNotNull(), (start >= begin_ms) & (end <= end_ms)).otherwise(none)
         rows = batch.select(F.col("key").cast("string").alias("key"), F.col("value").cast("binary").alias("value"))
-        rows.where(inside).withColumn("batch", F.lit(number)).write.mode("overwrite").json(str(folder / str(number)))
+        keep_batch(rows.where(inside), folder, number, "json")
 
     return take
 
@@ -42,10 +43,10 @@ def kept_results(spark: SparkSession, folder: Path) -> DataFrame:
     """Return the newest result of each key that a replay has kept: columns key, value (bytes, null: none left)."""
     from pyspark.sql import functions as F
 
-    batches = [str(path) for path in sorted(folder.glob("*")) if path.name.isdigit()]
+    batches = kept_batches(folder)
     rows = spark.read.schema(_SCHEMA).json(batches) if batches else spark.createDataFrame([], _SCHEMA)
     # A change log tells in one batch that a result is gone and which one came in its place.
-    newest = F.struct("batch", F.col("value").isNotNull())
+    newest = F.struct(BATCH, F.col("value").isNotNull())
     return rows.groupBy("key").agg(F.max_by("value", newest).alias("value"))
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.plans.merged import MergedJob
 from pipelines.jobs.running import run_job
 
@@ -23,18 +24,22 @@ WINDOW_MS, DELAY_MS = 10_000, 5_000
 
 
 def windowed(records: DataFrame, service_ms: int) -> Any:
-    """Count records per key and window of their own time, `service_ms` after another in a task (a sleep in the JVM)."""
+    """Count records per key and window of their own time, `service_ms` after another in a task (a sleep in the JVM).
+
+    A retraction takes one record of its key and time back.
+    """
     from pyspark.sql import functions as F
 
     from tidecast.signed import count, signed
 
     sleep = F.reflect(F.lit("java.lang.Thread"), F.lit("sleep"), F.lit(service_ms).cast("long"))
+    sign = F.when(F.col("value") == F.lit(RETRACTION), -1).otherwise(1)
     served = (
         records.select(F.col("key").cast("string").alias("key"), F.unix_millis("timestamp").alias("at"),
-                       sleep.alias("served"))
-        .where("served IS NULL OR served IS NOT NULL").select("key", "at")
+                       sign.alias("sign"), sleep.alias("served"))
+        .where("served IS NULL OR served IS NOT NULL").select("key", "at", "sign")
     )  # fmt: skip
-    return signed(served, "at", ["key"], delay_ms=DELAY_MS).window(WINDOW_MS).totals(n=count())
+    return signed(served, "at", ["key"], mult="sign", delay_ms=DELAY_MS).window(WINDOW_MS).totals(n=count())
 
 
 def main() -> int:

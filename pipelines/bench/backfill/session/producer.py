@@ -18,6 +18,8 @@ from pipelines.kafka.publisher import Publisher
 from tidecast.messages import Forecast, Heartbeat, Message
 
 TICK_S, LINGER_MS, BEAT_S = 0.05, 20, 5.0
+NEW, RETRACTION = b"{}", b"-"
+"""Values of records; a retraction has the time of the record that it takes back."""
 _ACKNOWLEDGE_S = 30.0
 
 
@@ -86,17 +88,18 @@ class LiveProducer:
                 began, arrivals, messages = self._load
                 due = int(np.searchsorted(arrivals.at_s, now - began, side="right"))
                 for i in range(len(self._sent), due):
-                    at = time.time()
+                    at, taken = time.time(), int(arrivals.takes_back[i])
+                    stamp, value = (at, NEW) if taken < 0 else (self._sent[taken][1], RETRACTION)
                     partition = int(arrivals.partition[i])
-                    self._sent.append((partition, at, self._send(int(arrivals.key[i]), partition, at)))
+                    self._sent.append((partition, at, self._send(int(arrivals.key[i]), partition, stamp, value)))
                 while said < len(messages) and messages[said][0] <= now - began:
                     self._publisher.send(*messages[said][1](now))
                     said += 1
         except Exception as error:  # told to whoever waits for the session
             self._failure = error
 
-    def _send(self, key: int, partition: int, now: float) -> Any:
-        return self._publisher.send_bytes("events", _name(key), b"{}", partition=partition, timestamp_s=now)
+    def _send(self, key: int, partition: int, stamp: float, value: bytes = NEW) -> Any:
+        return self._publisher.send_bytes("events", _name(key), value, partition=partition, timestamp_s=stamp)
 
 
 @contextmanager
@@ -124,7 +127,7 @@ def fill_range(kafka: Kafka, records: int, seed: int) -> tuple[dict[str, int], d
     publisher = Publisher(kafka, linger_ms=LINGER_MS)
     try:
         for number, key in enumerate(keys):
-            publisher.send_bytes("events", _name(key), b"{}", partition=number % PARTITIONS)
+            publisher.send_bytes("events", _name(key), NEW, partition=number % PARTITIONS)
     finally:
         publisher.close()
     after = topic_offsets(kafka, "events")

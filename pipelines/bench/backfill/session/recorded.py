@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,7 +104,7 @@ def committed_ends(path: Path, query: str) -> dict[int, int]:
     ends: dict[int, int] = {}
     for one in json_lines(path) if path.is_file() else []:
         if one["name"] == query:
-            ends |= _ends(one)
+            ends |= _offsets(one, "endOffset")
     return ends
 
 
@@ -120,13 +119,17 @@ def replayed_at(path: Path, query: str, past: Mapping[str, int]) -> float | None
 def keeps_up(path: Path, query: str, rps: float) -> bool:
     """Return whether a running query takes what comes: WARM_BATCHES with records, and no backlog in the newest two.
 
-    A batch without a backlog has the records that came since the one before began.
+    A batch without a backlog has the records that came since the one before began, and leaves none to the next.
     """
     lines = [one for one in json_lines(path) if one["name"] == query] if path.is_file() else []
-    taken = [(pd.Timestamp(one["timestamp"]).timestamp(), one["numInputRows"]) for one in lines if one["numInputRows"]]
-    newest = list(itertools.pairwise(taken))[-2:]
+    taken = [one for one in lines if one["numInputRows"]]
+    began = [pd.Timestamp(one["timestamp"]).timestamp() for one in taken]
+    rows = [one["numInputRows"] for one in taken]
+    newest = range(len(taken))[-2:]
     return len(taken) >= WARM_BATCHES and all(
-        rows <= SLACK * rps * (at - before) + PARTITIONS for (before, _), (at, rows) in newest
+        rows[at] <= SLACK * rps * (began[at] - began[at - 1]) + PARTITIONS
+        and _offsets(taken[at], "endOffset") == _offsets(taken[at], "latestOffset")
+        for at in newest
     )
 
 
@@ -138,12 +141,13 @@ def counted_rows(path: Path, until: float) -> int:
     return sum(known[int(one)] for one in set(within.tolist()))
 
 
-def _ends(progress: Mapping[str, Any]) -> dict[int, int]:
+def _offsets(progress: Mapping[str, Any], name: str) -> dict[int, int]:
+    """Offsets per partition of `events` that a progress tells under a name of Spark's."""
     found: dict[int, int] = {}
     for source in progress["sources"]:
-        end = source["endOffset"]
-        end = json.loads(end) if isinstance(end, str) else end
-        found |= {int(part): at for part, at in (end or {}).get("events", {}).items()}
+        told = source[name]
+        told = json.loads(told) if isinstance(told, str) else told
+        found |= {int(part): at for part, at in (told or {}).get("events", {}).items()}
     return found
 
 

@@ -29,7 +29,7 @@ from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, MessageError, decode, encode
 from tidecast.orders import ReplayOrder
 
-PATIENCE_S, DRAIN_S, LOOK_S = 300.0, 60.0, 2.0
+PATIENCE_S, DRAIN_S, LOOK_S = 300.0, 120.0, 2.0
 """Seconds that are waited for what is slow and has not failed, and for the last live records; and between two looks."""
 SETTLE_S = 90.0
 """Seconds of live records at a load's first rate before it begins, in every arm: a job that has run for hours has its

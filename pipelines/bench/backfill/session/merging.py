@@ -1,0 +1,108 @@
+"""What the sessions of a job that merges share: its processes, its clock, and whether its table is what came."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from configs.sections import Kafka
+from pipelines.bench.backfill.arrangement import SERVICE_MS
+from pipelines.bench.backfill.outages import TARGET_S
+from pipelines.bench.backfill.session.merged_job import WINDOW_MS
+from pipelines.bench.backfill.session.producer import RETRACTION
+from pipelines.jobs.launch import read_first_offsets
+from pipelines.jobs.plans.merged import table_of
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.publisher import Publisher
+from pipelines.stack.processes import Process
+from pipelines.stack.stack import Stack
+from tidecast.control import clock_key
+from tidecast.messages import Control
+
+STOP_S = 60.0
+"""Seconds that a job has for its clean end."""
+NO_LIMIT = 1_000_000
+"""Records of a batch, more than ever wait."""
+Windows = Counter[tuple[str, int]]
+"""Net number of records by key and begin of the window, epoch ms."""
+
+
+@contextmanager
+def running(stack: Stack, job: str, offsets: int | None, folder: Path) -> Iterator[Process]:
+    """Context manager: the job's process, beside the autoscaler's; both are ended, the job first and cleanly.
+
+    Args:
+        stack: with broker and Spark; its contracts' folder holds the job's contract alone.
+        job: its name; its process is `<job>-live`.
+        offsets: most records of a batch; None: as many as wait.
+        folder: of the session.
+
+    Raises:
+        BrokerError: the broker does not answer.
+        ProcessError, OSError: a process cannot be started.
+    """
+    now = time.time()
+    with closing(Publisher(stack.settings.kafka)) as publisher:  # a managed job waits for its clock: here the wall's
+        publisher.send("control", clock_key(job), Control(job, now, wall_start=now, trace_start=now, time_scale=1.0))
+    module = ["-m", "pipelines.bench.backfill.session.merged_job", "--run-dir", str(folder), "--job", job]
+    commands = {
+        f"{job}-live": [*module, "--service-ms", str(SERVICE_MS)],
+        f"{job}-autoscaler": ["-m", "tidecast", "autoscale", "--checkpoint", str(folder / "autoscaler")],
+    }
+    limit = {"TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": str(offsets or NO_LIMIT)}
+    started: list[Process] = []
+    try:
+        for name, words in commands.items():
+            started.append(stack.spawn(name, [sys.executable, *words], limit))
+        yield started[0]
+    finally:
+        for name in [*commands][: len(started)]:
+            stack.end(name, STOP_S)
+
+
+def judged_session(stack: Stack, job: str, folder: Path, seconds: float, **more: Any) -> dict[str, Any]:
+    """Return what a session showed whose job has ended.
+
+    Returns:
+        As `recorded.read_session`, without rates and latencies; `wrong` of `windows` of the job's table that are not
+        what its topic's records come to; and `more`.
+
+    Raises:
+        BrokerError, kafka.errors.KafkaError: the broker does not answer.
+        MergeError: there is no table.
+        OSError, ValueError: the job's first offsets cannot be read.
+    """
+    shown, truth = _shown(folder, job), _truth(stack.settings.kafka, folder, job)
+    return {
+        "seconds": seconds, "latency": [], "p99_s": None, "limit_s": TARGET_S, "rps": None, "rates": [], "done_s": None,
+        "exact": shown == truth, "decisions": 0, "differing": 0, "refused": None,
+        "wrong": sum(shown[each] != truth[each] for each in {*shown, *truth}), "windows": len(truth), **more,
+    }  # fmt: skip
+
+
+def _shown(folder: Path, job: str) -> Windows:
+    """What readers of the job's table see."""
+    from pipelines.spark.session import local_session
+    from tidecast.merge import read_results
+
+    spark = local_session("what readers see", delta=True)
+    try:
+        rows = read_results(spark, str(table_of(folder, job))).collect()
+    finally:
+        spark.stop()
+    return Counter({(row["key"], row["_window_start"]): row["n"] for row in rows})
+
+
+def _truth(kafka: Kafka, folder: Path, job: str) -> Windows:
+    """What the topic's records come to, from the job's first one on."""
+    first, found = read_first_offsets(folder, job)["events"], Windows()
+    for record in read_records(kafka, "events"):
+        if record.offset >= first[record.partition]:
+            window = round(1000 * record.timestamp) // WINDOW_MS * WINDOW_MS
+            found[record.key or "", window] += -1 if record.value == RETRACTION else 1
+    return Counter({each: net for each, net in found.items() if net})
