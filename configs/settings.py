@@ -52,6 +52,7 @@ class Settings(BaseSettings):
 
     var: Path = Path("var")
     contracts: Path = Path("configs/contracts")
+    topologies: Path = Path("configs/topologies")
     ports: Ports = Ports()
     kafka: Kafka = Kafka()
     lake: Lake = Lake()
@@ -100,6 +101,11 @@ class Settings(BaseSettings):
     def contracts_dir(self) -> Path:
         """Absolute path of the folder of job contracts."""
         return self.contracts if self.contracts.is_absolute() else ROOT / self.contracts
+
+    @property
+    def topologies_dir(self) -> Path:
+        """Absolute path of the folder of topologies."""
+        return self.topologies if self.topologies.is_absolute() else ROOT / self.topologies
 
     @property
     def store_dir(self) -> Path:

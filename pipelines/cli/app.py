@@ -16,6 +16,7 @@ from pipelines.cli.bench import commands as bench
 from pipelines.cli.codecs import codecs
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
+from pipelines.cli.plan import plan
 from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import doctor, down, up
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
-for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill, codecs):
+for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill, codecs, plan):
     app.command()(command)
 for noun, group in {
     "job": job, "contract": contract, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt,

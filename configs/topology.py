@@ -1,0 +1,208 @@
+"""A job as a graph of operators, and the clusters on which its parts may run: `configs/topologies/NAME.yaml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, describe_errors
+from configs.errors import SettingsError
+from configs.lines import LinedYaml, LinesError, read_lined
+
+LISTED = "docs/placement.md"
+
+
+class RecordSource(Section):
+    """Records that come from outside, on a topic.
+
+    Attributes:
+        rps: records/s.
+        bytes: of a record.
+    """
+
+    rps: NotNegative
+    bytes: Positive = 200.0
+
+
+class JobOperator(Section):
+    """A step of the job.
+
+    Attributes:
+        of: sources and operators whose records it takes.
+        work_ms: core-milliseconds of a record that it takes.
+        selectivity: records that it makes of one.
+        bytes: of a record that it makes.
+        memory_mb: beside its state.
+        state_mb: of its state; 0: it has none.
+        cluster: on which it has to run; None: on any.
+        unit: recovery unit; operators of different ones are never one query.
+        exactly_once: commit unit of its sink; None: it has none.
+        timer: whether it owns event-time timers.
+    """
+
+    of: Annotated[tuple[Name, ...], Field(min_length=1)]
+    work_ms: Positive
+    selectivity: NotNegative = 1.0
+    bytes: Positive = 200.0
+    memory_mb: NotNegative = 0.0
+    state_mb: NotNegative = 0.0
+    cluster: Name | None = None
+    unit: str = ""
+    exactly_once: Name | None = None
+    timer: bool = False
+
+
+class SparkCluster(Section):
+    """A Spark cluster.
+
+    Attributes:
+        cores: that its applications may have together.
+        memory_gb: likewise.
+        price: of a core for an hour, in any currency.
+        executor_cores: of one executor.
+        round_trip_ms: to other clusters, by name; each pair is stated once.
+    """
+
+    cores: Count
+    memory_gb: Positive = 16.0
+    price: NotNegative = 1.0
+    executor_cores: Count = 1
+    round_trip_ms: Mapping[Name, NotNegative] = Field(default_factory=dict)
+
+
+class Hop(Section):
+    """What an edge between two queries costs, which is a topic.
+
+    Attributes:
+        write_ms: core-milliseconds of a record, by the query that writes it.
+        read_ms: likewise, by the one that reads it.
+        inline_ms: likewise, where both are one query.
+    """
+
+    write_ms: NotNegative = 0.02
+    read_ms: NotNegative = 0.02
+    inline_ms: NotNegative = 0.001
+
+
+class Topology(Section):
+    """A job and where it may run.
+
+    Attributes:
+        name: of the job, and of the file.
+        target_s: within which records are to be in the results, along the slowest path.
+        quantile: share of the records for which that holds.
+        trigger_s: from micro-batch to micro-batch of each query.
+        overhead_s: of a micro-batch beside its records.
+        broker: cluster in which the topics lie.
+        hop: what an edge through a topic costs.
+        sources: by name.
+        operators: by name.
+        clusters: by name.
+    """
+
+    name: Name
+    target_s: Positive = 10.0
+    quantile: Level = 0.95
+    trigger_s: Positive = 1.0
+    overhead_s: NotNegative = 0.3
+    broker: Name
+    hop: Hop = Hop()
+    sources: Annotated[Mapping[Name, RecordSource], Field(min_length=1)]
+    operators: Annotated[Mapping[Name, JobOperator], Field(min_length=1)]
+    clusters: Annotated[Mapping[Name, SparkCluster], Field(min_length=1)]
+
+    def round_trip_ms(self, one: str, other: str) -> float:
+        """Return the round trip between two clusters; 0 to itself."""
+        if one == other:
+            return 0.0
+        stated = self.clusters[one].round_trip_ms.get(other)
+        return self.clusters[other].round_trip_ms[one] if stated is None else stated
+
+
+def load_topology(name: str, folder: Path) -> Topology:
+    """Read and check the topology `<folder>/<name>.yaml`.
+
+    Raises:
+        SettingsError: there is no such file, it cannot be read or is not YAML, or something in it is wrong: an unknown
+            key, operator or cluster, an operator that takes its own records, operators that take each other's in a
+            cycle, a round trip that is not stated. The message names file, line, value and remedy.
+    """
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
+        raise SettingsError(f"topology {name!r}: there is no {path}. Known topologies: {known}. Copy one and edit it.")
+    try:
+        read = read_lined(path.read_text())
+    except LinesError as error:
+        raise SettingsError(f"{path.name}, {error}") from None
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(read.data, dict):
+        raise SettingsError(
+            f"{path.name}, line 1: {read.data!r} is no mapping of keys to values. Begin with name: {name}."
+        )
+    try:
+        topology = Topology.model_validate(read.data)
+    except ValidationError as error:
+        told = describe_errors(error, LISTED, "topology", read.line_of)
+        raise SettingsError("\n".join(f"{path.name}, {line}" for line in told)) from None
+    if wrong := sorted(_told(_list_wrong(topology, name), read)):
+        raise SettingsError("\n".join(f"{path.name}, line {line}: {what}" for line, what in wrong))
+    return topology
+
+
+def _told(wrong: Iterator[tuple[Key, str]], read: LinedYaml) -> Iterator[tuple[int, str]]:
+    for key, what in wrong:
+        yield read.line_of(key), f"{'.'.join(map(str, key))}{what}"
+
+
+def _list_wrong(topology: Topology, name: str) -> Iterator[tuple[Key, str]]:
+    """What does not go together: keys, and their values with the reason and the remedy."""
+    if topology.name != name:
+        yield ("name",), f"={topology.name!r}: the file's name and the job's must be one. Rename one of them."
+    known, clusters = {*topology.sources, *topology.operators}, ", ".join(topology.clusters)
+    for both in {*topology.sources} & {*topology.operators}:
+        yield ("operators", both), ": a source has this name, too. Rename one of them."
+    if topology.broker not in topology.clusters:
+        yield ("broker",), f"={topology.broker!r}: no such cluster. There are {clusters}."
+    for own, operator in topology.operators.items():
+        for place, other in enumerate(operator.of):
+            at = ("operators", own, "of", place)
+            if other == own:
+                yield at, f"={other!r}: an operator takes no records of its own. Name where they come from."
+            elif other not in known:
+                yield at, f"={other!r}: no such source or operator. There are {', '.join(sorted(known))}."
+        if operator.cluster is not None and operator.cluster not in topology.clusters:
+            yield ("operators", own, "cluster"), f"={operator.cluster!r}: no such cluster. There are {clusters}."
+    for stuck in _in_cycles(topology):
+        yield ("operators", stuck, "of"), ": takes records that come from itself, in a cycle. Take one edge out."
+    yield from _wrong_trips(topology)
+
+
+def _wrong_trips(topology: Topology) -> Iterator[tuple[Key, str]]:
+    names = list(topology.clusters)
+    for number, one in enumerate(names):
+        for other in topology.clusters[one].round_trip_ms:
+            at = ("clusters", one, "round_trip_ms", other)
+            if other not in topology.clusters or other == one:
+                yield at, f": no other cluster. There are {', '.join(names)}."
+        for other in names[number + 1 :]:
+            stated = [one in topology.clusters[other].round_trip_ms, other in topology.clusters[one].round_trip_ms]
+            if sum(stated) != 1:
+                what = "is stated twice. Delete one" if all(stated) else f"is not stated. State {other} there"
+                yield ("clusters", one, "round_trip_ms"), f": the round trip to {other} {what}."
+
+
+def _in_cycles(topology: Topology) -> list[str]:
+    """Operators between which there is a cycle of edges."""
+    left = {own: {other for other in one.of if other in topology.operators} for own, one in topology.operators.items()}
+    while True:
+        needed = {other for needs in left.values() for other in needs}
+        ends = [own for own in left if own not in needed or not left[own] & {*left}]
+        if not ends:
+            return sorted(left)
+        for own in ends:  # nothing needs it, or all that it needs is known
+            del left[own]

@@ -1,0 +1,1 @@
+"""What runs together, where, and with how many executors."""

@@ -1,0 +1,1 @@
+"""Blocks and operators put on nodes of several domains."""

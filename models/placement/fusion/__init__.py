@@ -1,0 +1,1 @@
+"""What runs as one query: edges inside of it, or through a topic."""

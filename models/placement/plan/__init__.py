@@ -1,0 +1,1 @@
+"""The cheapest placement of a topology that keeps its target."""

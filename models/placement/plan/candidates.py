@@ -1,0 +1,59 @@
+"""Sets of blocks that may be queries: fused ones, and those with the least bytes between them by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from configs.topology import Topology
+from models.placement.fusion.parts import groups_of, why_not
+from models.placement.fusion.planner import fuse
+from models.placement.partition.count import UTILISATION
+from models.placement.partition.kfm import partition
+from models.placement.rates import Rates, demand_graph, fusion_task, inner_edges, operators_in_order
+
+Blocks = tuple[tuple[str, ...], ...]
+"""Operators of each query, upstream first."""
+SLACKS = (0.2, 1.0)
+"""How uneven blocks of the least cut may be."""
+
+
+def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks]:
+    """Return sets of blocks of which each may be a query, every set once.
+
+    All operators in one, the fused groups, each alone, and KFM's blocks of each number.
+
+    Args:
+        topology: of the job.
+        rates: of the load.
+        seed: of the drawn orders.
+    """
+    names, task = list(topology.operators), fusion_task(topology, rates)
+    groups = [groups_of(task, [0] * len(task.links)), fuse(task), list(range(len(names)))]
+    graph = demand_graph(topology, rates)
+    largest = max(one.cores for one in topology.clusters.values()) * UTILISATION
+    for blocks in range(2, len(names)):
+        for slack in SLACKS:
+            groups.append(partition(graph, blocks, slack, "dp", seed=seed, most=largest).block.tolist())
+    order = operators_in_order(topology)
+    found: dict[Blocks, None] = {}
+    for group in groups:
+        if not why_not(task, group):
+            of = {name: group[names.index(name)] for name in order}
+            blocks_ = tuple(tuple(name for name in order if of[name] == one) for one in dict.fromkeys(of.values()))
+            found[_upstream_first(topology, blocks_)] = None
+    return list(found)
+
+
+def block_of(blocks: Blocks) -> dict[str, int]:
+    """Return the number of each operator's block."""
+    return {name: number for number, block in enumerate(blocks) for name in block}
+
+
+def _upstream_first(topology: Topology, blocks: Sequence[tuple[str, ...]]) -> Blocks:
+    place = block_of(tuple(blocks))
+    edges = [(place[tail], place[head]) for tail, head in inner_edges(topology)]
+    needs = {one: {tail for tail, head in edges if head == one and tail != one} for one in range(len(blocks))}
+    order: list[int] = []
+    while len(order) < len(blocks):
+        order.append(next(one for one in needs if one not in order and needs[one] <= {*order}))
+    return tuple(blocks[number] for number in order)

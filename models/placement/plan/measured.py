@@ -1,0 +1,152 @@
+"""What queries on clusters come to: cores, price, and latency along the slowest path, by the micro-batch model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from configs.topology import Topology
+from models.contract.queueing import micro_batch
+from models.placement.partition.count import UTILISATION
+from models.placement.plan.candidates import Blocks, block_of
+from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of
+
+LEAST_GAIN_S = 1e-3
+"""Seconds by which a further executor has to shorten the slowest path."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A query.
+
+    Attributes:
+        operators: in their order.
+        cluster: where it runs.
+        executors: of it.
+        load: cores that its work keeps busy, with what it reads from topics and writes to them.
+        latency_s: quantile of its records' latency, from when they can be read to its results.
+    """
+
+    operators: tuple[str, ...]
+    cluster: str
+    executors: int
+    load: float
+    latency_s: float
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Queries on clusters.
+
+    Attributes:
+        blocks: queries, upstream first: the order in which they are started.
+        price: of their cores for an hour.
+        latency_s: quantile of the slowest path's latency: the sum of its queries' and of the ways between clusters,
+            which is more than the quantile of their sum.
+        kept: whether that is within the target.
+    """
+
+    blocks: tuple[Block, ...]
+    price: float
+    latency_s: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How placements of one load are measured.
+
+    Attributes:
+        topology: of the job.
+        rates: of the load.
+    """
+
+    topology: Topology
+    rates: Rates
+
+    def loads(self, blocks: Blocks) -> list[float]:
+        """Return the cores that each block keeps busy: its work, what it reads from topics and writes, inner edges."""
+        place, work, hop = block_of(blocks), cores_of(self.topology, self.rates), self.topology.hop
+        found, written = [sum(work[name] for name in block) for block in blocks], set[str]()
+        for tail, head in edges_of(self.topology):
+            rps, one, other = self.rates.sent[tail], place.get(tail), place.get(head)
+            if one == other and one is not None:
+                found[one] += rps * hop.inline_ms / 1000
+                continue
+            if other is not None:
+                found[other] += rps * hop.read_ms / 1000
+            if one is not None and tail not in written:  # whoever else takes its records reads the same topic
+                found[one] += rps * hop.write_ms / 1000
+                written.add(tail)
+        return found
+
+    def place(self, blocks: Blocks, clusters: Sequence[str]) -> Placement | None:
+        """Return blocks with executors by their work, and more while the slowest path is too late and they help.
+
+        None where the clusters have no room for the executors that the work needs.
+        """
+        loads, cores = self.loads(blocks), {name: one.executor_cores for name, one in self.topology.clusters.items()}
+        executors = [
+            max(1, math.ceil(load / (UTILISATION * cores[own]) - 1e-9))
+            for load, own in zip(loads, clusters, strict=True)
+        ]  # fmt: skip
+        if not self._has_room(blocks, clusters, executors):
+            return None
+        while True:
+            made = self._measured(blocks, loads, clusters, executors)
+            if made.kept:
+                return made
+            tried = []
+            for number, own in enumerate(clusters):
+                more = [many + (at == number) for at, many in enumerate(executors)]
+                if self._has_room(blocks, clusters, more):
+                    gain_s = made.latency_s - self._measured(blocks, loads, clusters, more).latency_s
+                    price = max(cores[own] * self.topology.clusters[own].price, 1e-9)
+                    tried.append((gain_s > LEAST_GAIN_S, gain_s / price, -number, more))
+            if not tried or not max(tried)[0]:
+                return made
+            executors = max(tried)[3]
+
+    def _has_room(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> bool:
+        """Whether each cluster has cores and memory for all that lies on it."""
+        for name, one in self.topology.clusters.items():
+            here = [number for number, own in enumerate(clusters) if own == name]
+            held = sum(memory_of(self.topology, blocks[number]) for number in here)
+            cores = sum(executors[number] for number in here) * one.executor_cores
+            if cores > one.cores or held > one.memory_gb * 1e9:
+                return False
+        return True
+
+    def _measured(
+        self, blocks: Blocks, loads: Sequence[float], clusters: Sequence[str], executors: Sequence[int]
+    ) -> Placement:  # fmt: skip
+        topology, place = self.topology, block_of(blocks)
+        made, until = [], [0.0] * len(blocks)
+        for number, block in enumerate(blocks):
+            own = topology.clusters[clusters[number]]
+            through = [
+                edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)
+            ]  # fmt: skip
+            offered = sum(self.rates.sent[edge.tail] for edge in through)
+            cores = executors[number] * own.executor_cores
+            service_rps = cores * offered / loads[number] if offered else 1.0
+            batch = micro_batch(offered, service_rps, topology.overhead_s, topology.trigger_s)
+            latency_s = batch.quantile_s(topology.quantile)
+            made.append(Block(block, clusters[number], executors[number], loads[number], latency_s))
+            arrived = [self._arrived_s(edge, place, clusters, until, clusters[number]) for edge in through]
+            until[number] = latency_s + max(arrived, default=0.0)
+        price = sum(
+            one.executors * topology.clusters[one.cluster].executor_cores * topology.clusters[one.cluster].price
+            for one in made
+        )  # fmt: skip
+        return Placement(tuple(made), price, max(until), max(until) <= topology.target_s)
+
+    def _arrived_s(
+        self, edge: Edge, place: Mapping[str, int], clusters: Sequence[str], until: Sequence[float], cluster: str
+    ) -> float:  # fmt: skip
+        """When records of an edge can be read on a cluster, seconds after they were produced."""
+        broker, number = self.topology.broker, place.get(edge.tail)
+        away, since = (broker, 0.0) if number is None else (clusters[number], until[number])
+        ways = self.topology.round_trip_ms(away, broker) + self.topology.round_trip_ms(broker, cluster)
+        return since + ways / 2000

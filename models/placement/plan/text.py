@@ -1,0 +1,36 @@
+"""A plan in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from configs.topology import Topology
+from models.placement.plan.choose import PlacementPlan
+from models.placement.plan.measured import Placement
+
+
+def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
+    """Yield the lines that answer what runs together, where, with how many executors, how fast and at what price."""
+    made = plan.placement
+    late = "" if made.kept else f", later than the {topology.target_s:g} s that are promised, and nothing is sooner"
+    yield (
+        f"{topology.name}: {_count(len(made.blocks), 'query', 'queries')}, {made.price:.2f} an hour; "
+        f"{topology.quantile:.0%} of the records within {made.latency_s:.1f} s by the model{late}"
+    )
+    for block in made.blocks:
+        yield (
+            f"  {' + '.join(block.operators)}: {block.cluster}, {_count(block.executors, 'executor', 'executors')} "
+            f"({block.load:.2f} cores busy), {block.latency_s:.1f} s"
+        )
+    for edge, why in plan.cuts.items():
+        yield f"  a topic from {edge.tail} to {edge.head}: {why}"
+    for other, why in plan.others:
+        yield f"  not {_blocks(other)}: {other.price:.2f} an hour, {other.latency_s:.1f} s: {why}"
+
+
+def _blocks(made: Placement) -> str:
+    return " | ".join(" + ".join(block.operators) for block in made.blocks)
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"

@@ -1,0 +1,163 @@
+"""Plans of small jobs by hand, and what must hold of every one."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from configs.settings import ROOT
+from configs.topology import Topology, load_topology
+from models.placement.plan.candidates import block_of, candidate_blocks
+from models.placement.plan.choose import ALL, PlanError, choose_placement
+from models.placement.plan.measured import Measure
+from models.placement.plan.text import describe_plan
+from models.placement.rates import cores_of, operators_in_order, rates_of
+
+
+def topology(operators, clusters=None, **more):
+    return Topology.model_validate({
+        "name": "job", "broker": "east", "sources": {"in": {"rps": 100.0}}, "operators": operators,
+        "clusters": clusters or {"east": {"cores": 8}}, "hop": {"write_ms": 0.5, "read_ms": 0.25, "inline_ms": 0.0},
+        **more,
+    })  # fmt: skip
+
+
+CHAIN = {
+    "parse": {"of": ["in"], "work_ms": 4.0, "selectivity": 0.5},
+    "join": {"of": ["parse"], "work_ms": 8.0, "selectivity": 2.0},
+    "count": {"of": ["join"], "work_ms": 2.0, "selectivity": 0.1},
+}
+TWO = {"east": {"cores": 8, "round_trip_ms": {"west": 40}}, "west": {"cores": 8, "price": 0.5}}
+
+
+def test_rates_and_cores_follow_from_the_sources_by_hand():
+    job = topology(CHAIN)
+    rates = rates_of(job)
+    assert rates.taken == {"parse": 100, "join": 50, "count": 100}
+    assert rates.sent == {"in": 100, "parse": 50, "join": 100, "count": 10}
+    assert cores_of(job, rates) == pytest.approx({"parse": 0.4, "join": 0.4, "count": 0.2})
+    assert rates_of(job, 2.0).taken["count"] == 200
+    turned = topology({"late": {"of": ["first"], "work_ms": 1}, "first": {"of": ["in"], "work_ms": 1}})
+    assert operators_in_order(turned) == ["first", "late"]
+
+
+def test_what_blocks_keep_busy_by_hand():
+    """Each reads what it takes at 0.25 ms, and writes what it makes, once, at 0.5 ms."""
+    measure = Measure(topology(CHAIN), rates_of(topology(CHAIN)))
+    whole = 0.4 + 0.4 + 0.2 + 100 * 0.25e-3 + 10 * 0.5e-3
+    assert measure.loads((("parse", "join", "count"),)) == pytest.approx([whole])
+    parse = 0.4 + 100 * 0.25e-3 + 50 * 0.5e-3
+    rest = 0.6 + 50 * 0.25e-3 + 10 * 0.5e-3
+    assert measure.loads((("parse",), ("join", "count"))) == pytest.approx([parse, rest])
+    fan = topology(
+        {"a": {"of": ["in"], "work_ms": 1}, "b": {"of": ["a"], "work_ms": 1}, "c": {"of": ["a"], "work_ms": 1}}
+    )
+    loads = Measure(fan, rates_of(fan)).loads((("a",), ("b",), ("c",)))
+    assert loads[0] == pytest.approx(0.1 + 100 * 0.25e-3 + 100 * 0.5e-3)  # both read one topic
+
+
+def test_one_query_is_best_where_nothing_forces_a_cut():
+    plan = choose_placement(topology(CHAIN))
+    (block,) = plan.placement.blocks
+    assert block.operators == ("parse", "join", "count") and block.executors == 2
+    load = 1.0 + 0.025 + 0.005
+    batch_s = 0.3 + load / 2 * 1.0
+    assert block.latency_s == pytest.approx(0.95 + batch_s) and plan.placement.latency_s == block.latency_s
+    assert (plan.placement.price, plan.placement.kept, plan.cuts) == (2.0, True, {})
+    assert {why for _, why in plan.others} <= {"dearer", "more queries for the same price"}
+
+
+def test_a_cheaper_cluster_far_away_is_taken_while_the_target_is_kept():
+    clusters = {**TWO, "west": {"cores": 8, "price": 0.9}}
+    near = choose_placement(topology(CHAIN, clusters, target_s=1.78)).placement
+    far = choose_placement(topology(CHAIN, clusters, target_s=1.79)).placement
+    assert (near.blocks[0].cluster, near.price) == ("east", 2.0)
+    assert (far.blocks[0].cluster, far.price) == ("west", 1.8)
+    assert far.latency_s == pytest.approx(near.latency_s + 0.02)  # half a round trip from the broker
+
+
+def test_pins_units_and_timers_force_cuts_and_each_says_why():
+    pinned = {**CHAIN, "parse": {**CHAIN["parse"], "cluster": "east"}, "count": {**CHAIN["count"], "cluster": "west"}}
+    plan = choose_placement(topology(pinned, TWO))
+    place = block_of(tuple(block.operators for block in plan.placement.blocks))
+    assert place["parse"] != place["count"] and len(plan.placement.blocks) == 2
+    assert {block.cluster for block in plan.placement.blocks} == {"east", "west"} and len(plan.cuts) == 1
+    units = {**CHAIN, "join": {**CHAIN["join"], "unit": "money"}}
+    cuts = choose_placement(topology(units)).cuts
+    assert set(cuts.values()) == {"they are different recovery units"} and len(cuts) == 2
+    timers = {name: {**one, "timer": name != "join"} for name, one in CHAIN.items()}
+    assert len(choose_placement(topology(timers)).placement.blocks) == 2
+    sides = {**CHAIN, "parse": {**CHAIN["parse"], "cluster": "east"}, "join": {**CHAIN["join"], "cluster": "west"}}
+    assert "parse has to run on east, join on west" in choose_placement(topology(sides, TWO)).cuts.values()
+
+
+def test_what_is_too_large_for_one_cluster_is_cut_and_what_has_no_room_is_refused():
+    small = {"east": {"cores": 3, "round_trip_ms": {"west": 1}}, "west": {"cores": 3}}
+    plan = choose_placement(topology(CHAIN, small), 2.5)
+    assert len(plan.placement.blocks) == 2 and {block.cluster for block in plan.placement.blocks} == {"east", "west"}
+    with pytest.raises(PlanError, match=r"keeps 10\.0 cores busy, 4\.0 of them parse's.* 6 cores.* 42% of the load"):
+        choose_placement(topology(CHAIN, small), 10.0)
+    large = {**CHAIN, "join": {**CHAIN["join"], "state_mb": 30_000}}
+    with pytest.raises(PlanError, match=r"holds 30\.0 GB.* and 32 GB"):
+        choose_placement(topology(large, TWO))
+
+
+def test_more_executors_come_where_the_target_asks_for_them_and_a_late_plan_says_so():
+    slow = choose_placement(topology(CHAIN, target_s=1.5))
+    assert slow.placement.blocks[0].executors == 5 and slow.placement.kept
+    assert slow.placement.latency_s == pytest.approx(0.95 + 0.3 + 1.03 / 5)
+    late = choose_placement(topology(CHAIN, target_s=1.0))
+    assert not late.placement.kept and late.placement.blocks[0].executors == 8
+    assert "later than the 1 s that are promised, and nothing is sooner" in next(
+        describe_plan(topology(CHAIN, target_s=1.0), late)
+    )
+
+
+def test_a_plan_in_words_of_the_shipped_topology():
+    adverts = load_topology("adverts", ROOT / "configs" / "topologies")
+    plan = choose_placement(adverts)
+    lines = list(describe_plan(adverts, plan))
+    assert lines[0] == "adverts: 1 query, 1.80 an hour; 95% of the records within 1.8 s by the model"
+    assert lines[1] == "  parse + views + project + join + count: west, 3 executors (1.57 cores busy), 1.8 s"
+    peak = choose_placement(adverts, 2.3)
+    assert len(peak.placement.blocks) > 1 and any("a topic from" in line for line in describe_plan(adverts, peak))
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 6), st.integers(0, 1000), st.floats(0.5, 3.0))
+def test_of_every_plan(count, seed, factor):
+    import random
+
+    drawn = random.Random(seed)
+    operators = {}
+    for number in range(count):
+        of = drawn.sample([f"o{other}" for other in range(number)], min(number, drawn.randint(1, 2))) or ["in"]
+        operators[f"o{number}"] = {
+            "of": of, "work_ms": drawn.uniform(0.5, 4), "selectivity": drawn.uniform(0.1, 1.2),
+            **({"cluster": drawn.choice(["east", "west"])} if drawn.random() < 0.3 else {}),
+        }  # fmt: skip
+    job = topology(operators, TWO, target_s=20)
+    try:
+        plan = choose_placement(job, factor)
+    except PlanError:
+        return
+    made, rates = plan.placement, rates_of(job, factor)
+    assert sorted(name for block in made.blocks for name in block.operators) == sorted(operators)
+    place = block_of(tuple(block.operators for block in made.blocks))
+    assert all(place[other] <= place[name] for name, one in job.operators.items() for other in one.of if other in place)
+    for name, one in job.clusters.items():
+        assert sum(block.executors for block in made.blocks if block.cluster == name) <= one.cores
+    for block in made.blocks:
+        assert block.load <= 0.7 * block.executors + 1e-9
+        assert {job.operators[name].cluster for name in block.operators} <= {None, block.cluster}
+    assert made.latency_s >= max(block.latency_s for block in made.blocks)
+    assert all(made.price <= other.price or not other.kept for other, _ in plan.others) or not made.kept
+    assert choose_placement(job, factor) == plan
+    assert tuple(block.operators for block in made.blocks) in candidate_blocks(job, rates, 0)
+
+
+def test_of_many_ways_those_of_the_allocation_are_taken():
+    many = {f"o{n}": {"of": ["in" if not n else f"o{n - 1}"], "work_ms": 0.5, "unit": str(n)} for n in range(9)}
+    job = topology(many, {**TWO, "east": {"cores": 12, "round_trip_ms": {"west": 40}}}, target_s=20)
+    assert ALL < 2**9
+    made = choose_placement(job).placement
+    assert len(made.blocks) == 9 and made.kept
