@@ -19,6 +19,7 @@ from pipelines.figures.form import Figure
 
 GIB = 1024**3
 OUTPUTS = ("--json", "--page")
+FIGURES = "docs/figures"
 
 
 def write_figure(path: Path | None, data: Any) -> None:
@@ -59,12 +60,19 @@ def format_command(words: list[str]) -> str:
 
 
 def find_commit() -> str | None:
-    """Ask git for the running code's commit, 40 digits, with `-dirty` where files differ; None without a clone."""
-    describe = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    """Ask git for the running code's commit, 40 digits; None without a clone.
+
+    With `-dirty` where files differ, but for figures: a bench writes its own after each cell.
+    """
+    changed = ["status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){FIGURES}"]
     try:
-        return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        found, differ = (
+            subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["rev-parse", "HEAD"], changed)
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{found}-dirty" if differ else found
 
 
 def describe_machine() -> str:

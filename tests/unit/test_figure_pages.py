@@ -93,6 +93,20 @@ def test_the_code_that_measured_is_the_commit_of_the_clone():
     assert (written.find_commit() or "").removesuffix("-dirty") == head
 
 
+def test_a_figure_that_is_written_anew_leaves_the_code_as_it_was(tmp_path, monkeypatch):
+    git(tmp_path, "init", "-q")
+    first = commit(tmp_path, "docs/figures/twin.json")
+    commit(tmp_path, "models/twin.py")
+    monkeypatch.setattr(written, "ROOT", tmp_path)
+    (tmp_path / "docs" / "figures" / "twin.json").write_text("{}")
+    found = written.find_commit()
+    assert found not in (None, first) and len(found) == 40
+    (tmp_path / "models" / "twin.py").write_text("another")
+    assert written.find_commit() == f"{found}-dirty"
+    monkeypatch.setattr(written, "ROOT", tmp_path / "nowhere")
+    assert written.find_commit() is None
+
+
 def test_what_is_measured_may_be_a_ratio_or_a_difference():
     bench = goals.goals_of("tidecast bench dqn")
     data = {"tidecast": {"score": -0.4, "seconds": 10.0}, "peer": {"score": -0.5, "seconds": 15.0}, "stay": -0.6}

@@ -70,8 +70,7 @@ def partition(
     """
     if not 1 <= blocks <= graph.size:
         raise GraphError(f"blocks={blocks}: 1 to the {graph.size} vertices are expected")
-    mean = graph.demand.sum() / blocks
-    stated = min((1 + slack) * math.ceil(round(mean, 9)), most)
+    stated = bound_of(graph, blocks, slack, most)
     bound = max(stated, float(graph.demand.max()))
     indegree = np.diff(graph.incoming.start)
     found: tuple[float, float, list[int]] | None = None
@@ -92,6 +91,15 @@ def partition(
     return Partition(
         block, graph.cut(block), graph.loads(block, blocks), bound, bound > stated, found is not None
     )  # fmt: skip
+
+
+def bound_of(graph: Dag, blocks: int, slack: float, most: float = math.inf) -> float:
+    """Return the demand that a block may have: (1 + slack) times the mean, rounded up, and `most` at most (L_max).
+
+    Demands below 1, as cores are, are not rounded: a whole core is no small step of theirs.
+    """
+    mean = float(graph.demand.sum()) / blocks
+    return min((1 + slack) * (math.ceil(round(mean, 9)) if mean >= 1 else mean), most)
 
 
 def _split(graph: Dag, order: Integers, blocks: int, bound: float, split: Split) -> Integers | None:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from configs.topology import Topology
 from models.placement.fusion.parts import groups_of, why_not
 from models.placement.fusion.planner import fuse
+from models.placement.graph import Dag
 from models.placement.partition.count import UTILISATION
-from models.placement.partition.kfm import partition
+from models.placement.partition.exact import LARGEST, cheapest_blocks
+from models.placement.partition.kfm import bound_of, partition
 from models.placement.rates import Rates, demand_graph, fusion_task, inner_edges, operators_in_order
 
 Blocks = tuple[tuple[str, ...], ...]
@@ -20,7 +22,8 @@ SLACKS = (0.2, 1.0)
 def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks]:
     """Return sets of blocks of which each may be a query, every set once.
 
-    All operators in one, the fused groups, each alone, and KFM's blocks of each number.
+    All operators in one, the fused groups, each alone, and for each number of blocks those with the least bytes
+    between them: by looking at all where these are few, else by KFM.
 
     Args:
         topology: of the job.
@@ -32,8 +35,7 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
     graph = demand_graph(topology, rates)
     largest = max(one.cores for one in topology.clusters.values()) * UTILISATION
     for blocks in range(2, len(names)):
-        for slack in SLACKS:
-            groups.append(partition(graph, blocks, slack, "dp", seed=seed, most=largest).block.tolist())
+        groups += [_least_cut(graph, blocks, slack, largest, seed) for slack in SLACKS]
     order = operators_in_order(topology)
     found: dict[Blocks, None] = {}
     for group in groups:
@@ -42,6 +44,15 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
             blocks_ = tuple(tuple(name for name in order if of[name] == one) for one in dict.fromkeys(of.values()))
             found[_upstream_first(topology, blocks_)] = None
     return list(found)
+
+
+def _least_cut(graph: Dag, blocks: int, slack: float, largest: float, seed: int) -> list[int]:
+    """The blocks with the least flow between them: of all there are where these are few, else KFM's."""
+    if graph.size <= LARGEST:
+        bound = max(bound_of(graph, blocks, slack, largest), float(graph.demand.max()))
+        if (found := cheapest_blocks(graph, blocks, bound)) is not None:
+            return found.tolist()
+    return partition(graph, blocks, slack, "dp", seed=seed, most=largest).block.tolist()
 
 
 def block_of(blocks: Blocks) -> dict[str, int]:

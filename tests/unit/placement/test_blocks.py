@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.placement.graph import Dag, GraphError
 from models.placement.partition.chance import draw, draw_below, seeded
+from models.placement.partition.exact import cheapest_blocks
 from models.placement.partition.kfm import partition
 from models.placement.partition.order import draw_order
 from models.placement.partition.refine import gain_of, refine_pair, stays_acyclic
@@ -175,3 +176,22 @@ def test_the_generator_by_hand():
     state = seeded(1, 2)
     assert np.bincount([draw_below(state, 3) for _ in range(3000)]) == pytest.approx(1000, abs=100)
     assert seeded(1, 2) != seeded(2, 1)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+def test_the_cheapest_blocks_are_those_of_trying_all(seed, blocks):
+    graph = random_dag(seed, 6)
+    most = 1.2 * np.ceil(graph.demand.sum() / blocks)
+    best, all_best = cheapest(graph, blocks, most)
+    found = cheapest_blocks(graph, blocks, most)
+    assert (found is None) == (all_best == [])
+    if found is not None:
+        assert graph.cut(found) == pytest.approx(best) and sorted(set(found.tolist())) == list(range(blocks))
+        assert (found[graph.tail] <= found[graph.head]).all() and graph.loads(found, blocks).max() <= most
+
+
+def test_the_cheapest_blocks_of_the_graph_of_eight_and_of_one_that_is_too_large():
+    assert blocks_of(cheapest_blocks(G8, 2, 72.45)) == ["0235", "1467"]
+    assert blocks_of(cheapest_blocks(G8, 3, 50.6)) == ["012", "35", "467"]
+    with pytest.raises(GraphError, match="11 vertices: all blocks are looked at of 10 at most"):
+        cheapest_blocks(Dag.build([1.0] * 11, []), 2, 9.0)
