@@ -16,18 +16,6 @@ G9 = Dag.build([1] * 9, [(tail - 1, head - 1, flow) for tail, head, flow in (
 )])  # fmt: skip
 
 
-def random_dag(seed, size, share=0.35):
-    """A graph of some vertices, of whose pairs a share is joined, with whole demands and flows."""
-    random = np.random.default_rng(seed)
-    names = random.permutation(size)
-    edges = [
-        (names[i], names[j], float(random.integers(1, 10)))
-        for i, j in itertools.combinations(range(size), 2)
-        if random.random() < share
-    ]
-    return Dag.build(random.integers(1, 10, size).astype(float), edges)
-
-
 def cheapest(graph, blocks, most):
     """The least cut of all blocks whose dependencies have one direction, and all blocks that have it."""
     best, found = np.inf, []

@@ -18,6 +18,7 @@ from pipelines.cli.bench.contract import measure_capacity_estimates, measure_con
 from pipelines.cli.bench.deadlines import measure_deadlines_kept
 from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
+from pipelines.cli.bench.placements import measure_placements
 from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
 from pipelines.figures.written import write_figure
@@ -48,6 +49,7 @@ app.command("controller")(measure_controller)
 app.command("codecs")(measure_compression)
 app.command("deadline")(measure_deadlines_kept)
 app.command("headroom")(measure_gains)
+app.command("placement")(measure_placements)
 app.command("raise")(measure_raise_times)
 app.command("signed")(measure_signed_plans)
 app.command("volume")(measure_volume_per_day)

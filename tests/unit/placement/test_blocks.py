@@ -14,7 +14,8 @@ from models.placement.partition.kfm import partition
 from models.placement.partition.order import draw_order
 from models.placement.partition.refine import gain_of, refine_pair, stays_acyclic
 from models.placement.partition.split import split_densest, split_evenly
-from tests.fakes.graphs import G8, G9, cheapest, random_dag
+from pipelines.bench.placement.graphs import random_graph
+from tests.fakes.graphs import G8, G9, cheapest
 
 
 def blocks_of(block):
@@ -94,7 +95,7 @@ def test_the_graph_of_nine_by_hand():
 
 @given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from(["even", "dp"]))
 def test_of_every_partition(seed, blocks, split):
-    graph = random_dag(seed, 6 + seed % 5)
+    graph = random_graph(seed, 6 + seed % 5)
     found = partition(graph, blocks, 0.2, split, orders=5, seed=seed)
     assert sorted(set(found.block.tolist())) == list(range(blocks))
     assert (found.block[graph.tail] <= found.block[graph.head]).all()
@@ -114,7 +115,7 @@ def test_of_every_partition(seed, blocks, split):
 
 @given(st.integers(0, 10_000))
 def test_a_gain_is_what_the_cut_falls_by(seed):
-    graph = random_dag(seed, 8)
+    graph = random_graph(seed, 8)
     block = split_evenly(graph.demand, draw_order(graph.outgoing, np.diff(graph.incoming.start), seeded(seed, 0)), 3)
     for low, high in ((0, 1), (1, 2), (0, 2)):
         for vertex, gain in moves_of(graph, block, low, high).items():
@@ -126,7 +127,7 @@ def test_a_gain_is_what_the_cut_falls_by(seed):
 
 @given(st.integers(0, 10_000), st.integers(2, 3))
 def test_the_densest_split_keeps_as_much_inside_as_any_of_its_order(seed, blocks):
-    graph = random_dag(seed, 7)
+    graph = random_graph(seed, 7)
     order = draw_order(graph.outgoing, np.diff(graph.incoming.start), seeded(seed, 1))
     most = 1.2 * np.ceil(graph.demand.sum() / blocks)
     best = np.inf
@@ -180,7 +181,7 @@ def test_the_generator_by_hand():
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_the_cheapest_blocks_are_those_of_trying_all(seed, blocks):
-    graph = random_dag(seed, 6)
+    graph = random_graph(seed, 6)
     most = 1.2 * np.ceil(graph.demand.sum() / blocks)
     best, all_best = cheapest(graph, blocks, most)
     found = cheapest_blocks(graph, blocks, most)

@@ -1,0 +1,1 @@
+"""Plans measured against the best there are."""
