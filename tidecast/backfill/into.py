@@ -26,6 +26,9 @@ from tidecast.signed.columns import START
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Ends = Mapping[tuple[str, int], int] | None
+"""Offsets by (topic, partition)."""
+
 
 @dataclass(frozen=True)
 class TableReplays:
@@ -40,6 +43,7 @@ class TableReplays:
     trigger: str
     tolerance: float
     still_open: Callable[[ReplayOrder], str]
+    ends: Callable[[ReplayOrder], Ends]
     open: dict[str, Backfill] = field(default_factory=dict)
 
     def start(self, order: ReplayOrder) -> Any:
@@ -123,10 +127,13 @@ class TableReplays:
         """Publish what can be; return why it has to be done again, "" once all of it is settled."""
         _written(backfill)
 
-        def recompute(windows: DataFrame) -> DataFrame:
-            return self.plan(read_again(self.spark, order, self.source, _first_ms(windows)))
+        why = self.still_open(order)
+        ends = None if why else self.ends(order)
 
-        if why := self.still_open(order):
+        def recompute(windows: DataFrame) -> DataFrame:
+            return self.plan(read_again(self.spark, order, self.source, _first_ms(windows), ends))
+
+        if why:
             told = publish_round(backfill, recompute, self.tolerance, last=False)
             return f"{count(told.waiting)} windows wait to be computed again; {why}" if told.waiting else why
         settle(backfill, recompute, tolerance=self.tolerance)
@@ -150,7 +157,8 @@ class TableReplays:
 def replay_into(
     spark: SparkSession, table: str, plan: Callable[[DataFrame], DataFrame], source: Mapping[str, str],
     version: str = "1", output_mode: str = "append", trigger: str = "200 milliseconds", tolerance: float = 0.0,
-    still_open: Callable[[ReplayOrder], str] = lambda order: "", orders: tuple[ReplayOrder, ...] = (),
+    still_open: Callable[[ReplayOrder], str] = lambda order: "",
+    ends: Callable[[ReplayOrder], Ends] = lambda order: None, orders: tuple[ReplayOrder, ...] = (),
 ) -> Replayable:  # fmt: skip
     """Return how ranges of a job are read again so that their results correct the table of its live query, exactly.
 
@@ -171,9 +179,11 @@ def replay_into(
         tolerance: relative difference up to which doubles count as equal.
         still_open: says why live may yet tell windows of an order's range, "" where it will not; until then they are
             computed again from time to time.
+        ends: says from which offset of each partition on no record is of an order's range, once it is open no more;
+            None: that is not known, and all that came is looked at.
         orders: that the job places itself (`Replayable.orders`).
     """
-    made = TableReplays(spark, Path(table), plan, source, version, output_mode, trigger, tolerance, still_open)
+    made = TableReplays(spark, Path(table), plan, source, version, output_mode, trigger, tolerance, still_open, ends)
     return Replayable(made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close)
 
 

@@ -26,12 +26,15 @@ class LiveEpoch:
         whole_from: event time, ms, from which on windows begin of which it sees all records.
         final_s: wall time, epoch seconds, from which on no record of the gap's range is expected.
         gap: the order that fills what it left out.
+        stamped_s: wall time, epoch seconds; records that are stamped then or later are none of the gap's range. 0: it
+            is not known.
     """
 
     number: int
     whole_from: int
     final_s: float
     gap: ReplayOrder
+    stamped_s: float = 0.0
 
 
 def read_epochs(checkpoint: Path) -> list[LiveEpoch]:

@@ -115,7 +115,8 @@ def begin_epoch(
         f"{order.id}, {order.records:,} with those of the same windows; the newest come first, windows that begin "
         f"before {instant(span.whole_from)} stay as they are until they are whole"
     )
-    return Begun(LiveEpoch(number, span.whole_from, span.final_s, order), span.absorbed), text
+    epoch = LiveEpoch(number, span.whole_from, span.final_s, order, span.final_s + asked.ahead_s)
+    return Begun(epoch, span.absorbed), text
 
 
 def _waiting(positions: Positions, committed: Committed) -> Waiting:

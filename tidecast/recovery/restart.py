@@ -71,7 +71,7 @@ class Recovery:
         orders = tuple(epoch.gap for epoch in self.epochs if not is_filled(table, epoch.gap))
         return replay_into(
             self.records.sparkSession, self.sink.table, plan, broker, self.sink.plan, still_open=self.still_open,
-            orders=orders, **options,
+            ends=lambda order: self._ends.get(order.id), orders=orders, **options,
         )  # fmt: skip
 
     def still_open(self, order: ReplayOrder) -> str:
@@ -80,14 +80,15 @@ class Recovery:
         Raises:
             OSError, RecoveryError: the checkpoint or the broker cannot be asked.
         """
-        final_s = next((epoch.final_s for epoch in self.epochs if epoch.gap.id == order.id), 0.0)
-        if not final_s:
+        epoch = next((epoch for epoch in self.epochs if epoch.gap.id == order.id), None)
+        if epoch is None:
             return ""
-        if time.time() < final_s:
-            return f"records of it may come until {instant(int(final_s * 1000))}"
+        if time.time() < epoch.final_s:
+            return f"records of it may come until {instant(int(epoch.final_s * 1000))}"
         if order.id not in self._ends:
             with Positions(self._source) as positions:
-                self._ends[order.id] = positions.ends()
+                ends = positions.ends()
+                self._ends[order.id] = positions.at(epoch.stamped_s, ends) if epoch.stamped_s else ends
         committed = read_committed(self.checkpoint)
         read = {} if committed is None else committed.offsets
         behind = sum(max(end - read.get(place, 0), 0) for place, end in self._ends[order.id].items())

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import SAVE_S, WORTH, Debt, Pace, fixed_part, rows_per_batch
-from tidecast.replay.staged import StagedRange, rows_per_file
+from tidecast.replay.staged import StagedRange, rows_at_once
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.progress import Batch, ProgressReader
@@ -45,7 +45,7 @@ class ReplayQuery:
         self._came: float | None = None
         self._reading_since = time.time()
         self._staged = StagedRange(query) if order.table else None
-        self._unit = rows_per_file(order) if order.table else len(self._first)
+        self._unit = rows_at_once(order) if order.table else len(self._first)
         self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
         self._debt, self._paid_at = Debt(), time.monotonic()

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import WORTH
-from tidecast.replay.staged import staged_stream
+from tidecast.replay.staged import rows_at_once, staged_stream
 from tidecast.replay.table import in_range, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-TASK_ROWS = "20000"
-"""Most records of a task of what is computed again: a core that live records need is theirs after so many."""
 
 
 def replay_stream(
@@ -52,25 +49,30 @@ def replay_stream(
 
 
 def read_again(
-    spark: SparkSession, order: ReplayOrder, options: Mapping[str, str], first_ms: int | None = None
-) -> DataFrame:
+    spark: SparkSession, order: ReplayOrder, options: Mapping[str, str], first_ms: int | None = None,
+    ends: Mapping[tuple[str, int], int] | None = None,
+) -> DataFrame:  # fmt: skip
     """Return the range and all that came since as a table: what live records of it came late is in it.
+
+    Its tasks have few records, so that a core that live records need is soon theirs.
 
     Args:
         spark: the session of the live query.
         order: of the replay.
         options: as in `replay_stream`.
         first_ms: begin of the first window that is to be computed again; None: all of the range.
+        ends: offset by (topic, partition) from which on no record is of the range; None: that is not known.
 
     Raises:
         RecordTableError: the order's table cannot be read.
     """
     open_only = order.open_ms is not None and first_ms is not None and first_ms >= order.open_ms
     places = order.past if order.table else order.open_first if open_only else order.first
+    until = "latest" if ends is None else _offsets({place: max(ends[place], at) for place, at in places.items()})
     topic = (
         spark.read.format("kafka").options(**options)
         .option("assign", _assigned(places)).option("startingOffsets", _offsets(places))
-        .option("endingOffsets", "latest").option("maxRecordsPerPartition", TASK_ROWS).load()
+        .option("endingOffsets", until).option("maxRecordsPerPartition", str(rows_at_once(order))).load()
     )  # fmt: skip
     if not order.table:
         return topic

@@ -31,8 +31,8 @@ _FIRST_S = 1_000_000_000
 """Time of the first file; each has a second more, because a stream reads files in the order of their times."""
 
 
-def rows_per_file(order: ReplayOrder) -> int:
-    """Return how many records a staged file of an order's range holds at most."""
+def rows_at_once(order: ReplayOrder) -> int:
+    """Return how many records of an order's range a staged file, or a task that is not paced, holds at most."""
     return max(LEAST_ROWS, math.ceil(order.records / MOST_FILES))
 
 
@@ -53,7 +53,7 @@ def stage(spark: SparkSession, order: ReplayOrder, folder: Path) -> Path:
         return rows
     for left in (rows, folder / MADE):
         shutil.rmtree(left, ignore_errors=True)
-    most = rows_per_file(order)
+    most = rows_at_once(order)
     found = read_table(spark, order.table).select(*COLUMNS).where(in_range(order))
     found = found.dropDuplicates(["topic", "partition", "offset"])
     tasks = min(math.ceil(order.records / most), MOST_TASKS)

@@ -31,8 +31,8 @@ def _by_more(graph: Dag, blocks: int, seed: int) -> Integers:
 
 
 def _by_order(graph: Dag, blocks: int, seed: int) -> Integers:
-    state = seeded(seed, 0)
-    return split_evenly(graph.demand, draw_order(graph.outgoing, np.diff(graph.incoming.start), state), blocks)
+    order = draw_order(graph.outgoing, np.diff(graph.incoming.start), seeded(seed, 0))
+    return np.asarray(split_evenly(graph.demand, order, blocks))
 
 
 WAYS: Mapping[str, Way] = {"kfm": _by_kfm, "kfm+": _by_more, "random order": _by_order}

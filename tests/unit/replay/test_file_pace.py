@@ -7,7 +7,7 @@ import pytest
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import Debt
 from tidecast.replay.query import READING, ReplayQuery
-from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_per_file
+from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_at_once
 from tidecast.spark.admission import Admission, AdmissionError
 
 
@@ -16,8 +16,8 @@ def order(records):
 
 
 def test_a_file_is_small_and_a_range_has_not_too_many():
-    assert rows_per_file(order(0)) == rows_per_file(order(1_000)) == LEAST_ROWS
-    assert rows_per_file(order(41_200_001)) == 20_601 and MOST_FILES >= 41_200_001 / 20_601
+    assert rows_at_once(order(0)) == rows_at_once(order(1_000)) == LEAST_ROWS
+    assert rows_at_once(order(41_200_001)) == 20_601 and MOST_FILES >= 41_200_001 / 20_601
 
 
 def limited(kind, rows, per_file=None):
