@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, describe_errors
+from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole, describe_errors
 from configs.errors import SettingsError
 from configs.lines import LinedYaml, LinesError, read_lined
 
 LISTED = "docs/placement.md"
 
 
-class RecordSource(Section):
+class Stated(Section):
+    """A part of a topology: its numbers are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class RecordSource(Stated):
     """Records that come from outside, on a topic.
 
     Attributes:
@@ -27,7 +34,7 @@ class RecordSource(Section):
     bytes: Positive = 200.0
 
 
-class JobOperator(Section):
+class JobOperator(Stated):
     """A step of the job.
 
     Attributes:
@@ -55,7 +62,7 @@ class JobOperator(Section):
     timer: bool = False
 
 
-class SparkCluster(Section):
+class SparkCluster(Stated):
     """A Spark cluster.
 
     Attributes:
@@ -72,8 +79,16 @@ class SparkCluster(Section):
     executor_cores: Count = 1
     round_trip_ms: Mapping[Name, NotNegative] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _has_an_executor(self) -> SparkCluster:
+        if self.executor_cores > self.cores:
+            raise ValueError(
+                f"executor_cores={self.executor_cores} of cores={self.cores}: no executor has room. State less"
+            )
+        return self
 
-class Hop(Section):
+
+class Hop(Stated):
     """What an edge between two queries costs, which is a topic.
 
     Attributes:
@@ -87,7 +102,7 @@ class Hop(Section):
     inline_ms: NotNegative = 0.001
 
 
-class Topology(Section):
+class Topology(Stated):
     """A job and where it may run.
 
     Attributes:
@@ -96,6 +111,8 @@ class Topology(Section):
         quantile: share of the records for which that holds.
         trigger_s: from micro-batch to micro-batch of each query.
         overhead_s: of a micro-batch beside its records.
+        partitions: of each topic and of each query's state: more cores than these do nothing for a query.
+        driver_cores: cores of a cluster that each query takes beside its executors; 0 where drivers run elsewhere.
         broker: cluster in which the topics lie.
         hop: what an edge through a topic costs.
         sources: by name.
@@ -108,6 +125,8 @@ class Topology(Section):
     quantile: Level = 0.95
     trigger_s: Positive = 1.0
     overhead_s: NotNegative = 0.3
+    partitions: Count = 12
+    driver_cores: Whole = 0
     broker: Name
     hop: Hop = Hop()
     sources: Annotated[Mapping[Name, RecordSource], Field(min_length=1)]
@@ -177,8 +196,9 @@ def _list_wrong(topology: Topology, name: str) -> Iterator[tuple[Key, str]]:
                 yield at, f"={other!r}: no such source or operator. There are {', '.join(sorted(known))}."
         if operator.cluster is not None and operator.cluster not in topology.clusters:
             yield ("operators", own, "cluster"), f"={operator.cluster!r}: no such cluster. There are {clusters}."
-    for stuck in _in_cycles(topology):
-        yield ("operators", stuck, "of"), ": takes records that come from itself, in a cycle. Take one edge out."
+    cycle = _cycle(topology)
+    if cycle:
+        yield ("operators", cycle[0], "of"), f": {' > '.join(cycle)} is a cycle. Take one edge out."
     yield from _wrong_trips(topology)
 
 
@@ -196,13 +216,11 @@ def _wrong_trips(topology: Topology) -> Iterator[tuple[Key, str]]:
                 yield ("clusters", one, "round_trip_ms"), f": the round trip to {other} {what}."
 
 
-def _in_cycles(topology: Topology) -> list[str]:
-    """Operators between which there is a cycle of edges."""
-    left = {own: {other for other in one.of if other in topology.operators} for own, one in topology.operators.items()}
-    while True:
-        needed = {other for needs in left.values() for other in needs}
-        ends = [own for own in left if own not in needed or not left[own] & {*left}]
-        if not ends:
-            return sorted(left)
-        for own in ends:  # nothing needs it, or all that it needs is known
-            del left[own]
+def _cycle(topology: Topology) -> list[str]:
+    """Operators of which each takes records of the one before, the first one also at the end; none without a cycle."""
+    needs = {own: [other for other in one.of if other != own] for own, one in topology.operators.items()}
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []

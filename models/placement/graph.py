@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 import numpy as np
@@ -74,8 +75,10 @@ class Dag:
         known = sorted(flows)
         ends = np.array(known, np.int64).reshape(-1, 2)
         graph = cls(demands, ends[:, 0].copy(), ends[:, 1].copy(), np.array([flows[one] for one in known], float))
-        if len(left := graph.in_cycles()):
-            raise GraphError(f"vertices {left.tolist()} depend on each other in a cycle: take one of their edges out")
+        try:
+            TopologicalSorter(_needs(known)).prepare()
+        except CycleError as error:
+            raise GraphError(f"vertices {error.args[1]} are a cycle: take one of their edges out") from None
         return graph
 
     @property
@@ -93,19 +96,6 @@ class Dag:
         """Edges by their head."""
         return _neighbours(self.size, self.head, self.tail, self.flow)
 
-    def in_cycles(self) -> Integers:
-        """Return the vertices that depend on a cycle; none in a graph that was built."""
-        left = np.bincount(self.head, minlength=self.size)
-        ready = np.flatnonzero(left == 0).tolist()
-        while ready:
-            vertex = ready.pop()
-            left[vertex] = -1
-            for other in self.outgoing.other[self.outgoing.start[vertex] : self.outgoing.start[vertex + 1]].tolist():
-                left[other] -= 1
-                if left[other] == 0:
-                    ready.append(other)
-        return np.flatnonzero(left > 0)
-
     def cut(self, block: Integers) -> float:
         """Return the flow between blocks (eq. 4 and 5, of which i = j is left out); `block`: (V,) of each vertex."""
         return float(self.flow[block[self.tail] != block[self.head]].sum())
@@ -113,6 +103,13 @@ class Dag:
     def loads(self, block: Integers, blocks: int) -> Floats:
         """Return the (blocks,) demand of each (eq. 10)."""
         return np.bincount(block, self.demand, minlength=blocks).astype(float)
+
+
+def _needs(edges: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    needs: dict[int, list[int]] = {}
+    for tail, head in edges:
+        needs.setdefault(head, []).append(tail)
+    return needs
 
 
 def _neighbours(size: int, one: Integers, other: Integers, flow: Floats) -> Neighbours:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 from configs.topology import JobOperator, Topology
 from models.placement.fusion.parts import FusionTask, Link, QueryStage
 from models.placement.graph import Dag
 
-LEAST_CORES = 1e-9
-"""Demand of an operator that nothing reaches: a vertex has some."""
+LEAST_DEMAND = 1e-6
+"""Of an operator that nothing reaches, thousandths of a core: a vertex has some."""
+BYTE_CORES = 1e-6
+"""Thousandths of a core that a byte/s counts for: little, so that it decides between edges that cost the same."""
 
 
 class Rates(NamedTuple):
@@ -33,14 +36,9 @@ class Edge(NamedTuple):
 
 
 def operators_in_order(topology: Topology) -> list[str]:
-    """Return the operators so that each comes after those whose records it takes; else as they are stated."""
-    left, order = dict(topology.operators), list[str]()
-    while left:
-        ready = [own for own, one in left.items() if not any(other in left for other in one.of)]
-        order += ready
-        for own in ready:
-            del left[own]
-    return order
+    """Return the operators so that each comes after those whose records it takes."""
+    order = TopologicalSorter({own: one.of for own, one in topology.operators.items()}).static_order()
+    return [own for own in order if own in topology.operators]
 
 
 def rates_of(topology: Topology, factor: float = 1.0) -> Rates:
@@ -87,7 +85,7 @@ def bytes_of(topology: Topology, rates: Rates, edge: Edge) -> float:
 def fusion_task(topology: Topology, rates: Rates) -> FusionTask:
     """Return the operators, in the order of the file, with what an edge costs inside a query and through a topic."""
     names, hop = list(topology.operators), topology.hop
-    stages = tuple(_stage(one, rates.taken[own]) for own, one in topology.operators.items())
+    stages = tuple(_stage(own, one, rates.taken[own]) for own, one in topology.operators.items())
     through_s, inline_s = (hop.write_ms + hop.read_ms) / 1000, hop.inline_ms / 1000
     links = tuple(
         Link(names.index(edge.tail), names.index(edge.head), rates.sent[edge.tail], through_s, 0.0, inline_s)
@@ -97,16 +95,29 @@ def fusion_task(topology: Topology, rates: Rates) -> FusionTask:
 
 
 def demand_graph(topology: Topology, rates: Rates) -> Dag:
-    """Return the operators' cores, and the bytes/s along each edge: those of cut edges cross topics."""
-    names, cores = list(topology.operators), cores_of(topology, rates)
+    """Return the operators' thousandths of cores, and as flows those that each edge takes more through a topic.
+
+    Of edges that take none, the fewest bytes are to cross topics.
+    """
+    names, cores, hop = list(topology.operators), cores_of(topology, rates), topology.hop
+    more_ms = max(hop.write_ms + hop.read_ms - hop.inline_ms, 0.0)
     edges = [
-        (names.index(edge.tail), names.index(edge.head), bytes_of(topology, rates, edge))
+        (names.index(edge.tail), names.index(edge.head),
+         rates.sent[edge.tail] * more_ms + BYTE_CORES * bytes_of(topology, rates, edge))
         for edge in inner_edges(topology)
-    ]
-    return Dag.build([max(cores[own], LEAST_CORES) for own in names], edges)
+    ]  # fmt: skip
+    return Dag.build([max(1000 * cores[own], LEAST_DEMAND) for own in names], edges)
 
 
-def _stage(one: JobOperator, rps: float) -> QueryStage:
+def _stage(name: str, one: JobOperator, rps: float) -> QueryStage:
     return QueryStage(
-        one.work_ms / 1000, rps, one.cluster or "", "", one.unit, one.exactly_once or "", one.timer, 1e6 * one.state_mb
+        one.work_ms / 1000,
+        rps,
+        one.cluster or "",
+        "",
+        one.unit,
+        one.exactly_once or "",
+        one.timer,
+        1e6 * one.state_mb,
+        name=name,
     )

@@ -57,7 +57,10 @@ class Nodes:
         """
         share = (self.used / self.capacity).max(axis=1)
         near = self.round_trip[self.master, self.domain]
-        return [int(node) for node in np.lexsort((np.arange(self.count), share, self.domain, near))]
+        return [
+            int(node)
+            for node in np.lexsort((np.arange(self.count), share, self.domain, near, self.domain != self.master))
+        ]
 
     def distance(self, one: int, other: int) -> float:
         """Return the distance of two nodes: none, SAME_DOMAIN, or the round trip between their domains."""

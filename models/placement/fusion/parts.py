@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 
 import numpy as np
@@ -28,6 +29,7 @@ class QueryStage:
         timer: whether it owns event-time timers.
         state_bytes: of its state; 0: none.
         size: of its code, for the term of large kernels.
+        name: for messages; "" for its number.
     """
 
     work_s: float
@@ -39,6 +41,7 @@ class QueryStage:
     timer: bool = False
     state_bytes: float = 0.0
     size: float = 1.0
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,13 @@ class FusionTask:
                 )
 
 
+_ONE_OF = {
+    "pin": "to run on different clusters", "trigger": "different triggers", "unit": "different recovery units",
+    "commit": "sinks that commit apart",
+}  # fmt: skip
+"""Fields of which the operators of a query have one value, and what several of them are."""
+
+
 def fusion_cost(task: FusionTask, cut: Sequence[float]) -> float:
     """Return core-seconds per second with a share of each edge through a topic (eq. 4.1).
 
@@ -141,36 +151,41 @@ def cut_of(task: FusionTask, group: Sequence[int]) -> list[int]:
     return [int(group[link.tail] != group[link.head]) for link in task.links]
 
 
-def why_not(task: FusionTask, group: Sequence[int]) -> str:
+def illegal_because(task: FusionTask, group: Sequence[int]) -> str:
     """Return why groups may not be queries of their own, "" where they may.
 
     Each is convex, with one cluster, trigger and recovery unit, one owner of timers, and no exactly-once sink beside
     another commit unit; edges between them make no cycle.
     """
+    names = [one.name or str(place) for place, one in enumerate(task.stages)]
     for link in task.links:
         if group[link.tail] == group[link.head] and not link.fusible:
-            return f"the edge {link.tail} to {link.head} has to be a topic"
-    for number in sorted(set(group)):
+            return f"what {names[link.tail]} sends to {names[link.head]} has to be on a topic"
+    for number in dict.fromkeys(group):
         members = [place for place, one in enumerate(group) if one == number]
-        stages = [task.stages[place] for place in members]
-        for what in ("pin", "trigger", "unit", "commit"):
-            stated = {getattr(one, what) for one in stages} - ({""} if what != "unit" else set())
+        for field, words in _ONE_OF.items():
+            stated = {getattr(task.stages[place], field): place for place in reversed(members)}
+            if field != "unit":
+                stated.pop("", None)
             if len(stated) > 1:
-                return f"operators {members} have several of {what}: {', '.join(sorted(stated))}"
-        if sum(one.timer for one in stages) > 1:
-            return f"operators {members} have more than one owner of event-time timers"
-    return "" if _is_acyclic(task, group) else "the groups depend on each other in a cycle"
+                one, other = sorted(stated.values())[:2]
+                return f"{names[one]} and {names[other]} have {words}"
+        timers = [place for place in members if task.stages[place].timer]
+        if len(timers) > 1:
+            return f"{names[timers[0]]} and {names[timers[1]]} both own event-time timers"
+    return "" if _is_acyclic(task, group) else "queries would wait for each other in a circle"
 
 
 def _is_acyclic(task: FusionTask, group: Sequence[int]) -> bool:
     """Whether the edges between groups make no cycle; each group is then convex, too."""
-    edges = {(group[link.tail], group[link.head]) for link in task.links if group[link.tail] != group[link.head]}
-    left = set(group)
-    while left:
-        sources = {one for one in left if not any(head == one and tail in left for tail, head in edges)}
-        if not sources:
-            return False
-        left -= sources
+    needs: dict[int, set[int]] = {}
+    for link in task.links:
+        if group[link.tail] != group[link.head]:
+            needs.setdefault(group[link.head], set()).add(group[link.tail])
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError:
+        return False
     return True
 
 

@@ -11,9 +11,9 @@ from models.placement.fusion.parts import (
     fusion_cost,
     fusion_slope,
     groups_of,
+    illegal_because,
     joined,
     neighbouring,
-    why_not,
 )
 
 STEPS, STEP = 200, 0.1
@@ -21,24 +21,24 @@ STEPS, STEP = 200, 0.1
 ROUNDS = 3
 """Rounds of the local search."""
 GIGABYTE = 1e9
-Tail = Callable[[Sequence[int]], float]
+Penalty = Callable[[Sequence[int]], float]
 """Further cost of groups, core-s/s, such as that of their latency."""
 
 
-def fuse(task: FusionTask, tail: Tail = lambda group: 0.0) -> list[int]:
+def fuse(task: FusionTask, penalty: Penalty = lambda group: 0.0) -> list[int]:
     """Return the (stages,) group of each operator, numbered by their first operators.
 
     Relaxed descent tells which edges are best inside, groups are joined by benefit over risk while that lowers the
-    cost, and single operators are moved to a neighbouring group while that lowers the cost with its tail.
+    cost, and single operators are moved to a neighbouring group while that lowers the cost with its penalty.
 
     Args:
         task: operators and edges.
-        tail: further cost of groups.
+        penalty: further cost of groups.
     """
     relaxed = relax(task)
     group = _join(task, relaxed)
     for _ in range(ROUNDS):
-        before, group = group, _move(task, group, tail)
+        before, group = group, _move(task, group, penalty)
         if group == before:
             break
     return group
@@ -61,7 +61,7 @@ def fuse_exactly(task: FusionTask) -> list[int]:
     found = []
     for cut in product((0, 1), repeat=len(task.links)):
         group = groups_of(task, cut)
-        if not why_not(task, group):
+        if not illegal_because(task, group):
             found.append((fusion_cost(task, cut_of(task, group)), group))
     return min(found)[1]
 
@@ -74,7 +74,7 @@ def _join(task: FusionTask, relaxed: Sequence[float]) -> list[int]:
         for pair in neighbouring(task, group):
             made = joined(group, *pair)
             drop = cost - fusion_cost(task, cut_of(task, made))
-            if drop > 0 and not why_not(task, made):
+            if drop > 0 and not illegal_because(task, made):
                 able.append((_worth(task, group, pair, relaxed, drop), [-one for one in pair], made))
         if not able:
             return group
@@ -96,16 +96,16 @@ def _worth(
     return drop * (1 - min(between)) / risk
 
 
-def _move(task: FusionTask, group: list[int], tail: Tail) -> list[int]:
-    """Groups after the best move of each operator to a neighbouring group, in turn, where that is cheaper."""
-    cost = fusion_cost(task, cut_of(task, group)) + tail(group)
+def _move(task: FusionTask, group: list[int], penalty: Penalty) -> list[int]:
+    """Groups after each operator in turn has moved to the first neighbouring group with which that is cheaper."""
+    cost = fusion_cost(task, cut_of(task, group)) + penalty(group)
     for place in range(len(group)):
         near = {group[link.tail] for link in task.links if link.head == place}
         near |= {group[link.head] for link in task.links if link.tail == place}
         for target in sorted(near - {group[place]}):
             made = _renumbered([target if at == place else one for at, one in enumerate(group)])
-            told = fusion_cost(task, cut_of(task, made)) + tail(made)
-            if told < cost and not why_not(task, made):
+            told = fusion_cost(task, cut_of(task, made)) + penalty(made)
+            if told < cost and not illegal_because(task, made):
                 group, cost = made, told
                 break
     return group

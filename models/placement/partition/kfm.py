@@ -11,15 +11,13 @@ import numpy as np
 from models.placement.graph import Dag, Floats, GraphError, Integers
 from models.placement.partition.chance import draw_below, seeded
 from models.placement.partition.order import draw_order
-from models.placement.partition.refine import refine_pair
+from models.placement.partition.refine import ROUNDING, refine_pair
 from models.placement.partition.split import split_densest, split_evenly
 
 ORDERS = 50
 """Orders that are tried (the paper's tau): with 20 some feasible splits are missed."""
 SLACK = 0.2
 """How far a block's demand may be above the mean (chi)."""
-ROUNDING = 1e-12
-"""Share of all flow up to which a gain is rounding."""
 Split = Literal["even", "dp"]
 
 
@@ -94,12 +92,8 @@ def partition(
 
 
 def bound_of(graph: Dag, blocks: int, slack: float, most: float = math.inf) -> float:
-    """Return the demand that a block may have: (1 + slack) times the mean, rounded up, and `most` at most (L_max).
-
-    Demands below 1, as cores are, are not rounded: a whole core is no small step of theirs.
-    """
-    mean = float(graph.demand.sum()) / blocks
-    return min((1 + slack) * (math.ceil(round(mean, 9)) if mean >= 1 else mean), most)
+    """Return the demand that a block may have: (1 + slack) times the mean, rounded up, and `most` at most (L_max)."""
+    return min((1 + slack) * math.ceil(round(float(graph.demand.sum()) / blocks, 9)), most)
 
 
 def _split(graph: Dag, order: Integers, blocks: int, bound: float, split: Split) -> Integers | None:

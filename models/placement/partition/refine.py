@@ -13,6 +13,9 @@ import numpy as np
 
 from models.placement.partition.chance import draw
 
+ROUNDING = 1e-9
+"""Share of all demand, or of all flow, up to which a difference is rounding: else two states may each seem better."""
+
 
 @numba.njit(cache=True)
 def flow_with(neighbours: Any, block: Any, vertex: int, number: int) -> float:
@@ -65,10 +68,10 @@ def refine_pair(
         low: the earlier block.
         high: the later one.
         most: demand of a block.
-        least: gains up to this are rounding, and count as none.
+        least: gains up to this are rounding, and count as none; a load is smaller by more than ROUNDING of all.
         state: of `chance`, by which ties are broken; moves on.
     """
-    count, moves = len(demand), 0
+    count, moves, tiny = len(demand), 0, ROUNDING * load.sum()
     locked, entry = np.zeros(count, np.bool_), np.zeros(count, np.int64)
     queue = [(0.0, np.uint64(0), 0, 0)]
     queue.pop()
@@ -82,7 +85,7 @@ def refine_pair(
         here = block[vertex]
         target, gain, own = low + high - here, -key, demand[vertex]
         locked[vertex] = True
-        levels = abs(gain) <= least and own < load[here] - load[target]
+        levels = abs(gain) <= least and own < load[here] - load[target] - tiny
         if load[target] + own > most or many[here] == 1 or not (gain > least or levels):
             continue
         block[vertex] = target

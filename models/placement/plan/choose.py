@@ -1,4 +1,4 @@
-"""Which operators are one query, on which cluster, with how many executors: the cheapest that keeps the target."""
+"""Which operators are one query, on which cluster, with how many executors: the cheapest candidate in time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,29 @@ import numpy as np
 from configs.topology import Topology
 from models.placement.allocation.dependent import allocate
 from models.placement.allocation.nodes import Nodes
+from models.placement.fusion.parts import illegal_because
 from models.placement.graph import Floats
 from models.placement.partition.count import UTILISATION
-from models.placement.plan.candidates import Blocks, block_of, candidate_blocks
+from models.placement.plan.candidates import Blocks, block_of, candidate_blocks, upstream_first
 from models.placement.plan.measured import Measure, Placement
-from models.placement.rates import Edge, bytes_of, cores_of, inner_edges, memory_of, rates_of
+from models.placement.rates import (
+    Edge,
+    bytes_of,
+    cores_of,
+    fusion_task,
+    inner_edges,
+    memory_of,
+    operators_in_order,
+    rates_of,
+)
 
 GIGABYTE = 1e9
 ALL = 256
 """Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from each cluster on."""
+
+
+SHARES = tuple(number / 10 for number in range(9, 0, -1))
+"""Of a load that has no room, for which room is looked for, so that it can be said."""
 
 
 class PlanError(ValueError):
@@ -43,7 +57,7 @@ class PlacementPlan:
 
 
 def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> PlacementPlan:
-    """Return the placement that keeps the target at the least price, of the fewest queries; else the soonest one.
+    """Return the candidate that keeps the target at the least price, of the fewest queries; else the soonest one.
 
     Args:
         topology: of the job.
@@ -53,45 +67,59 @@ def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> 
     Raises:
         PlanError: no set of blocks has room on the clusters.
     """
-    rates = rates_of(topology, factor)
-    measure, found = Measure(topology, rates), list[Placement]()
-    for blocks in candidate_blocks(topology, rates, seed):
-        placed = (measure.place(blocks, clusters) for clusters in _clusters(measure, blocks))
-        if able := [one for one in placed if one is not None]:
-            found.append(min(able, key=_rank))
+    found = _found(topology, factor, seed)
     if not found:
-        raise PlanError(_what_is_missing(measure))
-    best, *others = sorted(found, key=_rank)
-    cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(topology, best, edge))}
-    return PlacementPlan(best, cuts, tuple((one, _why_not(one, best)) for one in others))
+        raise PlanError(_what_is_missing(topology, factor, seed))
+    best, *others = found
+    measure = Measure(topology, rates_of(topology, factor))
+    cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge))}
+    return PlacementPlan(best, cuts, tuple((one, _why_worse(one, best)) for one in others))
+
+
+def _found(topology: Topology, factor: float, seed: int) -> list[Placement]:
+    """The best placement of each candidate that has room, the best one first."""
+    rates = rates_of(topology, factor)
+    measure = Measure(topology, rates)
+    best = (_best_of(measure, blocks) for blocks in candidate_blocks(topology, rates, seed))
+    return sorted((one for one in best if one is not None), key=_rank)
+
+
+def _best_of(measure: Measure, blocks: Blocks) -> Placement | None:
+    """The best of the ways to put blocks on clusters; None where none has room."""
+    placed = (measure.with_executors(blocks, clusters) for clusters in _clusters(measure, blocks))
+    return min((one for one in placed if one is not None), key=_rank, default=None)
 
 
 def _rank(made: Placement) -> tuple[bool, float, int, float]:
     return not made.kept, made.price if made.kept else made.latency_s, len(made.blocks), made.latency_s
 
 
-def _why_not(made: Placement, best: Placement) -> str:
+def _why_worse(made: Placement, best: Placement) -> str:
     if not made.kept:
         return "later than the target" if best.kept else "later"
-    return "dearer" if made.price > best.price else "more queries for the same price"
+    if made.price > best.price:
+        return "dearer"
+    return "more queries for the same price" if len(made.blocks) > len(best.blocks) else "later, for the same price"
 
 
-def _why_cut(topology: Topology, made: Placement, edge: Edge) -> str:
-    """Why an edge is a topic; "" where it is inside a query."""
-    place = block_of(tuple(block.operators for block in made.blocks))
-    own, other = (topology.operators[name] for name in edge)
-    here, there = (made.blocks[place[name]].cluster for name in edge)
-    if place[edge.tail] == place[edge.head]:
+def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
+    """Why an edge is a topic, by what its two queries would be as one; "" where it is inside a query."""
+    topology, blocks = measure.topology, tuple(block.operators for block in made.blocks)
+    place, names = block_of(blocks), list(topology.operators)
+    one, other = place[edge.tail], place[edge.head]
+    if one == other:
         return ""
-    if own.cluster and other.cluster and own.cluster != other.cluster:
-        return f"{edge.tail} has to run on {own.cluster}, {edge.head} on {other.cluster}"
-    if own.unit != other.unit:
-        return "they are different recovery units"
-    if own.exactly_once and other.exactly_once and own.exactly_once != other.exactly_once:
-        return "their sinks commit apart"
-    if own.timer and other.timer:
-        return "both own event-time timers"
-    return f"{here} has no room for both, or they are cheaper apart" if here != there else "as one query they are later"
+    both = tuple(name for name in operators_in_order(topology) if place[name] in (one, other))
+    merged = [block for number, block in enumerate(blocks) if number not in (one, other)] + [both]
+    of = block_of(tuple(merged))
+    if why := illegal_because(fusion_task(topology, measure.rates), [of[name] for name in names]):
+        return why
+    joined = _best_of(measure, upstream_first(topology, merged))
+    if joined is None:
+        return "no cluster has room for both as one query"
+    if made.kept and not joined.kept:
+        return "as one query results are later than the target"
+    return "as one query they are dearer" if joined.price > made.price else "as one query results are later"
 
 
 def _clusters(measure: Measure, blocks: Blocks) -> Iterator[Sequence[str]]:
@@ -106,7 +134,11 @@ def _clusters(measure: Measure, blocks: Blocks) -> Iterator[Sequence[str]]:
         yield from product(*choices)
         return
     held = [memory_of(topology, block) for block in blocks]
-    cores = [max(1.0, math.ceil(load / UTILISATION - 1e-9)) for load in measure.loads(blocks)]
+    unit = max(one.executor_cores for one in topology.clusters.values())
+    loads = measure.loads(blocks)
+    cores = [
+        float(unit * max(1, math.ceil(load / (UTILISATION * unit) - 1e-9)) + topology.driver_cores) for load in loads
+    ]
     fixed = {number: names.index(pin) for number, pin in enumerate(pinned) if pin is not None}
     flow = _flow(measure, blocks)
     for first in range(len(names)):
@@ -134,15 +166,16 @@ def _nodes(topology: Topology, first: int) -> Nodes:
     return Nodes(capacity, np.zeros_like(capacity), np.arange(len(names)), trips, first)
 
 
-def _what_is_missing(measure: Measure) -> str:
-    topology, cores = measure.topology, cores_of(measure.topology, measure.rates)
+def _what_is_missing(topology: Topology, factor: float, seed: int) -> str:
+    cores = cores_of(topology, rates_of(topology, factor))
     busy, heavy = sum(cores.values()), max(cores, key=lambda name: cores[name])
     there = sum(one.cores for one in topology.clusters.values())
-    room, held = (
-        sum(one.memory_gb for one in topology.clusters.values()), memory_of(topology, topology.operators) / GIGABYTE
-    )  # fmt: skip
+    room = sum(one.memory_gb for one in topology.clusters.values())
+    held = memory_of(topology, topology.operators) / GIGABYTE
+    able = next((share for share in SHARES if _found(topology, share * factor, seed)), None)
+    less = f"there is room for {able:.0%} of the load" if able else "there is none for a tenth of the load either"
     return (
-        f"{topology.name}: its work keeps {busy:.1f} cores busy, {cores[heavy]:.1f} of them {heavy}'s, and holds"
-        f" {held:.1f} GB; the clusters have {there} cores, of which {UTILISATION:.0%} are to be used, and {room:g} GB."
-        f" Add to them, split {heavy}, or plan for {UTILISATION * there / busy:.0%} of the load at most."
+        f"{topology.name}: no set of queries has room. Its work keeps {busy:.1f} cores busy, {cores[heavy]:.1f} of them"
+        f" {heavy}'s, where a query is to use {UTILISATION:.0%} of its own, and holds {held:.1f} GB; the clusters have"
+        f" {there} cores and {room:g} GB, in parts. Add to them, split {heavy}, or take pins away; {less}."
     )

@@ -13,7 +13,9 @@ from models.placement.plan.candidates import Blocks, block_of
 from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of
 
 LEAST_GAIN_S = 1e-3
-"""Seconds by which a further executor has to shorten the slowest path."""
+"""Seconds that a further executor has to take off what results are late."""
+LEAST_PRICE = 1e-9
+"""Of a core that costs nothing: gains are compared by price."""
 
 
 @dataclass(frozen=True)
@@ -81,46 +83,50 @@ class Measure:
                 written.add(tail)
         return found
 
-    def place(self, blocks: Blocks, clusters: Sequence[str]) -> Placement | None:
-        """Return blocks with executors by their work, and more while the slowest path is too late and they help.
+    def with_executors(self, blocks: Blocks, clusters: Sequence[str]) -> Placement | None:
+        """Return blocks on given clusters with executors by their work, and more while a result is too late.
 
-        None where the clusters have no room for the executors that the work needs.
+        Of further executors the one that takes most off what results are late, for its price. None where the clusters
+        have no room for the executors that the work needs, or the partitions no task for them.
         """
-        loads, cores = self.loads(blocks), {name: one.executor_cores for name, one in self.topology.clusters.items()}
+        loads = self.loads(blocks)
         executors = [
-            max(1, math.ceil(load / (UTILISATION * cores[own]) - 1e-9))
+            max(1, math.ceil(load / (UTILISATION * self.topology.clusters[own].executor_cores) - 1e-9))
             for load, own in zip(loads, clusters, strict=True)
         ]  # fmt: skip
         if not self._has_room(blocks, clusters, executors):
             return None
         while True:
-            made = self._measured(blocks, loads, clusters, executors)
+            made, late_s = self._measured(blocks, loads, clusters, executors)
             if made.kept:
                 return made
             tried = []
             for number, own in enumerate(clusters):
                 more = [many + (at == number) for at, many in enumerate(executors)]
                 if self._has_room(blocks, clusters, more):
-                    gain_s = made.latency_s - self._measured(blocks, loads, clusters, more).latency_s
-                    price = max(cores[own] * self.topology.clusters[own].price, 1e-9)
-                    tried.append((gain_s > LEAST_GAIN_S, gain_s / price, -number, more))
+                    gain_s = late_s - self._measured(blocks, loads, clusters, more)[1]
+                    price = self.topology.clusters[own].executor_cores * self.topology.clusters[own].price
+                    tried.append((gain_s > LEAST_GAIN_S, gain_s / max(price, LEAST_PRICE), -number, more))
             if not tried or not max(tried)[0]:
                 return made
             executors = max(tried)[3]
 
     def _has_room(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> bool:
-        """Whether each cluster has cores and memory for all that lies on it."""
+        """Whether each cluster has cores and memory for all that lies on it, and each query tasks for its cores."""
         for name, one in self.topology.clusters.items():
             here = [number for number, own in enumerate(clusters) if own == name]
             held = sum(memory_of(self.topology, blocks[number]) for number in here)
-            cores = sum(executors[number] for number in here) * one.executor_cores
-            if cores > one.cores or held > one.memory_gb * 1e9:
+            cores = [executors[number] * one.executor_cores for number in here]
+            if sum(cores) + len(here) * self.topology.driver_cores > one.cores or held > one.memory_gb * 1e9:
+                return False
+            if any(many > max(self.topology.partitions, one.executor_cores) for many in cores):
                 return False
         return True
 
     def _measured(
         self, blocks: Blocks, loads: Sequence[float], clusters: Sequence[str], executors: Sequence[int]
-    ) -> Placement:  # fmt: skip
+    ) -> tuple[Placement, float]:  # fmt: skip
+        """What blocks come to, and by how much results are late in all, seconds."""
         topology, place = self.topology, block_of(blocks)
         made, until = [], [0.0] * len(blocks)
         for number, block in enumerate(blocks):
@@ -137,10 +143,12 @@ class Measure:
             arrived = [self._arrived_s(edge, place, clusters, until, clusters[number]) for edge in through]
             until[number] = latency_s + max(arrived, default=0.0)
         price = sum(
-            one.executors * topology.clusters[one.cluster].executor_cores * topology.clusters[one.cluster].price
+            topology.clusters[one.cluster].price
+            * (one.executors * topology.clusters[one.cluster].executor_cores + topology.driver_cores)
             for one in made
         )  # fmt: skip
-        return Placement(tuple(made), price, max(until), max(until) <= topology.target_s)
+        late_s = sum(max(at - topology.target_s, 0.0) for at in until)
+        return Placement(tuple(made), round(price, 9), max(until), max(until) <= topology.target_s), late_s
 
     def _arrived_s(
         self, edge: Edge, place: Mapping[str, int], clusters: Sequence[str], until: Sequence[float], cluster: str

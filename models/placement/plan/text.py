@@ -15,17 +15,22 @@ def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
     late = "" if made.kept else f", later than the {topology.target_s:g} s that are promised, and nothing is sooner"
     yield (
         f"{topology.name}: {_count(len(made.blocks), 'query', 'queries')}, {made.price:.2f} an hour; "
-        f"{topology.quantile:.0%} of the records within {made.latency_s:.1f} s by the model{late}"
+        f"{100 * topology.quantile:g}% of the records within {made.latency_s:.1f} s by the model{late}"
     )
     for block in made.blocks:
         yield (
-            f"  {' + '.join(block.operators)}: {block.cluster}, {_count(block.executors, 'executor', 'executors')} "
-            f"({block.load:.2f} cores busy), {block.latency_s:.1f} s"
+            f"  {' + '.join(block.operators)}: {block.cluster}, {_count(block.executors, 'executor', 'executors')}"
+            f"{_sized(topology.clusters[block.cluster].executor_cores)} ({block.load:.2f} cores busy), "
+            f"{block.latency_s:.1f} s"
         )
     for edge, why in plan.cuts.items():
         yield f"  a topic from {edge.tail} to {edge.head}: {why}"
     for other, why in plan.others:
         yield f"  not {_blocks(other)}: {other.price:.2f} an hour, {other.latency_s:.1f} s: {why}"
+
+
+def _sized(cores: int) -> str:
+    return "" if cores == 1 else f" of {cores} cores"
 
 
 def _blocks(made: Placement) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.placement.graph import Dag, GraphError
 from models.placement.partition.chance import draw, draw_below, seeded
-from models.placement.partition.exact import cheapest_blocks
+from models.placement.partition.exact import least_cut_blocks
 from models.placement.partition.kfm import partition
 from models.placement.partition.order import draw_order
 from models.placement.partition.refine import gain_of, refine_pair, stays_acyclic
@@ -157,7 +157,7 @@ def test_a_vertex_heavier_than_a_block_raises_the_bound_and_what_does_not_fit_is
 
 
 def test_graphs_that_cannot_be_are_named():
-    with pytest.raises(GraphError, match=r"vertices \[1, 2\] depend on each other in a cycle"):
+    with pytest.raises(GraphError, match=r"vertices \[.*\] are a cycle: take one of their edges out"):
         Dag.build([1, 1, 1], [(0, 1, 1), (1, 2, 1), (2, 1, 1)])
     with pytest.raises(GraphError, match="edge 1 to 1 with flow 2"):
         Dag.build([1, 1], [(1, 1, 2)])
@@ -180,19 +180,37 @@ def test_the_generator_by_hand():
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
-def test_the_cheapest_blocks_are_those_of_trying_all(seed, blocks):
+def test_the_least_cut_blocks_are_those_of_trying_all(seed, blocks):
     graph = random_graph(seed, 6)
     most = 1.2 * np.ceil(graph.demand.sum() / blocks)
     best, all_best = cheapest(graph, blocks, most)
-    found = cheapest_blocks(graph, blocks, most)
+    found = least_cut_blocks(graph, blocks, most)
     assert (found is None) == (all_best == [])
     if found is not None:
         assert graph.cut(found) == pytest.approx(best) and sorted(set(found.tolist())) == list(range(blocks))
         assert (found[graph.tail] <= found[graph.head]).all() and graph.loads(found, blocks).max() <= most
+        assert graph.loads(found, blocks).max() == min(graph.loads(one, blocks).max() for one in all_best)
 
 
-def test_the_cheapest_blocks_of_the_graph_of_eight_and_of_one_that_is_too_large():
-    assert blocks_of(cheapest_blocks(G8, 2, 72.45)) == ["0235", "1467"]
-    assert blocks_of(cheapest_blocks(G8, 3, 50.6)) == ["012", "35", "467"]
-    with pytest.raises(GraphError, match="11 vertices: all blocks are looked at of 10 at most"):
-        cheapest_blocks(Dag.build([1.0] * 11, []), 2, 9.0)
+def test_the_least_cut_blocks_of_the_graph_of_eight_and_of_one_that_is_too_large():
+    assert blocks_of(least_cut_blocks(G8, 2, 72.45)) == ["0235", "1467"]
+    assert blocks_of(least_cut_blocks(G8, 3, 50.6)) == ["012", "35", "467"]
+    with pytest.raises(GraphError, match="11 vertices: all sets are looked at of 10 at most"):
+        least_cut_blocks(Dag.build([1.0] * 11, []), 2, 9.0)
+
+
+def test_demands_that_differ_by_rounding_only_do_not_move_back_and_forth():
+    """1.1 - 1.0 is more than 0.1 as floats are: each of two states seemed more level than the other, for ever."""
+    for demand in ([1.0, 1.0, 0.1], [0.7, 0.1, 0.2, 0.3], [1 / 3] * 7):
+        found = partition(Dag.build(demand, []), 2)
+        assert found.fits and found.cut == 0.0
+
+
+@given(st.integers(0, 10_000), st.integers(2, 4))
+def test_partitions_of_any_demands_end(seed, blocks):
+    random = np.random.default_rng(seed)
+    size = int(random.integers(blocks, 14))
+    pairs = [pair for pair in itertools.combinations(range(size), 2) if random.random() < 0.3]
+    edges = [(a, b, float(random.choice([0.0, 0.1, 1 / 3]))) for a, b in pairs]
+    found = partition(Dag.build(random.choice([0.1, 0.2, 0.3, 1.1], size), edges), blocks, orders=3, seed=seed)
+    assert sorted(set(found.block.tolist())) == list(range(blocks))

@@ -13,7 +13,7 @@ from models.placement.fusion.parts import (
     fusion_cost,
     fusion_slope,
     groups_of,
-    why_not,
+    illegal_because,
 )
 from models.placement.fusion.planner import fuse, fuse_exactly, relax
 from models.placement.graph import GraphError
@@ -58,23 +58,23 @@ def test_a_diamond_is_not_fused_around_its_middle():
     stages = tuple(QueryStage(US, 1000.0) for _ in range(3))
     links = tuple(Link(a, b, 1000.0, 8 * US, 2 * US, US) for a, b in ((0, 1), (1, 2), (0, 2)))
     task = FusionTask(stages, links)
-    assert why_not(task, [0, 1, 0]) == "the groups depend on each other in a cycle"
-    assert why_not(task, [0, 0, 0]) == "" and fuse(task) == [0, 0, 0]
+    assert illegal_because(task, [0, 1, 0]) == "queries would wait for each other in a circle"
+    assert illegal_because(task, [0, 0, 0]) == "" and fuse(task) == [0, 0, 0]
     assert groups_of(task, (1, 1, 0)) == [0, 1, 0]
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    (({"pin": "east"}, {"pin": "west"}), "operators [0, 1] have several of pin: east, west"),
-    (({"trigger": "1 second"}, {"trigger": "5 seconds"}), "have several of trigger"),
-    (({"unit": "a"}, {}), "have several of unit"),
-    (({"commit": "a"}, {"commit": "b"}), "have several of commit"),
-    (({"timer": True}, {"timer": True}), "operators [0, 1] have more than one owner of event-time timers"),
+    (({"pin": "east"}, {"pin": "west"}), "0 and 1 have to run on different clusters"),
+    (({"trigger": "1 second"}, {"trigger": "5 seconds"}), "0 and 1 have different triggers"),
+    (({"unit": "a"}, {}), "0 and 1 have different recovery units"),
+    (({"commit": "a"}, {"commit": "b"}), "0 and 1 have sinks that commit apart"),
+    (({"timer": True}, {"timer": True}), "0 and 1 both own event-time timers"),
     (({"pin": "east"}, {}), ""), (({"timer": True}, {}), ""), (({"commit": "a"}, {}), ""),
 ])  # fmt: skip
 def test_what_may_not_be_one_query_is_named(changes, said):
     stages = tuple(QueryStage(US, 10.0, **one) for one in changes)
     task = FusionTask(stages, (Link(0, 1, 10.0, 8 * US, 2 * US, US),))
-    found = why_not(task, [0, 0])
+    found = illegal_because(task, [0, 0])
     assert (found == "") if not said else (said in found)
     assert fuse(task) == ([0, 1] if said else [0, 0]) == fuse_exactly(task)
 
@@ -111,6 +111,6 @@ def test_of_every_plan(seed):
     task = FusionTask(stages, links)
     group = fuse(task)
     cost = fusion_cost(task, cut_of(task, group))
-    assert why_not(task, group) == ""
+    assert illegal_because(task, group) == ""
     assert cost <= fusion_cost(task, [1] * len(links)) + 1e-12
     assert cost >= fusion_cost(task, cut_of(task, fuse_exactly(task))) - 1e-12
