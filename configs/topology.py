@@ -16,13 +16,13 @@ from configs.lines import LinedYaml, LinesError, read_lined
 LISTED = "docs/placement.md"
 
 
-class Stated(Section):
+class FiniteSection(Section):
     """A part of a topology: its numbers are finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
 
-class RecordSource(Stated):
+class RecordSource(FiniteSection):
     """Records that come from outside, on a topic.
 
     Attributes:
@@ -34,7 +34,7 @@ class RecordSource(Stated):
     bytes: Positive = 200.0
 
 
-class JobOperator(Stated):
+class JobOperator(FiniteSection):
     """A step of the job.
 
     Attributes:
@@ -62,7 +62,7 @@ class JobOperator(Stated):
     timer: bool = False
 
 
-class SparkCluster(Stated):
+class SparkCluster(FiniteSection):
     """A Spark cluster.
 
     Attributes:
@@ -88,7 +88,7 @@ class SparkCluster(Stated):
         return self
 
 
-class Hop(Stated):
+class Hop(FiniteSection):
     """What an edge between two queries costs, which is a topic.
 
     Attributes:
@@ -102,7 +102,7 @@ class Hop(Stated):
     inline_ms: NotNegative = 0.001
 
 
-class Topology(Stated):
+class Topology(FiniteSection):
     """A job and where it may run.
 
     Attributes:
