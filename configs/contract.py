@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from configs.backpressure import Backpressure
-from configs.bounds import JobName, Key, Positive, Section, Share, describe_errors
+from configs.bounds import JobName, Key, Positive, Section, Share
 from configs.configurations import StatedConfigurations
 from configs.errors import SettingsError
-from configs.lines import LinesError, read_lined
+from configs.files import read_section
 from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning
 
 __all__ = [
@@ -123,22 +123,7 @@ def load_contract(job: str, folder: Path) -> Contract:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
         raise SettingsError(f"job {job!r} has no contract at {path}. Known contracts: {known}. Copy one and edit it.")
-    try:
-        read = read_lined(path.read_text())
-    except LinesError as error:
-        raise SettingsError(f"{path.name}, {error}") from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise SettingsError(f"{path}: cannot be read: {error}") from None
-
-    if not isinstance(read.data, dict):
-        raise SettingsError(
-            f"{path.name}, line 1: {read.data!r} is not a mapping of keys to values. Begin with job: {job}."
-        )
-    try:
-        contract = Contract.model_validate(read.data)
-    except ValidationError as error:
-        told = describe_errors(error, "docs/contract.md", "contract", read.line_of)
-        raise SettingsError("\n".join(f"{path.name}, {line}" for line in told)) from None
+    contract, read = read_section(path, Contract, "docs/contract.md", "contract", f"job: {job}")
     if contract.job != job:
         what = f"job={contract.job!r}; the file's name and the job's must be one. Rename one of them."
         raise SettingsError(f"{path.name}, line {read.line_of(('job',))}: {what}")

@@ -7,11 +7,12 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole, describe_errors
+from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole
 from configs.errors import SettingsError
-from configs.lines import LinedYaml, LinesError, read_lined
+from configs.files import read_section
+from configs.lines import LinedYaml
 
 LISTED = "docs/placement.md"
 
@@ -153,21 +154,7 @@ def load_topology(name: str, folder: Path) -> Topology:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
         raise SettingsError(f"topology {name!r}: there is no {path}. Known topologies: {known}. Copy one and edit it.")
-    try:
-        read = read_lined(path.read_text())
-    except LinesError as error:
-        raise SettingsError(f"{path.name}, {error}") from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise SettingsError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(read.data, dict):
-        raise SettingsError(
-            f"{path.name}, line 1: {read.data!r} is no mapping of keys to values. Begin with name: {name}."
-        )
-    try:
-        topology = Topology.model_validate(read.data)
-    except ValidationError as error:
-        told = describe_errors(error, LISTED, "topology", read.line_of)
-        raise SettingsError("\n".join(f"{path.name}, {line}" for line in told)) from None
+    topology, read = read_section(path, Topology, LISTED, "topology", f"name: {name}")
     if wrong := sorted(_told(_list_wrong(topology, name), read)):
         raise SettingsError("\n".join(f"{path.name}, line {line}: {what}" for line, what in wrong))
     return topology
