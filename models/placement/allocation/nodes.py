@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from models.placement.graph import Floats, GraphError, Integers
 
 SAME_DOMAIN = 0.5
 """Distance of two nodes of a domain, in the unit of round trips between domains (ms)."""
+MANY_SLOTS = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Nodes:
         domain: (M,) of each node.
         round_trip: (D, D) ms between domains, 0 in the diagonal.
         master: domain from which the job is run.
+        slots: (M,) instances of operators that a node may host; as many as it has room for where they are not stated.
+        bandwidth_mbps: (M,) of each node's network interface; unlimited where it is not stated.
     """
 
     capacity: Floats
@@ -30,14 +33,22 @@ class Nodes:
     domain: Integers
     round_trip: Floats
     master: int = 0
+    slots: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    bandwidth_mbps: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        """Refuse sizes that do not go together.
+        """Fill in what is not stated, and refuse sizes that do not go together.
 
         Raises:
             GraphError: as said.
         """
         nodes, domains = len(self.domain), len(self.round_trip)
+        for name, value in (("slots", MANY_SLOTS), ("bandwidth_mbps", np.inf)):
+            stated = getattr(self, name)
+            if not len(stated):
+                object.__setattr__(self, name, np.full(nodes, value))
+            elif len(stated) != nodes:
+                raise GraphError(f"{name}={stated.tolist()}: one of each of the {nodes} nodes is expected")
         if self.capacity.shape != self.used.shape or len(self.capacity) != nodes or not (self.capacity > 0).all():
             raise GraphError(f"capacity {self.capacity.shape}, used {self.used.shape}, {nodes} domains: one row a node")
         if nodes and not 0 <= self.domain.min() <= self.domain.max() < domains:

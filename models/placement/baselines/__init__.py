@@ -1,0 +1,1 @@
+"""Where others put instances: what schemes of this package are held against."""
