@@ -47,6 +47,8 @@ class ParallelJob:
         instances: (m,) of each, at least 1.
         need: (m, 2) cores and GB that one instance asks for.
         edges: streams, without a cycle.
+        pooled: whether the instances of an operator on one node take from one queue, as the cores of a Spark executor
+            do; else each has its own, as in Storm.
     """
 
     arrivals_rps: Floats
@@ -54,6 +56,7 @@ class ParallelJob:
     instances: Integers
     need: Floats
     edges: tuple[StreamEdge, ...]
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no job.

@@ -1,0 +1,135 @@
+"""Instances of one operator by how busy they are. Md-Stream paper, Algorithm 4, eq. 11, 12 and 18, repaired."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+MOST_LOAD, LEAST_LOAD, TARGET_LOAD = 0.875, 0.30, 0.7
+"""Orl_max and Orl_min of the paper, and the load of an instance that a change aims at."""
+CALM, COOL = 3, 2
+"""Windows that ask for fewer before there are fewer, and windows after a change without another one."""
+SKEWED = 1.5
+WINDOW_S = 60.0
+
+
+class Move(StrEnum):
+    """What is done."""
+
+    OUT = "out"
+    IN = "in"
+    HOLD = "hold"
+
+
+class OperatorWindow(NamedTuple):
+    """What was seen of an operator in a window.
+
+    Attributes:
+        instances: that it has.
+        offered_rps: records/s sent to it, from the producers' side, and those that wait over 300 s.
+        load: busy share of its busiest instance (Orl).
+        service_rps: records/s of an instance while it is busy.
+        backlog: records that wait for it.
+        slow: whether the job's latency is over its limit.
+    """
+
+    instances: int
+    offered_rps: float
+    load: float
+    service_rps: float
+    backlog: float
+    slow: bool
+
+
+class Calm(NamedTuple):
+    """What is carried from window to window.
+
+    Attributes:
+        low: windows in turn that asked for fewer.
+        cooling: windows that are left without a change.
+    """
+
+    low: int = 0
+    cooling: int = 0
+
+
+class Decision(NamedTuple):
+    """Instances from now on, and why."""
+
+    instances: int
+    move: Move
+
+
+@dataclass(frozen=True)
+class Elasticity:
+    """The rule.
+
+    Attributes:
+        least: instances.
+        most: likewise: partitions of what it reads, and of its state.
+        printed: whether the paper's own step is taken: eq. 18 also where instances are taken away, and at once.
+    """
+
+    least: int = 1
+    most: int = 1 << 30
+    printed: bool = False
+
+    def decide(self, calm: Calm, seen: OperatorWindow) -> tuple[Calm, Decision]:
+        """Return what is carried on, and the instances: more where one is too busy while the job is slow, else fewer.
+
+        More by eq. 18 with a damping of the instances there are: Newton's iteration for rate ÷ (0.7 x service), which
+        does not overshoot. Fewer, at most by half, after three calm windows without a backlog.
+        """
+        step = scale_step(seen)
+        busy = seen.load > MOST_LOAD or seen.offered_rps > MOST_LOAD * seen.instances * seen.service_rps
+        idle = seen.load < LEAST_LOAD and not seen.slow and seen.backlog < WINDOW_S * max(seen.offered_rps, 1e-9)
+        calm = Calm(calm.low + 1 if idle else 0, max(calm.cooling - 1, 0))
+        if calm.cooling:
+            return calm, Decision(seen.instances, Move.HOLD)
+        if seen.slow and busy and seen.instances < self.most:
+            return Calm(0, COOL + 1), Decision(min(self.most, seen.instances + max(1, step)), Move.OUT)
+        fewer = self._fewer(seen, step)
+        if idle and fewer < seen.instances and (self.printed or calm.low >= CALM):
+            return Calm(0, COOL + 1), Decision(fewer, Move.IN)
+        return calm, Decision(seen.instances, Move.HOLD)
+
+    def _fewer(self, seen: OperatorWindow, step: int) -> int:
+        if self.printed:
+            return max(self.least, seen.instances + min(step, -1))
+        needed = math.ceil(seen.offered_rps / (TARGET_LOAD * seen.service_rps) - 1e-9)
+        return max(self.least, needed, seen.instances - max(1, seen.instances // 2))
+
+
+def instance_loads(service_ms: Sequence[float], records: Sequence[float], window_s: float) -> list[float]:
+    """Return the busy share of each instance, mean service time x records ÷ window (eq. 11).
+
+    Args:
+        service_ms: mean of each instance, ms.
+        records: that it worked on.
+        window_s: length.
+    """
+    return [ms / 1000 * many / window_s for ms, many in zip(service_ms, records, strict=True)]
+
+
+def is_skewed(loads: Sequence[float]) -> bool:
+    """Whether the busiest instance is so much busier than the mean that more instances alone do not help."""
+    return max(loads) > SKEWED * sum(loads) / len(loads)
+
+
+def step_share(seen: OperatorWindow) -> float:
+    """Return (RT - RAP) ÷ RT of eq. 18; RAP: rate at which instances have the target load."""
+    if seen.offered_rps <= 0:
+        return -math.inf
+    return (seen.offered_rps - TARGET_LOAD * seen.instances * seen.service_rps) / seen.offered_rps
+
+
+def scale_step(seen: OperatorWindow) -> int:
+    """Return the instances by which eq. 18 changes them, to the nearest whole number, halves away from 0.
+
+    The damping is the number of instances.
+    """
+    wanted = seen.instances * max(step_share(seen), -1e6)
+    return int(math.copysign(math.floor(abs(wanted) + 0.5), wanted))

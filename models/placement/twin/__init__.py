@@ -1,0 +1,1 @@
+"""Many operators on many nodes, followed through time."""

@@ -1,0 +1,161 @@
+"""Instances of a running job's operators: worked cases by hand, and what must always hold."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.placement.elastic.demand import Stage, needs_of, source_need_rps
+from models.placement.elastic.offload import Offload, OffloadRule, StageThere, move_s
+from models.placement.elastic.rule import (
+    Calm,
+    Elasticity,
+    Move,
+    OperatorWindow,
+    instance_loads,
+    is_skewed,
+    scale_step,
+    step_share,
+)
+
+CHAIN = {"b": {"a": 1.0}, "c": {"b": 1.0}}
+
+
+def chain(*pairs, **more):
+    return {name: Stage(c, sel, **more) for name, (c, sel) in zip("abc", pairs, strict=False)}
+
+
+@pytest.mark.parametrize(("utilisation", "instances"), [(1.0, [4, 4, 3]), (0.8, [5, 5, 4]), (0.7, [6, 6, 4])])
+def test_a_chain_by_hand(utilisation, instances):
+    found = needs_of(chain((400, 0.6), (250, 2), (700, 0.1)), CHAIN, {"a": 1500.0}, utilisation)
+    assert [found[name].instances for name in "abc"] == instances
+    assert [found[name].rps for name in "abc"] == pytest.approx([1500, 900, 1800])
+
+
+def test_nobody_is_given_instances_for_records_that_cannot_come():
+    stages = chain((400, 0.6), (250, 2), (700, 0.1))
+    stages["a"] = stages["a"]._replace(most=3)
+    found = needs_of(stages, CHAIN, {"a": 1500.0})
+    assert [found[name].rps for name in "abc"] == pytest.approx([1500, 720, 1440])
+    assert [found[name].instances for name in "abc"] == [3, 3, 3] and found["a"].needed == 4
+    moved = needs_of(stages | {"a": stages["a"]._replace(moved=True)}, CHAIN, {"a": 1500.0})
+    assert moved["b"].rps == pytest.approx(900)
+
+
+def test_a_quota_takes_where_it_hurts_least():
+    found = needs_of(chain((400, 0.6), (250, 2), (700, 0.1)), CHAIN, {"a": 1500.0}, quota=10)
+    assert [found[name].instances for name in "abc"] == [4, 3, 3]
+    least = needs_of(chain((400, 0.6), (250, 2), (700, 0.1), least=3), CHAIN, {"a": 1500.0}, quota=1)
+    assert [found.instances for found in least.values()] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(("rps", "first", "second", "instances"), [
+    (100, (50, 4), 100, [2, 4]), (200, (50, 4), 100, [4, 8]), (200, (40, 3.5), 99, [5, 8]),
+])  # fmt: skip
+def test_published_vectors_of_ds2(rps, first, second, instances):
+    found = needs_of({"a": Stage(*first), "b": Stage(second)}, {"b": {"a": 1.0}}, {"a": float(rps)})
+    assert [one.instances for one in found.values()] == instances
+
+
+def test_a_fork_that_joins_and_rounding_by_hand():
+    stages = {"a": Stage(40), "b": Stage(30, 0.5), "c": Stage(60)}
+    found = needs_of(stages, {"c": {"a": 1.0, "b": 1.0}}, {"a": 100.0, "b": 100.0})
+    assert [found[name].instances for name in "abc"] == [3, 4, 3]
+    assert needs_of({"a": Stage(0.7)}, {}, {"a": 2.1})["a"].instances == 3
+    assert needs_of({"a": Stage(0.4)}, {}, {"a": 2.0})["a"].instances == 5
+    assert needs_of({"a": Stage(100, lag=30_000)}, {}, {"a": 100.0})["a"].instances == 2
+
+
+def test_what_is_missing_is_never_zero():
+    assert source_need_rps([50, 90, 70], [80]) == 90 and source_need_rps([50], [80]) == 80
+    assert source_need_rps([50, math.nan], [10, 60, 40, 30]) == 60 and source_need_rps(None, [200, 1, 2, 3]) == 3
+    assert source_need_rps([50], []) is None and source_need_rps(None, [math.nan]) is None
+
+
+@given(st.lists(st.tuples(st.floats(1, 500), st.floats(0.1, 3)), min_size=3, max_size=3), st.floats(0, 1e4),
+       st.floats(0.3, 1), st.floats(1, 3))  # fmt: skip
+def test_of_all_needs(pairs, rps, utilisation, more):
+    found = needs_of(chain(*pairs), CHAIN, {"a": rps}, utilisation)
+    for name, (capacity, _) in zip("abc", pairs, strict=True):
+        one, able = found[name], capacity * utilisation
+        assert one.instances == 1 or able * (one.instances - 1) * (1 - 1e-9) < one.rps <= able * one.instances * (1 + 1e-6)
+    higher = needs_of(chain(*pairs), CHAIN, {"a": rps * more}, utilisation)
+    assert all(higher[name].instances >= found[name].instances for name in "abc")
+    twice = needs_of(chain(*((2 * c, sel) for c, sel in pairs)), CHAIN, {"a": 2 * rps}, utilisation)
+    assert [twice[name].instances for name in "abc"] == [found[name].instances for name in "abc"]
+
+
+@pytest.mark.parametrize(("instances", "rps", "load", "share", "step", "slow", "move", "after"), [
+    (4, 950, 0.95, 0.2632, 1, True, Move.OUT, 5), (4, 2000, 2.0, 0.65, 3, True, Move.OUT, 7),
+    (7, 2000, 1.1429, 0.3875, 3, True, Move.OUT, 10), (10, 2000, 0.80, 0.125, 1, True, Move.HOLD, 10),
+    (4, 600, 0.60, -0.1667, -1, False, Move.HOLD, 4), (8, 500, 0.25, -1.8, -14, False, Move.IN, 4),
+    (8, 100, 0.05, -13, -104, False, Move.IN, 4),
+])  # fmt: skip
+def test_windows_by_hand(instances, rps, load, share, step, slow, move, after):
+    seen = OperatorWindow(instances, rps, load, 250, 0, slow)
+    assert step_share(seen) == pytest.approx(share, abs=1e-4) and scale_step(seen) == step
+    calm, decision = Elasticity().decide(Calm(low=2), seen)
+    assert decision == (after, move) and (calm.cooling > 0) == (move is not Move.HOLD)
+
+
+def test_loads_by_hand():
+    loads = instance_loads([4, 4, 4], [2100, 1750, 1125], 10)
+    assert loads == pytest.approx([0.84, 0.70, 0.45]) and max(loads) == pytest.approx(0.84)
+    assert not is_skewed(loads) and is_skewed([0.9, 0.1, 0.1])
+
+
+def test_fewer_only_after_calm_windows_and_no_change_while_it_cools():
+    rule, seen = Elasticity(), OperatorWindow(8, 500, 0.25, 250, 0, False)
+    calm, moves = Calm(), []
+    for _ in range(3):
+        calm, decision = rule.decide(calm, seen)
+        moves.append(decision.move)
+    assert moves == [Move.HOLD, Move.HOLD, Move.IN] and decision.instances == 4
+    slow = OperatorWindow(4, 2000, 1.0, 250, 0, True)
+    for expected in (Move.HOLD, Move.HOLD, Move.OUT):
+        calm, decision = rule.decide(calm, slow)
+        assert decision.move is expected
+    waiting = seen._replace(backlog=1e6)
+    assert rule.decide(Calm(low=9), waiting)[1].move is Move.HOLD
+    assert Elasticity(printed=True).decide(Calm(), seen)[1] == (1, Move.IN)
+
+
+@given(st.floats(1, 5_000), st.integers(1, 60), st.booleans())
+def test_a_constant_load_comes_to_rest_within_bounds(rps, instances, slow):
+    rule, calm = Elasticity(least=1, most=64), Calm()
+    for turn in range(80):
+        seen = OperatorWindow(instances, rps, min(rps / (250 * instances), 1.0), 250, 0, slow)
+        calm, decision = rule.decide(calm, seen)
+        assert 1 <= decision.instances <= 64
+        if decision.move is Move.IN:
+            assert decision.instances >= min(64, math.ceil(rps / 175 - 1e-9)) or decision.instances >= instances
+        if turn > 60:
+            assert decision.move is Move.HOLD
+        instances = decision.instances
+
+
+def test_a_move_by_hand():
+    stage = StageThere(5, 4, 1.20, 0.40, 150, 200, 0.08, 30)
+    assert move_s(stage) == pytest.approx(0.58) and move_s(stage._replace(rps=200)) == math.inf
+    rule = OffloadRule()
+
+    def goes(**change):
+        state = Offload()
+        for now in range(3):
+            state = rule.decide(float(now), state, stage._replace(**change))
+        return state.there
+
+    assert goes() and not goes(here_s=0.98) and not goes(here_s=0.90)
+    assert not goes(needed=4) and not goes(needed=4, here_s=9.0) and goes(here_s=math.inf)
+
+
+def test_it_comes_back_when_there_is_room_and_it_is_quicker_not_before_half_the_stay():
+    rule, stage = OffloadRule(), StageThere(3, 4, 0.3, 0.40, 100, 200, 0.08, 30)
+    state = Offload(there=True, since_s=0.0)
+    for now in (10.0, 1700.0, 1800.0, 1860.0):
+        state = rule.decide(now, state, stage)
+        assert state.there
+    assert not rule.decide(1920.0, state, stage).there
+    assert rule.decide(1920.0, state, stage._replace(needed=4)).there
+    assert rule.decide(1920.0, state, stage._replace(here_s=0.4)).agreed == 0
