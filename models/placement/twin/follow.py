@@ -1,8 +1,8 @@
 """A job on nodes through time: queues of instances and of network interfaces, cores that are shared, nodes that leave.
 
 Steps of a fraction of a second; what leaves a queue in one step reaches the next queue in the next one, so records are
-neither lost nor doubled. Latencies are those that a record would meet that comes now; in equilibrium they are those of a
-network of M/M/c queues (Jackson 1963), to which the ways between nodes are added.
+neither lost nor doubled. Latencies are those that a record would meet that comes now; in equilibrium they are those of
+a network of M/M/c queues (Jackson 1963), to which the ways between nodes are added.
 """
 
 from __future__ import annotations
@@ -101,9 +101,8 @@ def follow_job(
         The state at the end, and what the intervals came to.
     """
     streams = Streams(
-        *(np.array([getattr(one, name) for one in job.edges], kind) for name, kind in
-          (("tail", np.int64), ("head", np.int64), ("factor", float))),
-        np.array([one.bytes * 8 for one in job.edges], float),
+        np.array([one.tail for one in job.edges], np.int64), np.array([one.head for one in job.edges], np.int64),
+        np.array([one.factor for one in job.edges], float), np.array([one.bytes * 8 for one in job.edges], float),
     )  # fmt: skip
     steps = len(scale)
     works = np.ones((steps, nodes.count)) if alive is None else np.asarray(alive, float)

@@ -1,7 +1,8 @@
 """A queue with one or more servers, as a mean number of records that follows arrivals and service through time.
 
-Pointwise stationary fluid flow (Wang, Tipper and Banerjee 1996): dx/dt = arrivals - c mu rho, where rho is the load at
-which x records are in an M/M/c queue in equilibrium. There it is exact; an overloaded queue grows by what is not served.
+Pointwise stationary fluid flow (Wang, Tipper and Banerjee 1996): dx/dt = arrivals - c mu rho, where rho is the load
+at which x records are in an M/M/c queue in equilibrium. There it is exact; an overloaded queue grows by what is not
+served.
 """
 
 from __future__ import annotations

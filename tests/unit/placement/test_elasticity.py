@@ -79,7 +79,9 @@ def test_of_all_needs(pairs, rps, utilisation, more):
     found = needs_of(chain(*pairs), CHAIN, {"a": rps}, utilisation)
     for name, (capacity, _) in zip("abc", pairs, strict=True):
         one, able = found[name], capacity * utilisation
-        assert one.instances == 1 or able * (one.instances - 1) * (1 - 1e-9) < one.rps <= able * one.instances * (1 + 1e-6)
+        assert one.instances == 1 or able * (one.instances - 1) * (1 - 1e-9) < one.rps <= able * one.instances * (
+            1 + 1e-6
+        )
     higher = needs_of(chain(*pairs), CHAIN, {"a": rps * more}, utilisation)
     assert all(higher[name].instances >= found[name].instances for name in "abc")
     twice = needs_of(chain(*((2 * c, sel) for c, sel in pairs)), CHAIN, {"a": 2 * rps}, utilisation)

@@ -1,0 +1,62 @@
+"""Placements drawn at random, all of which have room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from models.placement.allocation.nodes import Nodes
+from models.placement.instances.initial import NoRoomError
+from models.placement.instances.job import Counts, ParallelJob, free_of
+
+TRIES = 50
+
+
+def draw_counts(job: ParallelJob, nodes: Nodes, random: np.random.Generator, more: bool = True) -> Counts:
+    """Return (m, n) instances on nodes with room for them, each on a node drawn of those that have.
+
+    Args:
+        job: of m operators.
+        nodes: n of them.
+        random: by which is drawn.
+        more: whether the number of each operator's instances is drawn too, from one to twice as many as it has; else
+            it has those.
+
+    Raises:
+        NoRoomError: none was found.
+    """
+    for _ in range(TRIES):
+        wanted = random.integers(1, 2 * job.instances + 1) if more else job.instances
+        counts = np.zeros((job.operators, nodes.count), np.int64)
+        owners = random.permutation(np.repeat(np.arange(job.operators), wanted))
+        first = {own: at for at, own in reversed(list(enumerate(owners.tolist())))}
+        order = sorted(
+            range(len(owners)), key=lambda at: at != first[int(owners[at])]
+        )  # one of each before more of any
+        for at in order:
+            own = owners[at]
+            room = (free_of(job, nodes, counts) >= job.need[own] - 1e-9).all(axis=1)
+            able = np.flatnonzero(room & (counts.sum(axis=0) < nodes.slots))
+            if len(able):
+                counts[own, random.choice(able)] += 1
+        if (counts.sum(axis=1) >= (1 if more else job.instances)).all():
+            return counts
+    raise NoRoomError(f"{job.instances.tolist()} instances: no room for them was found in {TRIES} draws")
+
+
+def search_at_random(
+    job: ParallelJob, nodes: Nodes, score: Callable[[Counts], float], tries: int, seed: int, more: bool = True
+) -> Counts:  # fmt: skip
+    """Return the best of some placements that are drawn: what any other search is held against.
+
+    Args:
+        job: of m operators.
+        nodes: n of them.
+        score: of a placement, more is better.
+        tries: placements.
+        seed: equal ones give equal answers.
+        more: as in `draw_counts`.
+    """
+    random = np.random.default_rng(seed)
+    return max((draw_counts(job, nodes, random, more) for _ in range(tries)), key=score)

@@ -1,0 +1,93 @@
+"""Placements as states of episodes: what the learner sees, may do and is paid. Pa-Stream paper, eq. 14 to 18."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.dqn.learner.replay import StepReturn
+from models.placement.allocation.nodes import Nodes
+from models.placement.graph import Floats, Integers
+from models.placement.instances.drawn import draw_counts
+from models.placement.instances.job import Counts, ParallelJob
+from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
+from models.placement.learned.judge import Judge
+from models.placement.learned.worth import MOST_LOAD, Outcome, Worth
+
+STEPS = 32
+"""Moves of an episode; then another placement is drawn. There are no terminal states."""
+MOST_LATENCY = 20.0
+_NO_ADVICE: Integers | None = None
+
+
+def observe(nodes: Nodes, counts: Counts, outcome: Outcome, usual_ms: float) -> Floats:
+    """Return the (m n + 1 + m,) observation: instances over slots, latency over a usual one, loads."""
+    slots = np.minimum(nodes.slots, max(int(counts.sum()), 1))
+    latency = min(outcome.latency_ms / usual_ms, MOST_LATENCY)
+    return np.concatenate([(counts / slots).reshape(-1), [np.log1p(latency)], np.minimum(outcome.load, MOST_LOAD)])
+
+
+class PlacementEpisodes:
+    """Episodes side by side; an environment of `models.dqn.learner`.
+
+    Attributes:
+        seen: (runs, m n + 1 + m) observations now.
+        mask: (runs, 2 m n) moves that are allowed now.
+        weight: (runs, 1) ones: the reward has one part.
+        advice: None.
+    """
+
+    def __init__(
+        self, job: ParallelJob, nodes: Nodes, judge: Judge, worth: Worth, usual_ms: float, runs: int, seed: int,
+        start: Counts | None = None,
+    ) -> None:  # fmt: skip
+        """Episodes of a job on nodes.
+
+        Args:
+            job: of m operators.
+            nodes: n of them.
+            judge: says what placements come to.
+            worth: how that is weighed.
+            usual_ms: latency of an ordinary placement, the unit of observations.
+            runs: side by side.
+            seed: of the placements that are drawn, and of how far moves go.
+            start: a placement from which half of the episodes begin; None: all are drawn.
+        """
+        self._job, self._nodes, self._judge, self._worth, self._usual_ms = job, nodes, judge, worth, usual_ms
+        self._random, self._start, self._left = np.random.default_rng(seed), start, STEPS
+        self._counts: list[Counts] = []
+        self._outcomes: list[Outcome] = []
+        self.weight, self.advice = np.ones((runs, 1)), _NO_ADVICE
+        self._begin(runs)
+
+    def step(self, moves: Integers) -> StepReturn:
+        """Make a move in every episode, as far as is drawn; the attributes are then of the next state."""
+        after = []
+        for counts, index in zip(self._counts, moves, strict=True):
+            most = int(farthest(self._job, self._nodes, counts)[index])
+            after.append(apply_move(counts, move_at(int(index), self._nodes.count), draw_length(most, self._random)))
+        before = list(zip(self._counts, self._outcomes, strict=True))
+        outcomes = self._judge.outcomes(after, before)
+        reward = [self._worth.reward(old, new) for (_, old), new in zip(before, outcomes, strict=True)]
+        self._counts, self._outcomes = after, outcomes
+        self._look()
+        self._left -= 1
+        reached = self.seen, self.mask
+        ended = self._left == 0
+        if ended:
+            self._begin(len(after))
+        return StepReturn(np.array(reward)[:, None], *reached, np.full(len(after), ended))
+
+    def _begin(self, runs: int) -> None:
+        self._left = STEPS
+        drawn = [draw_counts(self._job, self._nodes, self._random) for _ in range(runs)]
+        if self._start is not None:
+            drawn[: runs // 2] = [self._start] * (runs // 2)
+        self._counts = drawn
+        nothing = Outcome(self._usual_ms, np.zeros(self._job.operators))
+        self._outcomes = self._judge.outcomes(drawn, [(one, nothing) for one in drawn])
+        self._look()
+
+    def _look(self) -> None:
+        both = zip(self._counts, self._outcomes, strict=True)
+        self.seen = np.array([observe(self._nodes, *one, self._usual_ms) for one in both])
+        self.mask = np.array([farthest(self._job, self._nodes, counts) >= 1 for counts in self._counts])

@@ -1,0 +1,82 @@
+"""What placements come to: by the twin, or by a learned model of a job's performance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from models.placement.allocation.nodes import Nodes
+from models.placement.graph import Floats
+from models.placement.instances.job import Counts, ParallelJob
+from models.placement.learned.worth import Outcome
+from models.placement.performance.model import PerformanceModel
+from models.placement.twin.follow import STEP_S, follow_job, nothing_queued
+
+SETTLE_S = 60.0
+"""For which the twin is followed from empty queues; the last quarter of it counts."""
+LONGEST_MS = 60_000.0
+"""Latencies above this are told apart no more."""
+
+
+class Judge(Protocol):
+    """Says what placements come to."""
+
+    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+        """Return what some placements come to; `before`: of each the one that it was made of, and what that is."""
+
+
+@dataclass(frozen=True)
+class TwinJudge:
+    """The twin of many operators, at one rate of the sources.
+
+    Attributes:
+        job: of m operators.
+        nodes: n of them.
+        scale: multiple of the job's arrivals.
+    """
+
+    job: ParallelJob
+    nodes: Nodes
+    scale: float = 1.0
+
+    def outcome(self, counts: Counts) -> Outcome:
+        """Return what a placement comes to; one that cannot keep up is told by how far it falls behind."""
+        steps = np.full(int(SETTLE_S / STEP_S), self.scale)
+        _, course = follow_job(
+            self.job, self.nodes, counts, nothing_queued(self.job, self.nodes), steps, SETTLE_S / 4
+        )  # fmt: skip
+        return Outcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1])
+
+    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+        """Return what each placement comes to."""
+        return [self.outcome(counts) for counts in placements]
+
+
+@dataclass(frozen=True)
+class PerformanceJudge:
+    """A learned model of the job's performance, at its last steps. Pa-Stream paper, Algorithm 2, lines 5 and 6.
+
+    Attributes:
+        model: that was trained for the job and its nodes.
+        window: (4, 1 + m n) rate and placement of the last steps, the newest last.
+    """
+
+    model: PerformanceModel
+    window: Floats
+
+    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+        """Return what each placement comes to: latency by the model; loads as they were, shared by other instances.
+
+        Where the model says another mean load than that, all operators' are moved to it alike.
+        """
+        seen = np.repeat(self.window[None], len(placements), axis=0)
+        seen[:, -1, 1:] = [counts.reshape(-1) for counts in placements]
+        found = []
+        for counts, (old, was), (latency_ms, load) in zip(placements, before, self.model.predict(seen), strict=True):
+            shared = was.load * old.sum(axis=1) / counts.sum(axis=1)
+            mean = float(shared.mean())
+            found.append(Outcome(float(latency_ms), shared * (load / mean) if mean > 0 else np.full_like(shared, load)))
+        return found

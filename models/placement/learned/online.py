@@ -1,0 +1,136 @@
+"""When another placement is looked for, whether it is put in force, and what becomes of one that did no good.
+
+Pa-Stream paper, "Online scheduling", which it announces without a listing: our rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import NamedTuple
+
+from models.placement.instances.job import Counts
+from models.placement.learned.actions import moves_between
+from models.placement.learned.schemes import Proposal
+from models.placement.learned.worth import TARGET_LOAD
+
+SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
+MARGIN, MOVE_COST, COOL_S, BARRED_S = 0.05, 0.01, 180.0, 1800.0
+UNTRUSTED = 1.5
+"""Mean error of the last 30 steps over that at which training stopped from which on a model is not trusted."""
+
+
+class Forecast(NamedTuple):
+    """What is expected of the placement in force, and was measured: latency in ms and mean load."""
+
+    latency_ms: float
+    load: float
+
+
+class Trigger(NamedTuple):
+    """Why another placement is looked for: `why` is "" where none is; `fewer`: whether it may have fewer instances."""
+
+    why: str
+    fewer: bool = False
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """What is carried from step to step.
+
+    Attributes:
+        measured: of the last steps, the newest last.
+        low: steps in turn at which load was low, measured and expected.
+        changed_s: when a placement was last put in force.
+        before: placement and measured step from before it, while it is on trial.
+        barred: placements that did no good, with the time until which they are not tried.
+    """
+
+    measured: tuple[Forecast, ...] = ()
+    low: int = 0
+    changed_s: float = float("-inf")
+    before: tuple[Counts, Forecast] | None = None
+    barred: tuple[tuple[bytes, float], ...] = ()
+
+    def after_step(self, measured: Forecast, expected: Forecast) -> Scheduled:
+        """Return what is carried on after a step was measured."""
+        low = measured.load < LOW and expected.load < LOW
+        return replace(self, measured=(*self.measured, measured)[-USUAL:], low=self.low + 1 if low else 0)
+
+    def after_change(self, now_s: float, counts: Counts) -> Scheduled:
+        """Return what is carried on after another placement than `counts` was put in force."""
+        return replace(self, changed_s=now_s, before=(counts, self.measured[-1]), low=0)
+
+
+def trigger(state: Scheduled, expected: Forecast, limit_ms: float) -> Trigger:
+    """Say whether another placement is looked for; only measured low load lets it have fewer instances.
+
+    Args:
+        state: with the newest step.
+        expected: of the placement in force, at the rate that is forecast.
+        limit_ms: of latency.
+    """
+    usual = median(one.latency_ms for one in state.measured) if state.measured else float("inf")
+    if expected.latency_ms > limit_ms:
+        return Trigger("over the limit")
+    if expected.latency_ms > SLOWER * usual:
+        return Trigger("slower than usual")
+    if expected.load > FULL:
+        return Trigger("too much load")
+    if state.low >= LOW_STEPS:
+        return Trigger("little load", fewer=True)
+    return Trigger("")
+
+
+def choose_proposal(
+    state: Scheduled, now_s: float, counts: Counts, score: float, proposals: Sequence[Proposal], fewer: bool
+) -> Proposal | None:  # fmt: skip
+    """Return the placement to put in force: the best less a hundredth a move, where it is better by a margin; or None.
+
+    Args:
+        state: carried.
+        now_s: time.
+        counts: in force.
+        score: of it.
+        proposals: placements with room.
+        fewer: whether one may have fewer instances in all.
+    """
+    if now_s - state.changed_s < COOL_S:
+        return None
+    barred = {key for key, until_s in state.barred if until_s > now_s}
+    able = [
+        one for one in proposals
+        if one.counts.tobytes() not in barred and (fewer or one.counts.sum() >= counts.sum())
+    ]  # fmt: skip
+
+    def worth(one: Proposal) -> tuple[float, int]:
+        moves = moves_between(one.counts, counts)
+        return one.score - MOVE_COST * moves, -moves
+
+    best = max(able, key=worth, default=None)
+    return best if best is not None and worth(best)[0] > score + MARGIN else None
+
+
+def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Scheduled, Counts | None]:
+    """Return what is carried on, and the placement to go back to where a change made latency and load worse.
+
+    Args:
+        state: with the newest step.
+        now_s: time; before the change is 180 s old nothing is judged.
+        counts: in force.
+    """
+    if state.before is None or now_s - state.changed_s < COOL_S:
+        return state, None
+    (old, was), now = state.before, state.measured[-1]
+    settled = replace(state, before=None)
+    if now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD):
+        barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
+        return replace(settled, changed_s=now_s, barred=barred), old
+    return settled, None
+
+
+def is_trusted(errors: Sequence[float], stopped: float) -> bool:
+    """Whether a model errs about as in training; where it does not, the most loaded operator is given one more."""
+    recent = list(errors)[-USUAL:]
+    return not recent or sum(recent) / len(recent) <= UNTRUSTED * stopped

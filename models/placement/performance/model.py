@@ -1,0 +1,139 @@
+"""A trained performance model, how it is trained, and a linear one that it has to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from sklearn.linear_model import LinearRegression
+from torch.nn.functional import l1_loss
+
+from models.placement.graph import Floats
+from models.placement.performance.network import SMALL, PerformanceNetwork, Sizes
+from models.placement.performance.windows import Samples
+
+RATE, FINE_RATE, BATCH, MOST_EPOCHS, PATIENCE, CLIP = 1e-3, 1e-4, 64, 200, 20, 1.0
+FINE_EPOCHS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class PerformanceModel:
+    """A trained network with the scales of what it reads and says.
+
+    Attributes:
+        network: in evaluation mode.
+        sizes: of its layers.
+        mean, spread: (1 + m n,) of what it reads; of placements 0 and the slots.
+        label_mean, label_spread: (2,) of what it says.
+        stopped: mean absolute errors (2,) on the samples by which training stopped, in ms and load.
+    """
+
+    network: PerformanceNetwork
+    sizes: Sizes
+    mean: Floats
+    spread: Floats
+    label_mean: Floats
+    label_spread: Floats
+    stopped: Floats
+
+    def predict(self, seen: Floats) -> Floats:
+        """Return (N, 2) latency in ms and mean load of the step after (N, 4, 1 + m n).
+
+        Raises:
+            ValueError: another number of features than the model's: it is of another job or other nodes.
+        """
+        if seen.shape[-1] != len(self.mean):
+            raise ValueError(
+                f"{seen.shape[-1]} features: the model was trained on {len(self.mean)}, of another job or other nodes. "
+                "Train one for this job"
+            )
+        scaled = torch.from_numpy(((seen - self.mean) / self.spread).astype(np.float32))
+        with torch.no_grad():
+            found = self.network(scaled).numpy().astype(float)
+        return np.maximum(found * self.label_spread + self.label_mean, 0.0)
+
+    def error(self, samples: Samples) -> Floats:
+        """Return the (2,) mean absolute errors, in ms and load."""
+        return absolute_error(self.predict(samples.seen), samples.label)
+
+
+def absolute_error(said: Floats, label: Floats) -> Floats:
+    """Return the (2,) mean absolute errors of (N, 2) (eq. 13)."""
+    return np.asarray(np.abs(said - label).mean(axis=0))
+
+
+def linear_regression(train: Samples, samples: Samples) -> Floats:
+    """Return (N, 2) by least squares over all that the network reads too."""
+    flat = LinearRegression().fit(train.seen.reshape(len(train.seen), -1), train.label)
+    return np.asarray(flat.predict(samples.seen.reshape(len(samples.seen), -1)))
+
+
+def train_performance(
+    train: Samples, stop: Samples, slots: int, seed: int, sizes: Sizes = SMALL, epochs: int = MOST_EPOCHS
+) -> PerformanceModel:  # fmt: skip
+    """Train a model; equal arguments give equal models.
+
+    Mean absolute errors, Adam, gradients of norm 1 at most. The epoch is kept whose errors on `stop` are least; 20
+    without a lower one end it.
+
+    Args:
+        train: samples to learn from; scales are of these alone.
+        stop: samples to stop by.
+        slots: of a node, the unit of placements.
+        seed: of the first weights, of dropout and of batches.
+        sizes: of the layers.
+        epochs: at most.
+
+    Raises:
+        ValueError: too few samples.
+    """
+    if len(train.seen) < 2 or not len(stop.seen):
+        raise ValueError(
+            f"{len(train.seen)} samples to train on, {len(stop.seen)} to stop by: two and one are the least"
+        )
+    torch.manual_seed(seed)
+    wide = train.seen.shape[2]
+    mean, spread = np.zeros(wide), np.full(wide, float(slots))
+    mean[0], spread[0] = train.seen[:, :, 0].mean(), max(train.seen[:, :, 0].std(), 1e-9)
+    label_mean, label_spread = train.label.mean(axis=0), np.maximum(train.label.std(axis=0), 1e-9)
+    network = PerformanceNetwork(wide, sizes)
+    model = PerformanceModel(network, sizes, mean, spread, label_mean, label_spread, np.full(2, np.inf))
+    return _fit(model, train, stop, seed, RATE, epochs)
+
+
+def fine_tune(model: PerformanceModel, train: Samples, stop: Samples, seed: int) -> PerformanceModel:
+    """Return the model after five more epochs at a tenth of the rate; the old one where that is no better on `stop`."""
+    torch.manual_seed(seed)
+    network = PerformanceNetwork(len(model.mean), model.sizes)
+    network.load_state_dict(model.network.state_dict())
+    before = replace(model, network=network, stopped=model.error(stop))
+    return _fit(before, train, stop, seed, FINE_RATE, FINE_EPOCHS)
+
+
+def _fit(
+    model: PerformanceModel, train: Samples, stop: Samples, seed: int, rate: float, epochs: int
+) -> PerformanceModel:  # fmt: skip
+    seen = torch.from_numpy(((train.seen - model.mean) / model.spread).astype(np.float32))
+    label = torch.from_numpy(((train.label - model.label_mean) / model.label_spread).astype(np.float32))
+    network, chance = model.network, np.random.default_rng(seed)
+    optimizer = torch.optim.Adam(network.parameters(), rate)
+    errors, waited = model.stopped, 0
+    best = {name: part.clone() for name, part in network.state_dict().items()}
+    for _ in range(epochs):
+        network.train()
+        for rows in np.array_split(chance.permutation(len(seen)), max(len(seen) // BATCH, 1)):
+            optimizer.zero_grad()
+            l1_loss(network(seen[rows]), label[rows]).backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+            optimizer.step()
+        network.eval()
+        now = model.error(stop)
+        if (now / model.label_spread).mean() < (errors / model.label_spread).mean():
+            errors, waited = now, 0
+            best = {name: part.clone() for name, part in network.state_dict().items()}
+        elif (waited := waited + 1) >= PATIENCE:
+            break
+    network.load_state_dict(best)
+    network.eval()
+    return replace(model, stopped=errors)

@@ -1,0 +1,67 @@
+"""Samples of a job's past: four steps of rate and placement, and latency and load of the fifth.
+
+Pa-Stream paper, eq. 10 to 12. The placement of a step is the one that is in force from its end on, so that of the
+fourth is the one under which the fifth is measured, and a candidate can be put in its place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.placement.graph import Floats
+
+STEPS = 4
+STEP_S = 60.0
+TEST, HELD = 0.3, 0.15
+"""Newest share of the past that is for testing, and of what is before it that says when to stop."""
+
+
+class History(NamedTuple):
+    """A job's past, by step.
+
+    Attributes:
+        rps: (T,) records/s of its sources.
+        counts: (T, m, n) instances from the end of each step on.
+        measured: (T, 2) latency in ms and mean load of each step.
+    """
+
+    rps: Floats
+    counts: np.ndarray
+    measured: Floats
+
+
+class Samples(NamedTuple):
+    """What a model learns from.
+
+    Attributes:
+        seen: (N, 4, 1 + m n) rates and placements.
+        label: (N, 2) latency in ms and mean load of the step after.
+        before: (N, 2) likewise of the last of the four steps: what the next one would be if nothing changed.
+    """
+
+    seen: Floats
+    label: Floats
+    before: Floats
+
+
+def make_samples(history: History) -> Samples:
+    """Return all samples of a past, the oldest first: T - 4 of them."""
+    features = np.column_stack([history.rps, history.counts.reshape(len(history.rps), -1)]).astype(float)
+    many = max(len(features) - STEPS, 0)
+    seen = (
+        np.stack([features[at : at + STEPS] for at in range(many)]) if many else np.zeros((0, STEPS, features.shape[1]))
+    )
+    measured = np.asarray(history.measured, float)
+    return Samples(seen, measured[STEPS:], measured[STEPS - 1 : STEPS - 1 + many])
+
+
+def parts_in_time(history: History) -> tuple[Samples, Samples, Samples]:
+    """Return samples to train on, to stop by and to test on, in the order of time; no step is in two of them."""
+    total = len(history.rps)
+    test = round(total * (1 - TEST))
+    held = round(test * (1 - HELD))
+    cuts = ((0, held), (held, test), (test, total))
+    train, stop, last = (make_samples(History(*(part[low:high] for part in history))) for low, high in cuts)
+    return train, stop, last

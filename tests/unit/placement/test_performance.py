@@ -1,0 +1,55 @@
+"""The performance model: samples and sizes by hand, no step in two parts, and that it learns."""
+
+import numpy as np
+import pytest
+import torch
+
+from models.placement.performance.model import absolute_error, fine_tune, linear_regression, train_performance
+from models.placement.performance.network import LARGE, PerformanceNetwork
+from models.placement.performance.windows import History, make_samples, parts_in_time
+
+
+def history(steps, seed=0):
+    """Latency that bends at a load, of two operators on two nodes."""
+    random = np.random.default_rng(seed)
+    rps, counts = random.uniform(50, 150, steps), random.integers(1, 4, (steps, 2, 2))
+    load = np.ones(steps)
+    load[1:] = rps[:-1] / (60.0 * counts[:-1, 1].sum(axis=1))
+    return History(rps, counts, np.column_stack([10 + 150 * np.maximum(load - 0.6, 0) ** 2, load]))
+
+
+def test_samples_by_hand():
+    past = History(np.arange(1.0, 11), np.arange(40).reshape(10, 2, 2), np.arange(20.0).reshape(10, 2))
+    samples = make_samples(past)
+    assert samples.seen.shape == (6, 4, 5) and len(samples.label) == 6
+    assert samples.seen[0, :, 0].tolist() == [1, 2, 3, 4] and samples.label[0].tolist() == [8, 9]
+    assert samples.seen[-1, -1].tolist() == [9, 32, 33, 34, 35] and samples.label[-1].tolist() == [18, 19]
+    assert samples.before[0].tolist() == [6, 7] and len(samples.before) == 6
+    assert len(make_samples(History(*(part[:4] for part in past))).seen) == 0
+
+
+def test_no_step_is_in_two_parts():
+    past = history(200)
+    used = [{*one.seen[:, :, 0].reshape(-1).tolist()} for one in parts_in_time(past)]
+    assert not used[0] & used[1] and not used[1] & used[2] and not used[0] & used[2]
+    assert [len(one.label) for one in parts_in_time(past)] == [115, 17, 56]
+
+
+@pytest.mark.parametrize(("operators", "nodes", "parameters"), [(3, 9, 8_825_602), (2, 3, 8_804_098)])
+def test_parameters_of_the_large_network_by_hand(operators, nodes, parameters):
+    with torch.device("meta"):
+        network = PerformanceNetwork(operators * nodes + 1, LARGE)
+    assert sum(part.numel() for part in network.parameters()) == parameters
+
+
+def test_it_learns_what_bends_repeats_itself_and_refuses_another_job():
+    train, stop, test = parts_in_time(history(900))
+    made = train_performance(train, stop, slots=4, seed=1, epochs=60)
+    linear = absolute_error(linear_regression(train, test), test.label)
+    assert (made.error(test) < 0.8 * np.minimum(linear, absolute_error(test.before, test.label))).all()
+    short = [train_performance(train, stop, 4, 2, epochs=2).predict(test.seen) for _ in range(2)]
+    assert (short[0] == short[1]).all()
+    better = fine_tune(made, train, stop, seed=1)
+    assert better.stopped.sum() <= made.error(stop).sum() + 1e-9 and better.network is not made.network
+    with pytest.raises(ValueError, match="7 features: the model was trained on 5, of another job or other nodes"):
+        made.predict(np.zeros((1, 4, 7)))
