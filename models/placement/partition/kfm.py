@@ -91,6 +91,19 @@ def partition(
     )  # fmt: skip
 
 
+def refine_blocks(graph: Dag, block: Integers, blocks: int, most: float, seed: int) -> None:
+    """Refine blocks that are there, until no pair has a move that lowers the cut; `block` (V,) is changed.
+
+    Args:
+        graph: of the vertices.
+        block: of each.
+        blocks: how many there are.
+        most: demand of one.
+        seed: of the order of the pairs.
+    """
+    _refine(graph.demand, graph.outgoing, graph.incoming, block, blocks, most, seeded(seed, 0))
+
+
 def bound_of(graph: Dag, blocks: int, slack: float, most: float = math.inf) -> float:
     """Return the demand that a block may have: (1 + slack) times the mean, rounded up, and `most` at most (L_max)."""
     return min((1 + slack) * math.ceil(round(float(graph.demand.sum()) / blocks, 9)), most)
