@@ -115,6 +115,7 @@ class Topology(FiniteSection):
         partitions: of each topic and of each query's state: more cores than these do nothing for a query.
         driver_cores: cores of a cluster that each query takes beside its executors; 0 where drivers run elsewhere.
         broker: cluster in which the topics lie.
+        code: module whose SOURCES and OPERATORS say what the operators do; None: it can be planned, and not run.
         hop: what an edge through a topic costs.
         sources: by name.
         operators: by name.
@@ -129,6 +130,7 @@ class Topology(FiniteSection):
     partitions: Count = 12
     driver_cores: Whole = 0
     broker: Name
+    code: Name | None = None
     hop: Hop = Hop()
     sources: Annotated[Mapping[Name, RecordSource], Field(min_length=1)]
     operators: Annotated[Mapping[Name, JobOperator], Field(min_length=1)]

@@ -110,7 +110,7 @@ def attach(
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip
     commands = Commands(state, *ours, clock is None)
-    replays, held = Replays(state, replay), HeldBack(state, query)
+    replays, held = Replays(state, replay, query), HeldBack(state, query)
     agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), commands, replays, held)
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"

@@ -1,4 +1,4 @@
-"""Kafka by librdkafka's client, for the fast path, where 0.1 ms counts; the only user of `confluent_kafka`.
+"""Kafka by librdkafka's client, for the fast path, where 0.1 ms counts; `transactions` uses it, and nobody else.
 
 Offsets and everything that is not on the fast path stay with `pipelines.kafka.broker`; both take the same settings.
 """
@@ -57,7 +57,7 @@ class Sender:
     def __init__(self, kafka: Kafka) -> None:
         self._refused: int | None = None
         self._name = kafka.topic
-        self._producer = _made(Producer, kafka, _WRITER)
+        self._producer = make_client(Producer, kafka, _WRITER)
 
     def send(
         self, topic: str, key: str, value: bytes, headers: Headers, taken: Callable[[bool], None] | None = None
@@ -115,7 +115,7 @@ class Feed:
         self, kafka: Kafka, topic: str, start: Mapping[int, int], sink: Callable[[list[Record]], None]
     ) -> None:
         self._prefix, self._sink, self._stop = kafka.prefix, sink, threading.Event()
-        self._consumer = _made(Consumer, kafka, _READER)
+        self._consumer = make_client(Consumer, kafka, _READER)
         self._consumer.assign([TopicPartition(kafka.topic(topic), p, offset) for p, offset in start.items()])
         self.failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=f"feed-{topic}", daemon=True)
@@ -140,7 +140,13 @@ class Feed:
             self._consumer.close()
 
 
-def _made(client: Callable[[dict[str, Any]], Any], kafka: Kafka, options: Mapping[str, Any]) -> Any:
+def make_client(client: Callable[[dict[str, Any]], Any], kafka: Kafka, options: Mapping[str, Any]) -> Any:
+    """Make a client of librdkafka with the settings' address and security, and options of its own.
+
+    Raises:
+        BrokerError: no broker is set; whether it answers is not checked.
+        SettingsError: a security option without a counterpart or of a wrong value, e.g. a certificate that is no file.
+    """
     common = {"bootstrap.servers": bootstrap_address(kafka), **_COMMON, **librdkafka_options(kafka.security)}
     try:
         return client({**common, **options})

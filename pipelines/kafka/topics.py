@@ -47,6 +47,24 @@ def create_topics(kafka: Kafka) -> None:
             _await(admin, [topic.name for topic in wanted])
 
 
+def create_topic(kafka: Kafka, topic: str) -> None:
+    """Create a topic beside Tidecast's own where it is missing, as `events` is, and wait until its partitions are led.
+
+    Raises:
+        BrokerError, kafka.errors.KafkaError, ValueError: as `create_topics`.
+    """
+    with _admin(kafka) as admin:
+        name = kafka.topic(topic)
+        if name not in set(admin.list_topics()):
+            wanted = NewTopic(
+                name=name, num_partitions=kafka.event_partitions, replication_factor=kafka.replication,
+                topic_configs=_configuration(kafka, "events"),
+            )  # fmt: skip
+            with suppress(TopicAlreadyExistsError):
+                admin.create_topics([wanted])
+            _await(admin, [name])
+
+
 def _await(admin: KafkaAdminClient, names: list[str]) -> None:
     """Wait until a broker knows of topics that the controller has created: it hears of them later."""
     until = time.monotonic() + _KNOWN_S

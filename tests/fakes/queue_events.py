@@ -14,7 +14,11 @@ class Events:
     def __init__(self, servers, service_s, route, seed):
         """`route(random, queue)` gives the next queue and the delay to it, or None; queues are numbered."""
         self.servers, self.service_s, self.route = servers, service_s, route
-        self.random, self.waiting, self.busy = np.random.default_rng(seed), [deque() for _ in servers], [0] * len(servers)
+        self.random, self.waiting, self.busy = (
+            np.random.default_rng(seed),
+            [deque() for _ in servers],
+            [0] * len(servers),
+        )
         self.events, self.number = [], 0
 
     def put(self, at, kind, queue, born):
@@ -22,7 +26,7 @@ class Events:
         heapq.heappush(self.events, (at, self.number, kind, queue, born))
 
     def run(self, arrivals_rps, first, until_s, from_s=0.0):
-        """Mean seconds that the records that end after `from_s` were there, and how many a second ended; first: a queue."""
+        """Mean seconds that records were there that end after `from_s`, and how many a second did; first: a queue."""
         self.put(self.random.exponential(1 / arrivals_rps), COME, first, None)
         found = []
         while self.events:
@@ -43,5 +47,7 @@ class Events:
                     self.put(at + onward[1], COME, onward[0], born)
             while self.waiting[queue] and self.busy[queue] < self.servers[queue]:
                 self.busy[queue] += 1
-                self.put(at + self.random.exponential(self.service_s[queue]), DONE, queue, self.waiting[queue].popleft())
+                self.put(
+                    at + self.random.exponential(self.service_s[queue]), DONE, queue, self.waiting[queue].popleft()
+                )
         return np.mean(found), len(found) / (until_s - from_s)

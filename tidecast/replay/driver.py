@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import time
+from typing import Any
 
 from tidecast.job import Job
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 from tidecast.replay.closing import Closing
 from tidecast.replay.dry_run import DryRun
+from tidecast.replay.pauses import LivePauses
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.replayable import Replayable
 from tidecast.spark.locality import StateWait
@@ -33,8 +35,16 @@ first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
 class Replays:
     """Meets the orders of one job; call `poll` every POLL_S, always in the same thread."""
 
-    def __init__(self, job: Job, replayable: Replayable | None) -> None:
+    def __init__(self, job: Job, replayable: Replayable | None, live: Any = None) -> None:
+        """Meet the orders of a job.
+
+        Args:
+            job: its state.
+            replayable: how ranges of it are read again; None: orders are refused.
+            live: its query, between whose batches those of replays begin; None: at any time.
+        """
         self._job, self._replayable = job, replayable
+        self._pauses = LivePauses(live)
         self._queries: dict[str, ReplayQuery] = {}
         self._over: dict[str, float] = {}
         self._begun: dict[str, float] = {}
@@ -44,6 +54,7 @@ class Replays:
         self._unsettled: dict[str, tuple[float, str]] = {}
         self._own = () if replayable is None else replayable.orders
         self._in_pool = False
+        self._free = True
         self._wait = StateWait()
         dry_run = None if replayable is None else replayable.dry_run
         self._dry_run = None if dry_run is None else DryRun(job, dry_run, _enter_pool)
@@ -59,6 +70,7 @@ class Replays:
         if self._job.mode == "act" and self._dry_run is not None and self._dry_run.going_on(bool(live)):
             return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
+        self._free = not self._queries or self._pauses.may_begin()
         shares = self._shares([order for order in live if order.wanted == "run" and order.id not in read])
         for order in live:
             try:
@@ -107,7 +119,7 @@ class Replays:
             self._say(order, query, "paused", 0.0, "as ordered")
         else:
             rps = self._rate(order, share_rps)
-            query.admit(rps)
+            query.admit(rps, self._free)
             self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
 
     def _place_own(self) -> None:

@@ -74,8 +74,12 @@ class ReplayQuery:
             raise RuntimeError(f"its query has ended before the range was read: {failure or 'it was stopped'}")
         return False
 
-    def admit(self, rps: float) -> None:
+    def admit(self, rps: float, may_begin: bool = True) -> None:
         """Let it read so many records per wall second from its next batch on; 0 pauses it.
+
+        Args:
+            rps: records per wall second.
+            may_begin: whether a batch may begin now; else it waits for the next call.
 
         Raises:
             tidecast.spark.admission.AdmissionError: its source takes no limit.
@@ -91,8 +95,8 @@ class ReplayQuery:
         self._rps, self._paid_at = rps, now
         if rows:
             self._debt.forgive(max(rps * SAVE_S, self._worth))
-        if rows and (self._debt.rows or self._query.status["message"] == READING):
-            rows = 0  # the rate has not allowed it until now, or Spark would go on at once when this batch ends
+        if rows and (not may_begin or self._debt.rows or self._query.status["message"] == READING):
+            rows = 0  # live records need the cores, the rate has not allowed it until now, or Spark would go on at once
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows

@@ -52,8 +52,9 @@ def allocate(
     filling = _Filling(demand, flow, nodes, utilisation)
     order = nodes.nearest_first()
     bound = pinned or {}
-    tight = [block for block, node in bound.items() if not filling.fits(node, block)]
+    tight = []
     for block, node in bound.items():
+        tight += [] if filling.fits(node, block) else [block]
         filling.place(block, node)
     for node in order:
         while filling.left and (filling.grow(node) or filling.seed(node) or filling.add_largest(node)):

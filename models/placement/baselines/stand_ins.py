@@ -13,42 +13,46 @@ import numpy as np
 from models.placement.allocation.nodes import Nodes
 from models.placement.baselines.ants import OPEN, Colony, search_places
 from models.placement.graph import Dag, Floats, Integers
-from models.placement.instances.initial import hops
+from models.placement.instances.initial import distance_ratios
 from models.placement.instances.job import Counts, ParallelJob, StreamEdge, count_instances, free_of
 from models.placement.instances.latency import distances_ms, waits_ms
 
 TALKATIVE = 70
-"""Percentile of the streams between instances above which two of them are put together."""
+"""Percentile of the streams between instances from which on two of them are put together."""
+SATURATED_MS = 1_000.0
+"""Wait at an operator that cannot keep up, so that nodes can still be told apart."""
 
 
 def place_within_latency(job: ParallelJob, nodes: Nodes, limit_ms: float) -> Counts:
     """Return (m, n) instances on nodes by the Lc-Stream stand-in: layer by layer, on as few nodes as the limit allows.
 
     Of the nodes in use with room, the one that most of the traffic from upstream comes from and on which the path so
-    far keeps its share of the limit, else the next node, the nearest first.
+    far keeps its share of the limit, by the waits of M/M/1; else the next node, the nearest first, if the path keeps
+    its share there; else the one in use with the most traffic. Elasticity and nodes that rest are left out.
 
     Args:
         job: of m operators.
         nodes: n of them.
         limit_ms: of the slowest path; each layer has an equal share.
     """
-    levels = _levels(job)
-    wait, way, order = waits_ms(job, _spread(job, nodes)), distances_ms(nodes), nodes.nearest_first()
+    levels, way, order = _levels(job), distances_ms(nodes), nodes.nearest_first()
+    wait = np.minimum(waits_ms(job, _spread(job, nodes)), SATURATED_MS)
     counts, until, active = np.zeros((job.operators, nodes.count), np.int64), np.zeros((job.operators, nodes.count)), 1
     for own in sorted(range(job.operators), key=lambda one: (levels[one], one)):
         into, share_ms = [one for one in job.edges if one.head == own], limit_ms * levels[own] / max(levels)
         arrived = _arrivals_ms(into, counts, until, way) + wait[own]
-        traffic = sum((job.edge_rps(one) * counts[one.tail] for one in into), np.zeros(nodes.count))
+        traffic = sum(
+            (job.edge_rps(one) * counts[one.tail] / counts[one.tail].sum() for one in into), np.zeros(nodes.count)
+        )
         for _ in range(int(job.instances[own])):
             room = (free_of(job, nodes, counts) >= job.need[own] - 1e-9).all(axis=1)
             room &= counts.sum(axis=0) < nodes.slots
-            within = [node for node in order[:active] if room[node] and arrived[node] <= share_ms]
-            if not within:
-                later = [node for node in order if room[node]] or order
-                within = [next((node for node in later if node in order[active:]), later[0])]
-                active = max(active, order.index(within[0]) + 1)
-            chosen = max(within, key=lambda node: (traffic[node], -order.index(node)))
-            counts[own, chosen] += 1
+            here = [node for node in order[:active] if room[node]]
+            able = [node for node in here if arrived[node] <= share_ms]
+            wake = next((node for node in order[active:] if room[node]), None)
+            if not able and wake is not None and (not here or arrived[wake] <= share_ms):
+                active, able = order.index(wake) + 1, [wake]
+            counts[own, max(able or here or order, key=lambda node: (traffic[node], -order.index(node)))] += 1
         until[own] = arrived
     return counts
 
@@ -68,7 +72,8 @@ def place_by_ants(job: ParallelJob, nodes: Nodes, seed: int = 0) -> Counts:
     flow[graph.tail, graph.head] = graph.flow / max(graph.flow.sum(), 1e-12)
     flow += flow.T
     fixed = _pack(_groups(graph, need, free), need, free)
-    return count_instances(job, nodes, search_places(Colony(flow, hops(nodes), need, free), fixed, seed).tolist())
+    colony = Colony(flow, distance_ratios(nodes), need, free)
+    return count_instances(job, nodes, search_places(colony, fixed, seed).tolist())
 
 
 def _groups(graph: Dag, need: Floats, free: Floats) -> list[list[int]]:
@@ -79,7 +84,7 @@ def _groups(graph: Dag, need: Floats, free: Floats) -> list[list[int]]:
     for at in np.argsort(-graph.flow, kind="stable"):
         one, other = owner[graph.tail[at]], owner[graph.head[at]]
         both = [v for v in range(graph.size) if owner[v] in (one, other)]
-        if graph.flow[at] > least and one != other and (need[both].sum(axis=0) <= free + 1e-9).all(axis=1).any():
+        if graph.flow[at] >= least and one != other and (need[both].sum(axis=0) <= free + 1e-9).all(axis=1).any():
             owner = [one if group == other else group for group in owner]
     groups = [[v for v, own in enumerate(owner) if own == group] for group in sorted(set(owner))]
     return [members for members in groups if len(members) > 1]
@@ -88,7 +93,8 @@ def _groups(graph: Dag, need: Floats, free: Floats) -> list[list[int]]:
 def _pack(groups: list[list[int]], need: Floats, free: Floats) -> Integers:
     """Nodes of groups, the largest first, each on the first one with room; OPEN of instances in none that fits."""
     place, left = np.full(len(need), OPEN), free.copy()
-    for members in sorted(groups, key=lambda group: (-float(need[group].sum()), group)):
+    largest = free.max(axis=0)
+    for members in sorted(groups, key=lambda group: (-float((need[group].sum(axis=0) / largest).max()), group)):
         asked = need[members].sum(axis=0)
         for node in range(len(left)):
             if (left[node] >= asked - 1e-9).all():

@@ -28,7 +28,7 @@ def place_in_turn(job: ParallelJob, nodes: Nodes, workers: int | None = None) ->
     return count_instances(job, nodes, [slots[one % len(slots)] for one in range(int(job.instances.sum()))])
 
 
-def distance_to(free: Floats, need: Floats, away: Floats) -> Floats:
+def misfit(free: Floats, need: Floats, away: Floats) -> Floats:
     """Return (n,) how badly a task fits nodes (R-Storm): squares of what is left of each resource, and of the way.
 
     Args:
@@ -59,9 +59,11 @@ def place_by_resources(job: ParallelJob, nodes: Nodes) -> Counts:
     away[reference] = 0.0
     counts, slots = np.zeros((job.operators, nodes.count), np.int64), nodes.slots.copy()
     for own in _in_turn(job):
-        badness = distance_to(free, need[own], away)
+        badness = misfit(free, need[own], away)
         open_ones = np.where(slots > 0, badness, np.inf)
-        chosen = int(np.argmin(open_ones if np.isfinite(open_ones).any() else -free[:, 1]))
+        if not np.isfinite(open_ones).any():  # of those with a slot the one with the most memory left
+            open_ones = np.where((slots > 0) | (slots.max() <= 0), -free[:, 1], np.inf)
+        chosen = int(np.argmin(open_ones))
         counts[own, chosen] += 1
         free[chosen] -= need[own]
         slots[chosen] -= 1

@@ -25,7 +25,7 @@ class Stage(NamedTuple):
         most: likewise.
         cores: of an instance.
         lag: records that wait for it.
-        moved: whether it runs on the other cluster, where `most` does not bind it.
+        offloaded: whether it runs on another cluster, where neither `most` nor the quota binds it.
     """
 
     capacity_rps: float
@@ -34,7 +34,7 @@ class Stage(NamedTuple):
     most: int = 1 << 30
     cores: int = 1
     lag: float = 0.0
-    moved: bool = False
+    offloaded: bool = False
 
 
 class StageNeed(NamedTuple):
@@ -75,16 +75,18 @@ def needs_of(
         rps = source_rps.get(name, 0.0) + one.lag / CATCH_UP_S
         rps += sum(share * sent[other] for other, share in taken.get(name, {}).items())
         needed = max(1, math.ceil(rps / (one.capacity_rps * utilisation) - ROUNDING))
-        able = rps if one.moved or needed <= one.most else min(rps, one.capacity_rps * one.most)
+        able = rps if one.offloaded or needed <= one.most else min(rps, one.capacity_rps * one.most)
         sent[name] = one.selectivity * able
-        found[name] = StageNeed(rps, needed, min(max(needed, one.least), one.most))
+        most = max(needed, one.least) if one.offloaded else one.most
+        found[name] = StageNeed(rps, needed, min(max(needed, one.least), most))
     return found if quota is None else _within(stages, found, quota)
 
 
 def _within(stages: Mapping[str, Stage], found: dict[str, StageNeed], quota: int) -> dict[str, StageNeed]:
     """Instances taken, one at a time, from the stage whose instances then have the least load each, to a quota."""
-    while sum(one.instances * stages[name].cores for name, one in found.items()) > quota:
-        able = [name for name, one in found.items() if one.instances > max(stages[name].least, 1)]
+    here = [name for name in found if not stages[name].offloaded]
+    while sum(found[name].instances * stages[name].cores for name in here) > quota:
+        able = [name for name in here if found[name].instances > max(stages[name].least, 1)]
         if not able:
             break
 
@@ -107,8 +109,6 @@ def source_need_rps(forecast_rps: Sequence[float] | None, observed_rps: Sequence
         None where nothing is known: a missing value is never 0.
     """
     seen = [rps for rps in observed_rps if math.isfinite(rps) and rps >= 0]
-    if not seen:
-        return None
     if forecast_rps and all(math.isfinite(rps) for rps in forecast_rps):
-        return max(*forecast_rps, seen[-1])
-    return max(seen[-3:])
+        return max([*forecast_rps, *seen[-1:]])
+    return max(seen[-3:], default=None)

@@ -17,8 +17,8 @@ BACK = 0.8
 """Share of the latency there at which it is better here again."""
 
 
-class StageThere(NamedTuple):
-    """What is known of a stage at a decision.
+class OffloadChoice(NamedTuple):
+    """What is known of a stage at a decision, on its own cluster and on the other one.
 
     Attributes:
         needed: instances that its load needs, without bounds.
@@ -55,7 +55,7 @@ class Offload(NamedTuple):
     agreed: int = 0
 
 
-def move_s(stage: StageThere) -> float:
+def move_s(stage: OffloadChoice, stay_s: float = STAY_S) -> float:
     """Return what a move adds to the latency of a record: the way, and the records that wait while it stands still.
 
     The backlog of an outage is a triangle of rate x outage^2 ÷ 2 x mu ÷ (mu - rate) record-seconds, spread over the
@@ -63,7 +63,7 @@ def move_s(stage: StageThere) -> float:
     """
     if stage.there_rps <= stage.rps:
         return math.inf
-    spread = stage.outage_s**2 / (2 * STAY_S) * stage.there_rps / (stage.there_rps - stage.rps)
+    spread = stage.outage_s**2 / (2 * stay_s) * stage.there_rps / (stage.there_rps - stage.rps)
     return stage.link_s + spread
 
 
@@ -73,7 +73,7 @@ class OffloadRule:
 
     stay_s: float = STAY_S
 
-    def decide(self, now_s: float, before: Offload, stage: StageThere) -> Offload:
+    def decide(self, now_s: float, before: Offload, stage: OffloadChoice) -> Offload:
         """Return where the stage is from now on.
 
         It goes where it needs more than its own cluster has, and is slower here than there with the way and the move;
@@ -84,7 +84,7 @@ class OffloadRule:
             asks = stage.needed <= stage.most - 1 and stage.here_s < BACK * (stage.link_s + stage.there_s)
             asks = asks and now_s - before.since_s >= self.stay_s / 2
         else:
-            asks = stage.needed > stage.most and stage.here_s > move_s(stage) + stage.there_s
+            asks = stage.needed > stage.most and stage.here_s > move_s(stage, self.stay_s) + stage.there_s
         agreed = before.agreed + 1 if asks else 0
         if agreed < IN_TURN:
             return before._replace(agreed=agreed)

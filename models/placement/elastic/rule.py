@@ -13,7 +13,7 @@ MOST_LOAD, LEAST_LOAD, TARGET_LOAD = 0.875, 0.30, 0.7
 CALM, COOL = 3, 2
 """Windows that ask for fewer before there are fewer, and windows after a change without another one."""
 SKEWED = 1.5
-WINDOW_S = 60.0
+WINDOW_S, CATCH_UP_S = 60.0, 300.0
 
 
 class Move(StrEnum):
@@ -29,23 +29,28 @@ class OperatorWindow(NamedTuple):
 
     Attributes:
         instances: that it has.
-        offered_rps: records/s sent to it, from the producers' side, and those that wait over 300 s.
+        arrival_rps: records/s sent to it, from the producers' side.
         load: busy share of its busiest instance (Orl).
-        service_rps: records/s of an instance while it is busy.
+        service_rps: records/s of an instance while it is busy; NaN where nothing was worked on.
         backlog: records that wait for it.
         slow: whether the job's latency is over its limit.
     """
 
     instances: int
-    offered_rps: float
+    arrival_rps: float
     load: float
     service_rps: float
     backlog: float
     slow: bool
 
+    @property
+    def offered_rps(self) -> float:
+        """What is to be worked on: arrivals, and what waits within CATCH_UP_S (RT)."""
+        return self.arrival_rps + self.backlog / CATCH_UP_S
 
-class Calm(NamedTuple):
-    """What is carried from window to window.
+
+class Hysteresis(NamedTuple):
+    """What is carried from window to window: changes have to be asked for several times, and wait for each other.
 
     Attributes:
         low: windows in turn that asked for fewer.
@@ -67,39 +72,41 @@ class Decision(NamedTuple):
 class Elasticity:
     """The rule.
 
+    The paper adds and takes away by eq. 18, and only while the job is slow, so that idle instances would stay for ever.
+
     Attributes:
         least: instances.
         most: likewise: partitions of what it reads, and of its state.
-        printed: whether the paper's own step is taken: eq. 18 also where instances are taken away, and at once.
     """
 
     least: int = 1
     most: int = 1 << 30
-    printed: bool = False
 
-    def decide(self, calm: Calm, seen: OperatorWindow) -> tuple[Calm, Decision]:
+    def decide(self, state: Hysteresis, seen: OperatorWindow) -> tuple[Hysteresis, Decision]:
         """Return what is carried on, and the instances: more where one is too busy while the job is slow, else fewer.
 
         More by eq. 18 with a damping of the instances there are: Newton's iteration for rate ÷ (0.7 x service), which
         does not overshoot. Fewer, at most by half, after three calm windows without a backlog.
         """
-        step = scale_step(seen)
-        busy = seen.load > MOST_LOAD or seen.offered_rps > MOST_LOAD * seen.instances * seen.service_rps
-        idle = seen.load < LEAST_LOAD and not seen.slow and seen.backlog < WINDOW_S * max(seen.offered_rps, 1e-9)
-        calm = Calm(calm.low + 1 if idle else 0, max(calm.cooling - 1, 0))
-        if calm.cooling:
-            return calm, Decision(seen.instances, Move.HOLD)
-        if seen.slow and busy and seen.instances < self.most:
-            return Calm(0, COOL + 1), Decision(min(self.most, seen.instances + max(1, step)), Move.OUT)
-        fewer = self._fewer(seen, step)
-        if idle and fewer < seen.instances and (self.printed or calm.low >= CALM):
-            return Calm(0, COOL + 1), Decision(fewer, Move.IN)
-        return calm, Decision(seen.instances, Move.HOLD)
+        known = math.isfinite(seen.service_rps) and seen.service_rps > 0
+        idle = not seen.slow and seen.load < LEAST_LOAD and seen.backlog <= WINDOW_S * seen.arrival_rps
+        cooling = state.cooling > 0
+        state = Hysteresis(state.low + 1 if idle else 0, max(state.cooling - 1, 0))
+        if cooling or not (known or seen.arrival_rps == 0):
+            return state, Decision(seen.instances, Move.HOLD)
+        if known and seen.slow and self._is_busy(seen) and seen.instances < self.most:
+            after = min(self.most, seen.instances + max(1, scale_step(seen)))
+            return Hysteresis(0, COOL), Decision(after, Move.OUT)
+        if state.low >= CALM and (fewer := self._fewer(seen)) < seen.instances:
+            return Hysteresis(0, COOL), Decision(fewer, Move.IN)
+        return state, Decision(seen.instances, Move.HOLD)
 
-    def _fewer(self, seen: OperatorWindow, step: int) -> int:
-        if self.printed:
-            return max(self.least, seen.instances + min(step, -1))
-        needed = math.ceil(seen.offered_rps / (TARGET_LOAD * seen.service_rps) - 1e-9)
+    @staticmethod
+    def _is_busy(seen: OperatorWindow) -> bool:
+        return seen.load > MOST_LOAD or seen.offered_rps > MOST_LOAD * seen.instances * seen.service_rps
+
+    def _fewer(self, seen: OperatorWindow) -> int:
+        needed = math.ceil(seen.offered_rps / (TARGET_LOAD * seen.service_rps) - 1e-9) if seen.arrival_rps else 0
         return max(self.least, needed, seen.instances - max(1, seen.instances // 2))
 
 

@@ -14,8 +14,11 @@ class NoRoomError(ValueError):
     """An instance for which no node has room; the message names its operator and what is missing."""
 
 
-def hops(nodes: Nodes) -> Floats:
-    """Return (n, n) distance of nodes: 0 to itself, 1 within a domain, else the round trip ÷ that within a domain."""
+def distance_ratios(nodes: Nodes) -> Floats:
+    """Return (n, n) distance of nodes: 0 to itself, 1 within a domain, else the round trip ÷ that within a domain.
+
+    For choosing between nodes, without a unit (Pa-Stream's d); what a record takes is `latency.distances_ms`.
+    """
     found = np.maximum(nodes.round_trip[np.ix_(nodes.domain, nodes.domain)] / SAME_DOMAIN, 1.0)
     found[nodes.domain[:, None] == nodes.domain[None, :]] = 1.0
     np.fill_diagonal(found, 0.0)
@@ -31,7 +34,7 @@ def place_initially(job: ParallelJob, nodes: Nodes) -> Counts:
     Raises:
         NoRoomError: no node has room for an instance.
     """
-    cores_node, cores_operator, way = is_cores_node(nodes.capacity), is_cores_operator(job), hops(nodes)
+    cores_node, cores_operator, way = is_cores_node(nodes.capacity), is_cores_operator(job), distance_ratios(nodes)
     counts = np.zeros((job.operators, nodes.count), np.int64)
     free, slots = nodes.capacity - nodes.used, nodes.slots.copy()
     for own in job.order:

@@ -49,6 +49,7 @@ class ParallelJob:
         edges: streams, without a cycle.
         pooled: whether the instances of an operator on one node take from one queue, as the cores of a Spark executor
             do; else each has its own, as in Storm.
+        pending: records of the sources that may be under way at once, before these wait (Storm's `max.spout.pending`).
     """
 
     arrivals_rps: Floats
@@ -57,6 +58,7 @@ class ParallelJob:
     need: Floats
     edges: tuple[StreamEdge, ...]
     pooled: bool = False
+    pending: float = np.inf
 
     def __post_init__(self) -> None:
         """Refuse what is no job.
@@ -84,7 +86,8 @@ class ParallelJob:
     @cached_property
     def order(self) -> list[int]:
         """Operators so that each comes after those whose records it takes; of several the lowest number."""
-        left, found = np.diff(self.shape.incoming.start).tolist(), []
+        left = np.bincount([one.head for one in self.edges], minlength=self.operators).tolist()
+        found: list[int] = []
         ready = [own for own in range(self.operators) if not left[own]]
         while ready:
             own = min(ready)

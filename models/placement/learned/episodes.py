@@ -10,18 +10,21 @@ from models.placement.graph import Floats, Integers
 from models.placement.instances.drawn import draw_counts
 from models.placement.instances.job import Counts, ParallelJob
 from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
-from models.placement.learned.judge import Judge
-from models.placement.learned.worth import MOST_LOAD, Outcome, Worth
+from models.placement.learned.evaluator import Evaluator
+from models.placement.learned.reward import MOST_LOAD, Outcome, RewardWeights
 
 STEPS = 32
 """Moves of an episode; then another placement is drawn. There are no terminal states."""
-MOST_LATENCY = 20.0
+MOST_LATENCY, MOST_SLOTS = 20.0, 16
 _NO_ADVICE: Integers | None = None
 
 
 def observe(nodes: Nodes, counts: Counts, outcome: Outcome, usual_ms: float) -> Floats:
-    """Return the (m n + 1 + m,) observation: instances over slots, latency over a usual one, loads."""
-    slots = np.minimum(nodes.slots, max(int(counts.sum()), 1))
+    """Return the (m n + 1 + m,) observation: instances over slots (16 at most), latency, and loads (3 at most).
+
+    Latency as log(1 + it ÷ a usual one), of at most 20 times that.
+    """
+    slots = np.clip(nodes.slots, 1, MOST_SLOTS)
     latency = min(outcome.latency_ms / usual_ms, MOST_LATENCY)
     return np.concatenate([(counts / slots).reshape(-1), [np.log1p(latency)], np.minimum(outcome.load, MOST_LOAD)])
 
@@ -37,22 +40,23 @@ class PlacementEpisodes:
     """
 
     def __init__(
-        self, job: ParallelJob, nodes: Nodes, judge: Judge, worth: Worth, usual_ms: float, runs: int, seed: int,
-        start: Counts | None = None,
+        self, job: ParallelJob, nodes: Nodes, evaluator: Evaluator, weights: RewardWeights, usual_ms: float,
+        runs: int, seed: int, start: Counts | None = None,
     ) -> None:  # fmt: skip
         """Episodes of a job on nodes.
 
         Args:
             job: of m operators.
             nodes: n of them.
-            judge: says what placements come to.
-            worth: how that is weighed.
+            evaluator: says what placements come to.
+            weights: how that is weighed.
             usual_ms: latency of an ordinary placement, the unit of observations.
             runs: side by side.
             seed: of the placements that are drawn, and of how far moves go.
             start: a placement from which half of the episodes begin; None: all are drawn.
         """
-        self._job, self._nodes, self._judge, self._worth, self._usual_ms = job, nodes, judge, worth, usual_ms
+        self._job, self._nodes, self._usual_ms = job, nodes, usual_ms
+        self._evaluator, self._weights = evaluator, weights
         self._random, self._start, self._left = np.random.default_rng(seed), start, STEPS
         self._counts: list[Counts] = []
         self._outcomes: list[Outcome] = []
@@ -60,14 +64,18 @@ class PlacementEpisodes:
         self._begin(runs)
 
     def step(self, moves: Integers) -> StepReturn:
-        """Make a move in every episode, as far as is drawn; the attributes are then of the next state."""
+        """Make a move in every episode, as far as is drawn; the attributes are then of the next state.
+
+        Where no move is allowed, none is made.
+        """
         after = []
         for counts, index in zip(self._counts, moves, strict=True):
             most = int(farthest(self._job, self._nodes, counts)[index])
-            after.append(apply_move(counts, move_at(int(index), self._nodes.count), draw_length(most, self._random)))
+            move, length = move_at(int(index), self._nodes.count), draw_length(most, self._random)
+            after.append(apply_move(counts, move, length) if most >= 1 else counts)
         before = list(zip(self._counts, self._outcomes, strict=True))
-        outcomes = self._judge.outcomes(after, before)
-        reward = [self._worth.reward(old, new) for (_, old), new in zip(before, outcomes, strict=True)]
+        outcomes = self._evaluator.outcomes(after, before)
+        reward = [self._weights.reward(old, new) for (_, old), new in zip(before, outcomes, strict=True)]
         self._counts, self._outcomes = after, outcomes
         self._look()
         self._left -= 1
@@ -84,7 +92,7 @@ class PlacementEpisodes:
             drawn[: runs // 2] = [self._start] * (runs // 2)
         self._counts = drawn
         nothing = Outcome(self._usual_ms, np.zeros(self._job.operators))
-        self._outcomes = self._judge.outcomes(drawn, [(one, nothing) for one in drawn])
+        self._outcomes = self._evaluator.outcomes(drawn, [(one, nothing) for one in drawn])
         self._look()
 
     def _look(self) -> None:

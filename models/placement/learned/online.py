@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import moves_between
+from models.placement.learned.reward import TARGET_LOAD
 from models.placement.learned.schemes import Proposal
-from models.placement.learned.worth import TARGET_LOAD
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
 MARGIN, MOVE_COST, COOL_S, BARRED_S = 0.05, 0.01, 180.0, 1800.0
@@ -115,6 +115,8 @@ def choose_proposal(
 def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Scheduled, Counts | None]:
     """Return what is carried on, and the placement to go back to where a change made latency and load worse.
 
+    None with fewer instances, unless load is low: where the rate has risen since, more instances are not to blame.
+
     Args:
         state: with the newest step.
         now_s: time; before the change is 180 s old nothing is judged.
@@ -124,7 +126,8 @@ def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Schedu
         return state, None
     (old, was), now = state.before, state.measured[-1]
     settled = replace(state, before=None)
-    if now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD):
+    worse = now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
+    if worse and (old.sum() >= counts.sum() or now.load < LOW):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
         return replace(settled, changed_s=now_s, barred=barred), old
     return settled, None

@@ -12,8 +12,8 @@ from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats
 from models.placement.instances.job import Counts, ParallelJob
 from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
-from models.placement.learned.judge import Judge
-from models.placement.learned.worth import Outcome, Worth
+from models.placement.learned.evaluator import Evaluator
+from models.placement.learned.reward import Outcome, RewardWeights
 
 EPISODES, STEPS, EXPLORE, TEMPERATURE = 20, 16, 0.2, 0.5
 
@@ -35,7 +35,7 @@ def softmax_shares(values: Floats, mask: np.ndarray, temperature: float = TEMPER
 
 def select_by_share(share: Floats, drawn: float) -> int:
     """Return the first index up to which the shares come to a number of [0, 1); by rounding, the last with any."""
-    reached = np.flatnonzero(np.cumsum(share) >= drawn)
+    reached = np.flatnonzero((np.cumsum(share) >= drawn) & (share > 0))
     return int(reached[0]) if len(reached) else int(np.flatnonzero(share)[-1])
 
 
@@ -46,16 +46,16 @@ class Proposer:
     Attributes:
         job: of m operators.
         nodes: n of them.
-        judge: says what a placement comes to.
-        worth: how that is weighed.
+        evaluator: says what a placement comes to.
+        weights: how that is weighed.
         values: from an observation to the (2 m n,) value of each move.
         observe: from a placement and what it comes to, to an observation.
     """
 
     job: ParallelJob
     nodes: Nodes
-    judge: Judge
-    worth: Worth
+    evaluator: Evaluator
+    weights: RewardWeights
     values: Callable[[Floats], Floats]
     observe: Callable[[Counts, Outcome], Floats]
 
@@ -71,7 +71,7 @@ class Proposer:
             seed: equal ones give equal answers.
             episodes: walks.
         """
-        random, least = np.random.default_rng(seed), self.worth.reward(outcome, outcome)
+        random, least = np.random.default_rng(seed), self.weights.reward(outcome, outcome)
         found: dict[bytes, Proposal] = {}
         for _ in range(episodes):
             best = Proposal(start, outcome, least)
@@ -91,9 +91,9 @@ class Proposer:
             index = self._choose(counts, outcome, most >= 1, random)
             move = move_at(index, self.nodes.count)
             after = apply_move(counts, move, draw_length(int(most[index]), random))
-            outcome = self.judge.outcomes([after], [(counts, outcome)])[0]
+            outcome = self.evaluator.outcomes([after], [(counts, outcome)])[0]
             counts = after
-            steps.append(Proposal(counts, outcome, self.worth.reward(start, outcome)))
+            steps.append(Proposal(counts, outcome, self.weights.reward(start, outcome)))
         return steps
 
     def _choose(self, counts: Counts, outcome: Outcome, mask: np.ndarray, random: np.random.Generator) -> int:

@@ -28,7 +28,7 @@ class Coarser(NamedTuple):
 
 
 def join_pairs(graph: Dag, most: float, odd: bool, seed: int) -> Coarser:
-    """Return the graph with pairs joined, those of the heaviest flows first.
+    """Return the graph with pairs joined, those first whose flow is heaviest for their demand (flow ÷ √(both)).
 
     Args:
         graph: to be made smaller.

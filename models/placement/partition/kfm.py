@@ -70,19 +70,20 @@ def partition(
         raise GraphError(f"blocks={blocks}: 1 to the {graph.size} vertices are expected")
     stated = bound_of(graph, blocks, slack, most)
     bound = max(stated, float(graph.demand.max()))
+    room = bound * (1 + ROUNDING)
     indegree = np.diff(graph.incoming.start)
     found: tuple[float, float, list[int]] | None = None
     largest, least = math.inf, np.zeros(graph.size, np.int64)
     for turn in range(orders):
         state = seeded(seed, turn)
         order = draw_order(graph.outgoing, indegree, state)
-        block = _split(graph, order, blocks, bound, split)
+        block = _split(graph, order, blocks, room, split)
         if block is None:
             even = split_evenly(graph.demand, order, blocks)
             if (load := float(graph.loads(even, blocks).max())) < largest:
                 largest, least = load, even
             continue
-        _refine(graph.demand, graph.outgoing, graph.incoming, block, blocks, bound, state)
+        _refine(graph.demand, graph.outgoing, graph.incoming, block, blocks, room, state)
         one = graph.cut(block), float(graph.loads(block, blocks).max()), block.tolist()
         found = one if found is None else min(found, one)
     block = least if found is None else np.array(found[2], np.int64)

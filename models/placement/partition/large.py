@@ -9,6 +9,7 @@ import numpy as np
 from models.placement.graph import Dag, GraphError, Integers
 from models.placement.partition.kfm import SLACK, Partition, bound_of, partition, refine_blocks
 from models.placement.partition.multilevel import split_by_coarsening
+from models.placement.partition.refine import ROUNDING
 from models.placement.partition.relax import draw_back, push_onward, relax, settle
 from models.placement.partition.smooth import order_within, smooth_order
 from models.placement.partition.spectral import spectral_blocks
@@ -35,8 +36,9 @@ def partition_large(graph: Dag, blocks: int, slack: float = SLACK, seed: int = 0
     """
     if not 1 <= blocks <= graph.size:
         raise GraphError(f"blocks={blocks}: 1 to the {graph.size} vertices are expected")
-    bound = bound_of(graph, blocks, slack)
-    most = max(bound, float(graph.demand.max()))
+    stated = bound_of(graph, blocks, slack)
+    bound = max(stated, float(graph.demand.max()))
+    most = bound * (1 + ROUNDING)
     found: list[tuple[float, float, list[int]]] = []
     for start in STARTS:
         begun = start(graph, blocks, most, seed)
@@ -47,7 +49,7 @@ def partition_large(graph: Dag, blocks: int, slack: float = SLACK, seed: int = 0
     if not found:
         return partition(graph, blocks, slack, seed=seed)
     best = np.array(min(found)[2], np.int64)
-    return Partition(best, graph.cut(best), graph.loads(best, blocks), most, most > bound, True)
+    return Partition(best, graph.cut(best), graph.loads(best, blocks), bound, bound > stated, True)
 
 
 def finish_blocks(graph: Dag, block: Integers, blocks: int, most: float, seed: int) -> Iterator[Integers]:

@@ -16,7 +16,7 @@ from models.placement.partition.refine import ROUNDING
 
 PRICES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0, 100.0, 1000.0)
 """Of flow to an earlier block, as a multiple of flow that is cut."""
-PASSES, LAST_PRICE, LAST_PASSES = 10, 1e6, 20
+PASSES, LAST_PASSES = 10, 20
 
 
 def relax(graph: Dag, block: Integers, blocks: int, most: float, seed: int) -> Integers:
@@ -38,7 +38,7 @@ def relax(graph: Dag, block: Integers, blocks: int, most: float, seed: int) -> I
 def settle(graph: Dag, block: Integers, blocks: int, most: float, seed: int) -> None:
     """Move vertices to any block while that lowers the cut, and no edge comes to lead back; `block` is changed."""
     state = seeded(seed, 2)
-    _move(graph.demand, graph.outgoing, graph.incoming, block, blocks, most, LAST_PRICE, LAST_PASSES, state)
+    _move(graph.demand, graph.outgoing, graph.incoming, block, blocks, most, np.inf, LAST_PASSES, state)
 
 
 def push_onward(graph: Dag, block: Integers, order: Integers) -> Integers:
@@ -85,7 +85,8 @@ def _move(
             drawn = draw_below(state, place + 1)
             order[place], order[drawn] = order[drawn], order[place]
         moved = False
-        for vertex in order:
+        for place in range(count):
+            vertex = int(order[place])
             here = int(block[vertex])
             if many[here] == 1:
                 continue
@@ -96,7 +97,10 @@ def _move(
             start, other, flow = outgoing
             for at in range(start[vertex], start[vertex + 1]):
                 went[block[other[at]]] += flow[at]
-            target = _cheapest(came, went, load, here, demand[vertex], most, price, least)
+            first, last = 0, blocks - 1
+            if price == np.inf:
+                first, last = _between(outgoing, incoming, block, vertex, blocks)
+            target = _cheapest(came, went, load, here, demand[vertex], most, price, least, first, last)
             if target != here:
                 load[here] -= demand[vertex]
                 load[target] += demand[vertex]
@@ -109,21 +113,38 @@ def _move(
 
 
 @numba.njit(cache=True)
+def _between(outgoing: Any, incoming: Any, block: Any, vertex: int, blocks: int) -> Any:
+    """The first and the last block in which a vertex leads nothing back."""
+    first, last = 0, blocks - 1
+    start, other, _ = incoming
+    for at in range(start[vertex], start[vertex + 1]):
+        first = max(first, int(block[other[at]]))
+    start, other, _ = outgoing
+    for at in range(start[vertex], start[vertex + 1]):
+        last = min(last, int(block[other[at]]))
+    return first, last
+
+
+@numba.njit(cache=True)
 def _cheapest(
-    came: Any, went: Any, load: Any, here: int, own: float, most: float, price: float, least: float
+    came: Any, went: Any, load: Any, here: int, own: float, most: float, price: float, least: float, first: int,
+    last: int,
 ) -> int:  # fmt: skip
     """The block in which a vertex cuts least, with the price of what leads back; where it is, unless another is better.
 
-    `came`, `went`: flow from and to the vertices of each block.
+    `came`, `went`: flow from and to the vertices of each block; `first`, `last`: blocks to which it may go. At an
+    infinite price these are all in which nothing leads back.
     """
     every, later, earlier = came.sum() + went.sum(), came.sum(), 0.0
     costs = np.empty(len(came))
     for number in range(len(came)):
         later -= came[number]  # flow from later blocks would lead back, as would flow to earlier ones
-        costs[number] = every - came[number] - went[number] + price * (later + earlier)
+        costs[number] = every - came[number] - went[number]
+        if price < np.inf:
+            costs[number] += price * (later + earlier)
         earlier += went[number]
     best = here
-    for number in range(len(came)):
+    for number in range(first, last + 1):
         fits = load[number] + own <= most
         if number != here and fits and costs[number] < costs[best] - least:
             best = number

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 from sklearn.cluster import KMeans
 
 from models.placement.graph import Dag, Integers
@@ -19,7 +19,7 @@ MOST_RANKED = 12
 
 
 def spectral_blocks(graph: Dag, blocks: int, seed: int) -> Integers:
-    """Return (V,) blocks of much inner flow, ranked; edges may lead back, and blocks be of any size.
+    """Return (V,) blocks of much inner flow, ranked; edges may lead back, and blocks be of any size. Empty: none found.
 
     Args:
         graph: of more vertices than blocks + 1.
@@ -31,7 +31,10 @@ def spectral_blocks(graph: Dag, blocks: int, seed: int) -> Integers:
     root = 1 / np.sqrt(np.maximum(np.asarray(both.sum(axis=1)), 1e-12))
     scaled = both.multiply(root[:, None]).multiply(root[None, :]).tocsr()
     begin = np.random.default_rng(seed).random(graph.size)
-    _, vectors = eigsh(scaled, k=blocks, which="LA", v0=begin, tol=TOLERANCE)
+    try:
+        _, vectors = eigsh(scaled, k=blocks, which="LA", v0=begin, tol=TOLERANCE)
+    except ArpackError:  # as of a graph without flow
+        return np.zeros(0, np.int64)
     rows = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     found = KMeans(blocks, n_init=STARTS, random_state=seed).fit_predict(rows).astype(np.int64)
     return rank_blocks(graph, found, blocks)[found]

@@ -16,10 +16,14 @@ from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats, Integers
 from models.placement.instances.job import CORES, Counts, ParallelJob
 from models.placement.instances.latency import distances_ms
-from models.placement.twin.nodes_shared import slowdown
-from models.placement.twin.station import follow_queue, load_of, time_in_queue_s
+from models.placement.twin.interfaces import send_records
+from models.placement.twin.nodes_shared import mean_speed, send_on, share_cores, shares_of
+from models.placement.twin.path_latency import latencies_s
+from models.placement.twin.station import STEP_S, follow_queue, load_of, time_in_queue_s
 
-STEP_S = 0.25
+SMOOTH = 0.05
+"""Share by which sources that may have so many records under way follow the latency in a step, so that they settle."""
+LEAST_BITS, LEAST_SPEED = 1.0, 1e-3
 
 
 class Streams(NamedTuple):
@@ -31,16 +35,20 @@ class Streams(NamedTuple):
     bits: Floats
 
 
-class Queued(NamedTuple):
-    """Records that are somewhere.
+class TwinState(NamedTuple):
+    """Where records are, and how busy instances are: all that is carried from step to step.
 
     Attributes:
-        at: (m, n) at the instances of each operator on each node.
+        at: (m, n) records at the instances of each operator on each node.
         leaving: (E, n) of each stream on the interface of the node that they leave.
         coming: (E, n) on that of the node to which they go.
         served: (m, n) records/s that left the instances in the last step.
         sent: (E, n, n) records/s that left one node for another in it, and came out of the first one's interface.
         came: (m, n) records/s that came out of interfaces, or of instances on the same node, in it.
+        busy: (m, n) share of the time that an instance is busy.
+        speed: (m, n) of an instance that shares its node's cores, as a share of full speed.
+        latency_s: (1,) mean of the records, in the last step.
+        bound: (1,) multiple of the sources' rate that `pending` lets in.
     """
 
     at: Floats
@@ -49,6 +57,10 @@ class Queued(NamedTuple):
     served: Floats
     sent: Floats
     came: Floats
+    busy: Floats
+    speed: Floats
+    latency_s: Floats
+    bound: Floats
 
 
 class Course(NamedTuple):
@@ -69,130 +81,117 @@ class Course(NamedTuple):
     busy: Floats
 
 
-def nothing_queued(job: ParallelJob, nodes: Nodes) -> Queued:
+def empty_state(job: ParallelJob, nodes: Nodes) -> TwinState:
     """Return the state in which no record is anywhere."""
     m, n, e = job.operators, nodes.count, len(job.edges)
-    return Queued(*(np.zeros(size) for size in ((m, n), (e, n), (e, n), (m, n), (e, n, n), (m, n))))
+    at, stream = np.zeros((m, n)), np.zeros((e, n))
+    return TwinState(
+        at, stream, stream.copy(), at.copy(), np.zeros((e, n, n)), at.copy(), at.copy(), np.ones((m, n)), np.zeros(1),
+        np.zeros(1),
+    )  # fmt: skip
 
 
-def move_instances(queued: Queued, counts: Counts) -> Queued:
-    """Return the state after instances came or went: what waits for an operator waits at its instances alike."""
+def move_instances(state: TwinState, counts: Counts) -> TwinState:
+    """Return the state after instances came or went: what waits for an operator waits at its instances alike.
+
+    What is on its way goes where it was sent, and on from there if no instance is left.
+    """
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    return queued._replace(at=queued.at.sum(axis=1, keepdims=True) * share)
+    at, came = (part.sum(axis=1, keepdims=True) * share for part in (state.at, state.came))
+    return state._replace(at=at, came=came)
 
 
 def follow_job(
-    job: ParallelJob, nodes: Nodes, counts: Counts, queued: Queued, scale: Floats, report_s: float = 10.0,
+    job: ParallelJob, nodes: Nodes, counts: Counts, state: TwinState, scale: Floats, report_s: float = 10.0,
     alive: Floats | None = None,
-) -> tuple[Queued, Course]:  # fmt: skip
+) -> tuple[TwinState, Course]:  # fmt: skip
     """Follow a job for some steps of STEP_S.
 
     Args:
-        job: of m operators.
+        job: of m operators. Where as many records are under way as may be, its sources slow down: what they do not send
+            is not caught up with.
         nodes: n of them.
         counts: (m, n) instances, at least one of each operator.
-        queued: what is where at first; not changed.
+        state: at first; not changed.
         scale: (steps,) arrivals of each step, as multiples of the job's.
-        report_s: length of the intervals of the answer; a last one that is not whole is left out.
-        alive: (steps, n) 1 where a node works, 0 where it is away: what waits there waits on, new records go to
-            instances on other nodes; None: all work.
+        report_s: length of the intervals of the answer; a last one that is not whole is followed, and not reported.
+        alive: (steps, n) 1 where a node works, 0 where it is away: what waits there waits on, also on its interface,
+            new records go to instances on other nodes; None: all work.
 
     Returns:
-        The state at the end, and what the intervals came to.
+        The state at the end, and what the intervals came to. While a path has no living instance its latency is
+        infinite; records that do not get through count in no mean.
     """
     streams = Streams(
         np.array([one.tail for one in job.edges], np.int64), np.array([one.head for one in job.edges], np.int64),
-        np.array([one.factor for one in job.edges], float), np.array([one.bytes * 8 for one in job.edges], float),
+        np.array([one.factor for one in job.edges], float),
+        np.array([max(one.bytes * 8, LEAST_BITS) for one in job.edges], float),
     )  # fmt: skip
-    steps = len(scale)
-    works = np.ones((steps, nodes.count)) if alive is None else np.asarray(alive, float)
-    state = Queued(*(part.copy() for part in queued))
+    works = np.ones((len(scale), nodes.count)) if alive is None else np.asarray(alive, float)
+    after = TwinState(*(part.copy() for part in state))
     cores = nodes.capacity[:, CORES] - nodes.used[:, CORES]
     every = max(round(report_s / STEP_S), 1)
     found = _follow(
         streams, job.arrivals_rps, job.service_s, counts, cores, nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000,
-        np.array(job.order, np.int64), job.pooled, state, np.asarray(scale, float), works, every,
+        np.array(job.order, np.int64), job.pooled, job.pending, after, np.asarray(scale, float), works, every,
     )  # fmt: skip
-    latency, worst, throughput, load, busy = found
-    return state, Course(latency * 1000, worst * 1000, throughput, load, busy)
+    latency, worst, throughput, load, busy = (part[: len(scale) // every] for part in found)
+    return after, Course(latency * 1000, worst * 1000, throughput, load, busy)
 
 
 @numba.njit(cache=True)
 def _follow(
     streams: Any, arrivals: Any, service_s: Any, counts: Any, cores: Any, bandwidth: Any, way_s: Any, order: Any,
-    pooled: bool, state: Any, scale: Any, works: Any, every: int,
+    pooled: bool, pending: float, state: Any, scale: Any, works: Any, every: int,
 ) -> Any:  # fmt: skip
-    """All steps; the state is changed."""
+    """All steps; the state is changed. Of the intervals the last one is not whole."""
     at = state.at
     m, n = at.shape
-    kept = len(scale) // every
+    kept = len(scale) // every + 1
     latency, worst, throughput = np.zeros(kept), np.zeros(kept), np.zeros(kept)
     load, node_busy = np.zeros((kept, m)), np.zeros((kept, n))
     last = np.ones(m, np.bool_)
     for edge in range(len(streams.tail)):
         last[streams.tail[edge]] = False
-    stay_s, out_s, in_s, speed, busy = np.zeros((m, n)), np.zeros(n), np.zeros(n), np.ones((m, n)), np.zeros((m, n))
-    for step in range(kept * every):
-        period, alive = step // every, works[step]
-        share = _shares(counts, alive)
-        _share_cores(counts, busy, cores, alive, speed)
+    offered = max(arrivals.sum(), 1e-12)
+    stay_s, out_s, in_s = np.zeros((m, n)), np.zeros(n), np.zeros(n)
+    for step in range(len(scale)):
+        period, alive, let_in = step // every, works[step], scale[step]
+        if pending < np.inf:
+            if state.latency_s[0] > 0.0:
+                state.bound[0] += SMOOTH * (pending / (state.latency_s[0] * offered) - state.bound[0])
+                let_in = min(let_in, state.bound[0])
+            else:
+                let_in = min(let_in, 1.0 / offered)  # the first records tell how long they are under way
+        share = shares_of(counts, alive)
+        share_cores(counts, state.busy, cores, alive, state.speed)
+        send_on(counts, share, at, state.came)
         came = state.came.copy()
         before = at.sum(axis=1) if step % every == 0 else np.zeros(m)
         for own in range(m):
-            outside, asked = arrivals[own] * scale[step], 0.0
+            outside, asked = arrivals[own] * let_in, 0.0
             for node in range(n):
                 rps = came[own, node] + outside * share[own, node]
                 asked += rps
-                state.served[own, node], stay_s[own, node], busy[own, node] = _serve(
-                    at, own, node, counts[own, node], speed[own, node] / service_s[own], rps, pooled
+                state.served[own, node], stay_s[own, node], state.busy[own, node] = _serve(
+                    at, own, node, counts[own, node], state.speed[own, node] / service_s[own], rps, pooled
                 )
-            own_s, many = service_s[own] / max(_mean_speed(speed, share, own), 1e-9), counts[own].sum()
+            own_s, many = service_s[own] / max(mean_speed(state.speed, share, own), LEAST_SPEED), counts[own].sum()
             load[period, own] += (asked * STEP_S + before[own]) * own_s / (many * every * STEP_S)
             if last[own]:
                 throughput[period] += state.served[own].sum() / every
         for node in range(n):
             used = 0.0
             for own in range(m):
-                used += counts[own, node] * busy[own, node] * speed[own, node]
+                used += counts[own, node] * state.busy[own, node] * state.speed[own, node]
             node_busy[period, node] += used / max(cores[node], 1e-9) / every
-        _send(streams, state, share, bandwidth, alive, out_s, in_s)
-        mean, slowest = _latencies(streams, order, last, share, stay_s, out_s, in_s, way_s, state.served)
+        send_records(streams, state, share, bandwidth, alive, out_s, in_s)
+        mean, slowest = latencies_s(streams, order, last, share, stay_s, out_s, in_s, way_s, state.served)
+        if np.isfinite(mean):
+            state.latency_s[0] = mean
         latency[period] += mean / every
         worst[period] += slowest / every
     return latency, worst, throughput, load, node_busy
-
-
-@numba.njit(cache=True)
-def _shares(counts: Any, alive: Any) -> Any:
-    """(m, n) share of an operator's records that goes to each node: by living instances, of none by all."""
-    m, n = counts.shape
-    share = np.zeros((m, n))
-    for own in range(m):
-        living = 0.0
-        for node in range(n):
-            living += counts[own, node] * alive[node]
-        for node in range(n):
-            one = counts[own, node] * alive[node] if living > 0 else float(counts[own, node])
-            share[own, node] = one / (living if living > 0 else counts[own].sum())
-    return share
-
-
-@numba.njit(cache=True)
-def _share_cores(counts: Any, busy: Any, cores: Any, alive: Any, speed: Any) -> None:
-    """Speeds of instances, from how busy they were in the step before; halfway, so that they settle."""
-    for node in range(counts.shape[1]):
-        for own in range(counts.shape[0]):
-            if counts[own, node] > 0:
-                now = 1.0 / slowdown(counts[:, node], busy[:, node], max(cores[node], 1e-9), own)
-                speed[own, node] = 0.0 if alive[node] == 0.0 else (max(speed[own, node], 1e-6) + now) / 2
-
-
-@numba.njit(cache=True)
-def _mean_speed(speed: Any, share: Any, own: int) -> float:
-    total = 0.0
-    for node in range(speed.shape[1]):
-        total += speed[own, node] * share[own, node]
-    return total
 
 
 @numba.njit(cache=True)
@@ -205,88 +204,3 @@ def _serve(at: Any, own: int, node: int, many: int, service_rps: float, rps: flo
     after, served = follow_queue(at[own, node] / queues, servers, service_rps, rps / queues, STEP_S)
     at[own, node] = after * queues
     return served * queues, time_in_queue_s(after, servers, service_rps), load_of(after, servers)
-
-
-@numba.njit(cache=True)
-def _send(streams: Any, state: Any, share: Any, bandwidth: Any, alive: Any, out_s: Any, in_s: Any) -> None:
-    """A step of the interfaces: what instances made goes out, what went out in the step before comes in."""
-    e, n = state.leaving.shape
-    made = np.zeros((e, n, n))
-    state.came[:] = 0.0
-    for edge in range(e):
-        for node in range(n):
-            rps = streams.factor[edge] * state.served[streams.tail[edge], node]
-            for to in range(n):
-                made[edge, node, to] = rps * share[streams.head[edge], to]
-            state.came[streams.head[edge], node] += made[edge, node, node]
-            made[edge, node, node] = 0.0
-    arriving = np.zeros((e, n))
-    for edge in range(e):
-        for to in range(n):
-            for node in range(n):
-                arriving[edge, to] += state.sent[edge, node, to]
-    for node in range(n):
-        offered = np.zeros(e)
-        for edge in range(e):
-            for to in range(n):
-                offered[edge] += made[edge, node, to]
-        passed, out_s[node] = _pass(state.leaving, node, offered, streams.bits, bandwidth[node])
-        for edge in range(e):
-            for to in range(n):
-                went = share[streams.head[edge], to] if to != node else 0.0
-                away = 1.0 - share[streams.head[edge], node]
-                state.sent[edge, node, to] = passed[edge] * went / away if away > 1e-9 else 0.0
-            if 1.0 - share[streams.head[edge], node] <= 1e-9:  # whom they were sent to has come here since
-                state.came[streams.head[edge], node] += passed[edge]
-        came, in_s[node] = _pass(state.coming, node, arriving[:, node], streams.bits, bandwidth[node])
-        for edge in range(e):
-            state.came[streams.head[edge], node] += came[edge]
-
-
-@numba.njit(cache=True)
-def _pass(queued: Any, node: int, offered: Any, bits: Any, bandwidth: float) -> Any:
-    """A step of an interface, first come first served: (E,) records/s that pass, and seconds of a mean record in it."""
-    there = queued[:, node] + offered * STEP_S
-    total = there.sum()
-    if np.isinf(bandwidth) or total <= 0.0:
-        queued[:, node] = 0.0
-        return there / STEP_S, 0.0
-    service_rps = bandwidth * total / (there * bits).sum()
-    after, _ = follow_queue(queued[:, node].sum(), 1, service_rps, offered.sum(), STEP_S)
-    queued[:, node] = there * (after / total)
-    return (there - queued[:, node]) / STEP_S, time_in_queue_s(after, 1, service_rps)
-
-
-@numba.njit(cache=True)
-def _latencies(
-    streams: Any, order: Any, last: Any, share: Any, stay_s: Any, out_s: Any, in_s: Any, way_s: Any, served: Any
-) -> Any:  # fmt: skip
-    """Mean of the records and of the slowest path, seconds, for one that comes now."""
-    m, n = stay_s.shape
-    until, slowest, total, count = np.zeros(m), np.zeros(m), 0.0, 0.0
-    weight = np.zeros(m)
-    for own in order:
-        here = 0.0
-        for node in range(n):
-            if share[own, node] > 0.0:
-                here += share[own, node] * stay_s[own, node]
-        slowest[own] += here
-        own_mean = here + (until[own] / weight[own] if weight[own] > 0 else 0.0)
-        rps = served[own].sum()
-        if last[own]:
-            total += own_mean * rps
-            count += rps
-        for edge in range(len(streams.tail)):
-            if streams.tail[edge] != own:
-                continue
-            head, between = streams.head[edge], 0.0
-            for node in range(n):
-                for to in range(n):
-                    part = share[own, node] * share[head, to]
-                    between += part * (way_s[node, to] + (out_s[node] + in_s[to] if node != to else 0.0))
-            flow = rps * streams.factor[edge] + 1e-12
-            until[head] += flow * (own_mean + between)
-            weight[head] += flow
-            slowest[head] = max(slowest[head], slowest[own] + between)
-    top = slowest[last].max()
-    return (total / count if count > 0 else top), top

@@ -1,4 +1,4 @@
-"""How much slower instances are that share the cores of a node."""
+"""How instances share the records of their operator, and the cores of their node."""
 
 from __future__ import annotations
 
@@ -36,4 +36,55 @@ def slowdown(count: Any, busy: Any, cores: float, own: int) -> float:
     total = 0.0
     for at in range(1, many + 1):
         total += chance[at] * max(1.0, at / cores)
+    return total
+
+
+@numba.njit(cache=True)
+def send_on(counts: Any, share: Any, at: Any, came: Any) -> None:
+    """What is where no instance of its operator is goes to those that there are."""
+    m, n = counts.shape
+    for own in range(m):
+        waiting, coming = 0.0, 0.0
+        for node in range(n):
+            if counts[own, node] == 0:
+                waiting += at[own, node]
+                coming += came[own, node]
+                at[own, node], came[own, node] = 0.0, 0.0
+        if waiting > 0.0 or coming > 0.0:
+            for node in range(n):
+                at[own, node] += waiting * share[own, node]
+                came[own, node] += coming * share[own, node]
+
+
+@numba.njit(cache=True)
+def shares_of(counts: Any, alive: Any) -> Any:
+    """(m, n) share of an operator's records that goes to each node: by living instances, of none by all."""
+    m, n = counts.shape
+    share = np.zeros((m, n))
+    for own in range(m):
+        living = 0.0
+        for node in range(n):
+            living += counts[own, node] * alive[node]
+        for node in range(n):
+            one = counts[own, node] * alive[node] if living > 0 else float(counts[own, node])
+            share[own, node] = one / (living if living > 0 else counts[own].sum())
+    return share
+
+
+@numba.njit(cache=True)
+def share_cores(counts: Any, busy: Any, cores: Any, alive: Any, speed: Any) -> None:
+    """Speeds of instances, from how busy they were in the step before; halfway, so that they settle."""
+    for node in range(counts.shape[1]):
+        for own in range(counts.shape[0]):
+            if counts[own, node] > 0:
+                now = 1.0 / slowdown(counts[:, node], busy[:, node], max(cores[node], 1e-9), own)
+                speed[own, node] = 0.0 if alive[node] == 0.0 else (max(speed[own, node], 1e-6) + now) / 2
+
+
+@numba.njit(cache=True)
+def mean_speed(speed: Any, share: Any, own: int) -> float:
+    """Return the speed of an operator's instances, by the records that each gets."""
+    total = 0.0
+    for node in range(speed.shape[1]):
+        total += speed[own, node] * share[own, node]
     return total

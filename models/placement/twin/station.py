@@ -15,6 +15,8 @@ import numpy as np
 from models.contract.queueing import delay_probability
 
 HALVINGS = 60
+STEP_S = 0.25
+"""Of the twin: what leaves a queue in one step reaches the next queue in the next one, seconds."""
 
 
 @numba.njit(cache=True)

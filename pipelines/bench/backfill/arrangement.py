@@ -16,8 +16,9 @@ SERVICE_MS = 20
 """Service time of a record, simulated by sleeping, so that executors work side by side on fewer real cores."""
 SLOT_RPS = 1000 / SERVICE_MS
 CAPACITY_RPS = EXECUTORS * SLOT_RPS
-TRIGGER_S, REPLAY_TRIGGER_S = 2, 1
-"""From micro-batch to micro-batch, of the live query and of every replay."""
+TRIGGER_S, REPLAY_TRIGGER_S, ORDERED_TRIGGER_S = 2, 1, 0.2
+"""From micro-batch to micro-batch: of the live query, of a replay with a fixed limit, and of one that is ordered, whose
+batches are begun by the agent."""
 TARGET_S, BUDGET, INTERVAL_S = 6.0, 0.01, 10
 """Promise of the live job, and the seconds from decision to decision of its contract's controller."""
 OVERHEAD_S, LEAD_S = 0.4, 10.0

@@ -54,6 +54,12 @@ def test_what_has_no_room_lies_where_least_is_used_and_is_told():
     assert allocate(np.array([[1.0]]), flows(1, []), nodes([], [], [])) is None
 
 
+def test_pinned_blocks_that_have_no_room_together_are_told():
+    two = nodes([100, 100], [0, 0], [0, 1])
+    found = allocate(np.array([[40.0], [40.0]]), flows(2, []), two, pinned={0: 0, 1: 0})
+    assert found.node == (0, 0) and found.overloaded == (1,)
+
+
 def test_nodes_that_do_not_go_together_are_refused():
     with pytest.raises(GraphError, match="round trips are known of 0 to 1"):
         nodes([1], [0], [2])

@@ -27,6 +27,11 @@ def in_order(graph):
     return np.arange(graph.size)
 
 
+def test_demands_that_come_to_the_bound_but_for_rounding_fit():
+    found = partition(Dag.build([0.1] * 6, []), 2, most=0.3)
+    assert found.fits and found.loads == pytest.approx([0.3, 0.3])
+
+
 def refine(graph, block, low, high, most, seed=0):
     """Refine a pair of blocks; returns the number of moves, the blocks and their cut."""
     block = np.array(block)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.placement.elastic.demand import Stage, needs_of, source_need_rps
-from models.placement.elastic.offload import Offload, OffloadRule, StageThere, move_s
+from models.placement.elastic.offload import Offload, OffloadChoice, OffloadRule, move_s
 from models.placement.elastic.rule import (
-    Calm,
     Elasticity,
+    Hysteresis,
     Move,
     OperatorWindow,
     instance_loads,
@@ -39,8 +39,8 @@ def test_nobody_is_given_instances_for_records_that_cannot_come():
     found = needs_of(stages, CHAIN, {"a": 1500.0})
     assert [found[name].rps for name in "abc"] == pytest.approx([1500, 720, 1440])
     assert [found[name].instances for name in "abc"] == [3, 3, 3] and found["a"].needed == 4
-    moved = needs_of(stages | {"a": stages["a"]._replace(moved=True)}, CHAIN, {"a": 1500.0})
-    assert moved["b"].rps == pytest.approx(900)
+    moved = needs_of(stages | {"a": stages["a"]._replace(offloaded=True)}, CHAIN, {"a": 1500.0}, quota=7)
+    assert moved["b"].rps == pytest.approx(900) and [moved[name].instances for name in "abc"] == [4, 4, 3]
 
 
 def test_a_quota_takes_where_it_hurts_least():
@@ -51,7 +51,7 @@ def test_a_quota_takes_where_it_hurts_least():
 
 
 @pytest.mark.parametrize(("rps", "first", "second", "instances"), [
-    (100, (50, 4), 100, [2, 4]), (200, (50, 4), 100, [4, 8]), (200, (40, 3.5), 99, [5, 8]),
+    (100, (50, 8), 100, [2, 8]), (200, (50, 8), 100, [4, 16]), (200, (40, 17.5), 99, [5, 36]),
 ])  # fmt: skip
 def test_published_vectors_of_ds2(rps, first, second, instances):
     found = needs_of({"a": Stage(*first), "b": Stage(second)}, {"b": {"a": 1.0}}, {"a": float(rps)})
@@ -70,7 +70,7 @@ def test_a_fork_that_joins_and_rounding_by_hand():
 def test_what_is_missing_is_never_zero():
     assert source_need_rps([50, 90, 70], [80]) == 90 and source_need_rps([50], [80]) == 80
     assert source_need_rps([50, math.nan], [10, 60, 40, 30]) == 60 and source_need_rps(None, [200, 1, 2, 3]) == 3
-    assert source_need_rps([50], []) is None and source_need_rps(None, [math.nan]) is None
+    assert source_need_rps([50], []) == 50 and source_need_rps(None, [math.nan]) is None
 
 
 @given(st.lists(st.tuples(st.floats(1, 500), st.floats(0.1, 3)), min_size=3, max_size=3), st.floats(0, 1e4),
@@ -97,7 +97,7 @@ def test_of_all_needs(pairs, rps, utilisation, more):
 def test_windows_by_hand(instances, rps, load, share, step, slow, move, after):
     seen = OperatorWindow(instances, rps, load, 250, 0, slow)
     assert step_share(seen) == pytest.approx(share, abs=1e-4) and scale_step(seen) == step
-    calm, decision = Elasticity().decide(Calm(low=2), seen)
+    calm, decision = Elasticity().decide(Hysteresis(low=2), seen)
     assert decision == (after, move) and (calm.cooling > 0) == (move is not Move.HOLD)
 
 
@@ -109,7 +109,7 @@ def test_loads_by_hand():
 
 def test_fewer_only_after_calm_windows_and_no_change_while_it_cools():
     rule, seen = Elasticity(), OperatorWindow(8, 500, 0.25, 250, 0, False)
-    calm, moves = Calm(), []
+    calm, moves = Hysteresis(), []
     for _ in range(3):
         calm, decision = rule.decide(calm, seen)
         moves.append(decision.move)
@@ -119,26 +119,34 @@ def test_fewer_only_after_calm_windows_and_no_change_while_it_cools():
         calm, decision = rule.decide(calm, slow)
         assert decision.move is expected
     waiting = seen._replace(backlog=1e6)
-    assert rule.decide(Calm(low=9), waiting)[1].move is Move.HOLD
-    assert Elasticity(printed=True).decide(Calm(), seen)[1] == (1, Move.IN)
+    assert rule.decide(Hysteresis(low=9), waiting)[1].move is Move.HOLD
+    assert waiting.offered_rps == pytest.approx(500 + 1e6 / 300)
+
+
+def test_without_records_nothing_is_known_of_an_instance():
+    rule, unknown = Elasticity(), OperatorWindow(4, 100, 0.0, math.nan, 0, True)
+    assert rule.decide(Hysteresis(low=9), unknown)[1] == (4, Move.HOLD)
+    nothing = OperatorWindow(4, 0, 0.0, math.nan, 0, False)
+    assert rule.decide(Hysteresis(low=9), nothing)[1] == (2, Move.IN)
 
 
 @given(st.floats(1, 5_000), st.integers(1, 60), st.booleans())
 def test_a_constant_load_comes_to_rest_within_bounds(rps, instances, slow):
-    rule, calm = Elasticity(least=1, most=64), Calm()
-    for turn in range(80):
-        seen = OperatorWindow(instances, rps, min(rps / (250 * instances), 1.0), 250, 0, slow)
+    rule, calm, backlog = Elasticity(least=1, most=64), Hysteresis(), 0.0
+    for turn in range(160):
+        backlog = max(backlog + 60 * (rps - 250 * instances), 0.0)
+        seen = OperatorWindow(instances, rps, min((rps + backlog) / (250 * instances), 1.0), 250, backlog, slow)
         calm, decision = rule.decide(calm, seen)
         assert 1 <= decision.instances <= 64
         if decision.move is Move.IN:
             assert decision.instances >= min(64, math.ceil(rps / 175 - 1e-9)) or decision.instances >= instances
-        if turn > 60:
+        if turn > 140:
             assert decision.move is Move.HOLD
         instances = decision.instances
 
 
 def test_a_move_by_hand():
-    stage = StageThere(5, 4, 1.20, 0.40, 150, 200, 0.08, 30)
+    stage = OffloadChoice(5, 4, 1.20, 0.40, 150, 200, 0.08, 30)
     assert move_s(stage) == pytest.approx(0.58) and move_s(stage._replace(rps=200)) == math.inf
     rule = OffloadRule()
 
@@ -153,7 +161,7 @@ def test_a_move_by_hand():
 
 
 def test_it_comes_back_when_there_is_room_and_it_is_quicker_not_before_half_the_stay():
-    rule, stage = OffloadRule(), StageThere(3, 4, 0.3, 0.40, 100, 200, 0.08, 30)
+    rule, stage = OffloadRule(), OffloadChoice(3, 4, 0.3, 0.40, 100, 200, 0.08, 30)
     state = Offload(there=True, since_s=0.0)
     for now in (10.0, 1700.0, 1800.0, 1860.0):
         state = rule.decide(now, state, stage)

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from models.placement.allocation.nodes import Nodes
 from models.placement.baselines.ants import Colony, chances, search_places, strengthen
 from models.placement.baselines.stand_ins import place_by_ants, place_within_latency
-from models.placement.baselines.storm import distance_to, place_by_resources, place_in_turn, slots_in_turn
+from models.placement.baselines.storm import misfit, place_by_resources, place_in_turn, slots_in_turn
 from models.placement.graph import GraphError
 from models.placement.instances.blocks import place_by_blocks
 from models.placement.instances.fronts import is_cores_node, is_cores_operator, pareto_fronts
 from models.placement.instances.initial import NoRoomError, place_initially
 from models.placement.instances.job import ParallelJob, StreamEdge, count_instances, free_of, has_room
 from models.placement.instances.latency import distances_ms, edge_ms, path_latency, waits_ms
+from models.placement.instances.moved import add_instances, improve, take_instances
 from tests.fakes.parallel_jobs import counting, one_domain, random_job
 
 SCHEMES = {
@@ -61,7 +62,7 @@ def test_slots_are_dealt_out_in_turn_by_hand():
 
 def test_r_storm_takes_the_nearest_fit_by_hand():
     free = np.array([[1, 1], [0.5, 0.5], [0.15, 0.9], [1, 0.2]])
-    found = distance_to(free, np.array([0.2, 0.25]), np.array([0, 0.5, 0, 0]))
+    found = misfit(free, np.array([0.2, 0.25]), np.array([0, 0.5, 0, 0]))
     assert found == pytest.approx([1.0966, 0.6344, 1.6519, np.inf], abs=1e-4)
 
 
@@ -124,6 +125,67 @@ def test_mean_and_worst_path_of_a_fork():
     found = path_latency(job, two, counts)
     assert found.worst == pytest.approx(source + 0.5 + slow, rel=1e-3)
     assert found.mean == pytest.approx(source + (0.05 + quick + 0.5 + slow) / 2, rel=1e-3)
+
+
+def test_two_streams_between_two_operators_keep_the_order():
+    job = ParallelJob(
+        np.array([100.0, 0, 0, 0]), np.full(4, 1e-3), np.ones(4, int), np.ones((4, 2)),
+        (StreamEdge(0, 1), StreamEdge(0, 1), StreamEdge(0, 2), StreamEdge(2, 1), StreamEdge(1, 3)),
+    )  # fmt: skip
+    assert job.order == [0, 2, 1, 3] and job.taken_rps.tolist() == [100, 300, 100, 300]
+
+
+def test_blocks_of_instances_are_balanced_and_told_where_they_have_no_room():
+    pairs = tuple(StreamEdge(2 * one, 2 * one + 1, 1.0) for one in range(3))
+    job = ParallelJob(np.array([9.0, 0] * 3), np.full(6, 1e-3), np.ones(6, int), np.tile([1.0, 0.1], (6, 1)), pairs)
+    three = one_domain([(4, 8)] * 3, slots=8)
+    found = place_by_blocks(job, three, slack=0.05)
+    assert sorted(found.sum(axis=0).tolist()) == [2, 2, 2]
+    assert all(found[one].argmax() == found[one + 1].argmax() for one in (0, 2, 4))
+    with pytest.raises(NoRoomError, match=r"6 instances ask for 3\.00 of the largest node"):
+        place_by_blocks(job, one_domain([(2, 8)] * 3, slots=8))
+    with pytest.raises(NoRoomError, match="there is no node"):
+        place_by_blocks(job, one_domain(np.zeros((0, 2)), slots=8))
+
+
+def test_the_lc_stand_in_wakes_no_node_where_that_does_not_help():
+    far = Nodes(np.full((2, 2), 8.0), np.zeros((2, 2)), np.array([0, 1]), np.array([[0, 40.0], [40, 0]]))
+    job = ParallelJob(np.array([900.0, 0]), np.full(2, 1e-3), np.array([1, 2]), np.ones((2, 2)), (StreamEdge(0, 1),))
+    assert place_within_latency(job, far, 1.0).tolist() == [[1, 0], [2, 0]]
+    tight = Nodes(np.full((2, 2), 2.0), np.zeros((2, 2)), np.array([0, 0]), np.zeros((1, 1)))
+    assert place_within_latency(job, tight, 100.0).tolist() == [[1, 0], [1, 1]]
+
+
+def test_the_ant_stand_in_puts_the_most_talkative_together():
+    job = ParallelJob(
+        np.array([90.0, 0, 0]), np.full(3, 1e-3), np.ones(3, int), np.ones((3, 2)), (StreamEdge(0, 1), StreamEdge(1, 2))
+    )
+    found = place_by_ants(job, one_domain([(3, 8)] * 3, slots=8))
+    assert found.sum(axis=0).tolist() == [3, 0, 0]
+
+
+def test_instances_come_where_they_talk_and_go_where_they_do_not():
+    far = Nodes(np.full((3, 2), 4.0), np.zeros((3, 2)), np.array([0, 0, 1]), np.array([[0, 40.0], [40, 0]]))
+    job = ParallelJob(np.array([90.0, 0]), np.full(2, 1e-3), np.array([2, 1]), np.ones((2, 2)), (StreamEdge(0, 1),))
+    counts = np.array([[2, 0, 0], [1, 0, 0]])
+    more = add_instances(job, far, counts, 1, 3)
+    assert more.tolist() == [[2, 0, 0], [2, 2, 0]]
+    full = add_instances(job, far, np.array([[4, 0, 0], [0, 4, 4]]), 1, 2)
+    assert full.tolist() == [[4, 0, 0], [0, 4, 4]]
+    assert take_instances(job, far, np.array([[2, 0, 0], [1, 0, 1]]), 1, 5).tolist() == [[2, 0, 0], [1, 0, 0]]
+
+
+@given(st.integers(0, 100))
+def test_what_is_improved_has_room_and_is_not_worse(seed):
+    job, nodes = random_job(seed)
+    begun = place_in_turn(job, nodes)
+
+    def cost(counts):
+        return path_latency(job, nodes, counts).worst
+
+    found = improve(job, nodes, begun, cost)
+    assert has_room(job, nodes, found) and cost(found) <= cost(begun)
+    assert found.sum(axis=1).tolist() == job.instances.tolist()
 
 
 def test_what_is_no_job_is_refused():

@@ -100,10 +100,39 @@ def test_a_relaxed_partition_keeps_its_bound_and_hardly_leads_back(seed):
     block = np.random.default_rng(seed).permutation(np.arange(16) % 3)
     most = 1.3 * graph.loads(block, 3).max()
     found = relax(graph, block, 3, most, seed)
+
+    def back(one):
+        return graph.flow[one[graph.tail] > one[graph.head]].sum()
+
+    assert back(found) <= back(block)
     assert graph.loads(found, 3).max() <= most and len(set(found.tolist())) == 3
     assert (found == relax(graph, block, 3, most, seed)).all()
     for mended in finish_blocks(graph, found, 3, most, seed):
         assert leads_onward(graph, mended) and graph.loads(mended, 3).max() <= most
+
+
+@given(st.integers(0, 500))
+def test_nothing_leads_back_however_small_a_flow_is(seed):
+    drawn, random = random_graph(seed, 10, 0.4), np.random.default_rng(seed)
+    flow = random.choice([0.0, 1e-3, 1.0, 1e7], len(drawn.flow))
+    graph = Dag.build(drawn.demand, zip(drawn.tail.tolist(), drawn.head.tolist(), flow.tolist(), strict=True))
+    found = partition_large(graph, 3, slack=0.6, seed=seed)
+    assert leads_onward(graph, found.block)
+
+
+def test_an_edge_without_flow_has_a_direction_too():
+    graph = Dag.build([1] * 4, [(0, 1, 9), (2, 3, 9), (0, 3, 0), (2, 1, 0)])
+    assert leads_onward(graph, partition_large(graph, 2, slack=0.5).block)
+    nothing = Dag.build([1] * 20, [(v, v + 1, 0) for v in range(19)])
+    assert leads_onward(nothing, partition_large(nothing, 3).block)
+
+
+def test_a_graph_of_some_size_is_made_smaller_first():
+    graph, _ = large_graph("random", seed=9, vertices=800, edges=2_400)
+    found = split_by_coarsening(graph, 4, 240.0, seed=1)
+    assert leads_onward(graph, found) and graph.loads(found, 4).max() <= 240
+    one = join_pairs(graph, 60.0, odd=False, seed=1)
+    assert one.graph.size < 0.9 * graph.size
 
 
 @pytest.mark.parametrize("family", FAMILIES)

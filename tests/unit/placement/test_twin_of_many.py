@@ -1,6 +1,7 @@
 """Many operators on many nodes: queues of known answers, a reference event by event, and what must always hold."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 from models.placement.allocation.nodes import Nodes
 from models.placement.instances.job import ParallelJob, StreamEdge
 from models.placement.instances.latency import path_latency
-from models.placement.twin.follow import STEP_S, follow_job, move_instances, nothing_queued
+from models.placement.twin.follow import empty_state, follow_job, move_instances
 from models.placement.twin.nodes_shared import slowdown
-from models.placement.twin.station import follow_queue, load_of, records_at, time_in_queue_s
+from models.placement.twin.station import STEP_S, follow_queue, load_of, records_at, time_in_queue_s
 from tests.fakes.parallel_jobs import one_domain, random_job
 from tests.fakes.queue_events import Events
 
@@ -21,7 +22,7 @@ MINUTES = 10
 
 def settled(job, nodes, counts, minutes=MINUTES):
     """What the last minute of some at a steady load comes to."""
-    _, course = follow_job(job, nodes, counts, nothing_queued(job, nodes), np.ones(int(minutes * 60 / STEP_S)), 60)
+    _, course = follow_job(job, nodes, counts, empty_state(job, nodes), np.ones(int(minutes * 60 / STEP_S)), 60)
     return course
 
 
@@ -111,16 +112,56 @@ def test_instances_share_the_cores_of_a_node():
     assert full.load[-1, 0] > 2
 
 
+def test_sources_wait_while_as_many_records_are_under_way_as_may_be():
+    nodes = one_domain([(8, 8)], slots=8)
+    job = replace(one_operator(90, 10, 1), pending=4.0)
+    course = settled(job, nodes, np.array([[1]]))
+    assert course.throughput_rps[-1] == pytest.approx(80, rel=1e-3)  # rho / (1 - rho) = 4
+    assert course.latency_ms[-1] == pytest.approx(50, rel=1e-3)
+
+
+def test_a_run_in_parts_is_the_run_as_a_whole():
+    job, nodes = random_job(7)
+    job, random = replace(job, arrivals_rps=3 * job.arrivals_rps, pending=5.0), np.random.default_rng(7)
+    nodes = replace(nodes, bandwidth_mbps=np.full(6, 0.2))
+    counts = np.array([np.bincount(random.integers(0, 6, many), minlength=6) for many in job.instances])
+    scale = random.uniform(0.5, 1.5, 130)
+    whole, _ = follow_job(job, nodes, counts, empty_state(job, nodes), scale)
+    parts = empty_state(job, nodes)
+    for low, high in ((0, 45), (45, 46), (46, 130)):
+        parts, course = follow_job(job, nodes, counts, parts, scale[low:high])
+    for one, other in zip(whole, parts, strict=True):
+        assert one == pytest.approx(other)
+    assert len(course.load) == 84 // 40
+
+
 def test_what_comes_while_a_node_is_away_goes_to_others_and_what_waits_there_waits():
     nodes, job = one_domain([(4, 8)] * 2, slots=8), one_operator(100, 10, 2)
     counts, steps = np.array([[1, 1]]), int(120 / STEP_S)
     away = np.ones((steps, 2))
     away[steps // 3 : steps // 2, 0] = 0
-    state, course = follow_job(job, nodes, counts, nothing_queued(job, nodes), np.ones(steps), 10, away)
+    state, course = follow_job(job, nodes, counts, empty_state(job, nodes), np.ones(steps), 10, away)
     throughput = course.throughput_rps
     assert throughput[3] == pytest.approx(100, rel=1e-3) and course.busy[5, 0] == pytest.approx(0, abs=1e-6)
     assert throughput[4] < 100 < throughput[6] and throughput[-1] == pytest.approx(100, rel=0.01)
     assert throughput.sum() * 10 + state.at.sum() == pytest.approx(12_000)
+
+
+def test_a_path_without_a_living_instance_counts_in_no_mean():
+    nodes = one_domain([(4, 8)] * 2, slots=8)
+    job = ParallelJob(
+        np.array([50.0, 0, 0]), np.full(3, 0.005), np.ones(3, int), np.ones((3, 2)),
+        (StreamEdge(0, 1), StreamEdge(0, 2)),
+    )  # fmt: skip
+    counts, steps = np.array([[1, 0], [1, 0], [0, 1]]), int(60 / STEP_S)
+    away = np.ones((steps, 2))
+    away[steps // 2 :, 1] = 0
+    state, course = follow_job(job, nodes, counts, empty_state(job, nodes), np.ones(steps), 10, away)
+    alone = 2 * 1000 / 150 + 0.05
+    assert course.latency_ms[-1] == pytest.approx(alone, rel=0.02) and course.worst_ms[-1] == np.inf
+    assert np.isfinite(course.load).all()
+    held = state.at[2].sum() + state.leaving.sum() + state.coming.sum() + STEP_S * (state.sent.sum() + state.came.sum())
+    assert held == pytest.approx(50 * 30, rel=0.05)
 
 
 @given(st.integers(0, 500))
@@ -128,9 +169,9 @@ def test_no_record_is_lost_on_the_way_or_when_instances_move(seed):
     job, nodes = random_job(seed)
     job = ParallelJob(job.arrivals_rps, job.service_s, job.instances, job.need,
                       tuple(one._replace(factor=1.0) for one in job.edges[: job.operators - 1]))  # fmt: skip
-    random = np.random.default_rng(seed)
+    nodes, random = replace(nodes, bandwidth_mbps=np.full(6, 0.3)), np.random.default_rng(seed)
     ends = job.operators - len({one.tail for one in job.edges})
-    state, out, steps = nothing_queued(job, nodes), 0.0, int(30 / STEP_S)
+    state, out, steps = empty_state(job, nodes), 0.0, int(30 / STEP_S)
     for _ in range(3):
         counts = np.array([np.bincount(random.integers(0, 6, many), minlength=6) for many in job.instances])
         state = move_instances(state, counts)
@@ -140,6 +181,7 @@ def test_no_record_is_lost_on_the_way_or_when_instances_move(seed):
     for own in reversed(job.order):
         paths[own] = sum(paths[one.head] for one in job.edges if one.tail == own) or 1.0
     heads, came = np.array([one.head for one in job.edges]), 90 * job.arrivals_rps[0] * paths[0]
+    assert (state.at[counts == 0] == 0).all()
     held = (state.at.sum(axis=1) * paths).sum() + ((state.leaving + state.coming).sum(axis=1) * paths[heads]).sum()
     held += STEP_S * ((state.sent.sum(axis=(1, 2)) * paths[heads]).sum() + (state.came.sum(axis=1) * paths).sum())
     assert ends >= 1 and out + held == pytest.approx(came, rel=1e-6)

@@ -27,7 +27,7 @@ class NotedQuery:
             raise RuntimeError(self.fails)
         return self.over
 
-    def admit(self, rps):
+    def admit(self, rps, may_begin=True):
         self.rates.append(rps)
 
     def measured(self):

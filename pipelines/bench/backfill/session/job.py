@@ -81,7 +81,7 @@ def fixed_stream(spark: SparkSession, order: ReplayOrder, options: Mapping[str, 
 
 
 def start_replay(
-    launch: Launch, stream: DataFrame, order: ReplayOrder, service_ms: int, trigger_s: int
+    launch: Launch, stream: DataFrame, order: ReplayOrder, service_ms: int, trigger_s: float
 ) -> StreamingQuery:
     """Start the query that reads an order's range; its results go to `windows`, marked with the order's id."""
     kafka = launch.settings.kafka
@@ -160,7 +160,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--least", type=int, required=True, help="executors")
     parser.add_argument("--most", type=int, required=True)
     parser.add_argument("--service-ms", type=int, required=True)
-    parser.add_argument("--replay-trigger-s", type=int, required=True)
+    parser.add_argument("--replay-trigger-s", type=float, required=True)
     parser.add_argument("--offsets", type=int, default=0, help="a replay's fixed maxOffsetsPerTrigger")
     parser.add_argument("--agent", action="store_true")
     return parser.parse_args(argv)

@@ -16,7 +16,7 @@ import yaml
 from configs.contract import load_contract
 from models.backfill.live.task_target import task_target_s
 from pipelines.backfill.orders import send_order
-from pipelines.bench.backfill.arrangement import REPLAY_TRIGGER_S, SERVICE_MS, Arrangement
+from pipelines.bench.backfill.arrangement import ORDERED_TRIGGER_S, REPLAY_TRIGGER_S, SERVICE_MS, Arrangement
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import draw_arrivals, issued_forecasts, live_rates
 from pipelines.bench.backfill.session.deadline import plan_session
@@ -130,7 +130,8 @@ def write_contract(folder: Path, contract: dict[str, Any]) -> None:
 def _started(stack: Stack, cell: MeasuredCell, how: Arrangement, folder: Path) -> Iterator[dict[str, Process]]:
     """The processes of a cell by their role; all are ended."""
     job = ["-m", "pipelines.bench.backfill.session.job", "--run-dir", str(folder), "--job", cell.name]
-    job += ["--service-ms", str(SERVICE_MS), "--replay-trigger-s", str(REPLAY_TRIGGER_S)]
+    trigger_s = ORDERED_TRIGGER_S if how.admission == "ordered" else REPLAY_TRIGGER_S
+    job += ["--service-ms", str(SERVICE_MS), "--replay-trigger-s", str(trigger_s)]
 
     def part(name: str, bounds: tuple[int, int], *more: str) -> list[str]:
         return [*job, "--part", name, "--least", str(bounds[0]), "--most", str(bounds[1]), *more]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats
 from models.placement.instances.job import Counts, ParallelJob
-from models.placement.learned.worth import Outcome
+from models.placement.learned.reward import Outcome
 from models.placement.performance.model import PerformanceModel
-from models.placement.twin.follow import STEP_S, follow_job, nothing_queued
+from models.placement.twin.follow import empty_state, follow_job
+from models.placement.twin.station import STEP_S
 
 SETTLE_S = 60.0
 """For which the twin is followed from empty queues; the last quarter of it counts."""
@@ -21,7 +22,7 @@ LONGEST_MS = 60_000.0
 """Latencies above this are told apart no more."""
 
 
-class Judge(Protocol):
+class Evaluator(Protocol):
     """Says what placements come to."""
 
     def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
@@ -29,8 +30,8 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class TwinJudge:
-    """The twin of many operators, at one rate of the sources.
+class TwinEvaluator:
+    """The twin of many operators, at one rate of the sources, which do not wait: what is asked for is what counts.
 
     Attributes:
         job: of m operators.
@@ -44,10 +45,8 @@ class TwinJudge:
 
     def outcome(self, counts: Counts) -> Outcome:
         """Return what a placement comes to; one that cannot keep up is told by how far it falls behind."""
-        steps = np.full(int(SETTLE_S / STEP_S), self.scale)
-        _, course = follow_job(
-            self.job, self.nodes, counts, nothing_queued(self.job, self.nodes), steps, SETTLE_S / 4
-        )  # fmt: skip
+        job, steps = replace(self.job, pending=np.inf), np.full(int(SETTLE_S / STEP_S), self.scale)
+        _, course = follow_job(job, self.nodes, counts, empty_state(job, self.nodes), steps, SETTLE_S / 4)
         return Outcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1])
 
     def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
@@ -56,7 +55,7 @@ class TwinJudge:
 
 
 @dataclass(frozen=True)
-class PerformanceJudge:
+class LearnedEvaluator:
     """A learned model of the job's performance, at its last steps. Pa-Stream paper, Algorithm 2, lines 5 and 6.
 
     Attributes:

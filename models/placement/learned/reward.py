@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
         return float(self.load.mean())
 
 
-class Worth(NamedTuple):
+class RewardWeights(NamedTuple):
     """How latency and load are weighed.
 
     Attributes:

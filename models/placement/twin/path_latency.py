@@ -1,0 +1,44 @@
+"""How long a record that comes now will be under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True)
+def latencies_s(
+    streams: Any, order: Any, last: Any, share: Any, stay_s: Any, out_s: Any, in_s: Any, way_s: Any, served: Any
+) -> Any:  # fmt: skip
+    """Mean of the records and of the slowest path, seconds, for one that comes now."""
+    m, n = stay_s.shape
+    until, slowest, total, count = np.zeros(m), np.zeros(m), 0.0, 0.0
+    weight = np.zeros(m)
+    for own in order:
+        here = 0.0
+        for node in range(n):
+            if share[own, node] > 0.0:
+                here += share[own, node] * stay_s[own, node]
+        slowest[own] += here
+        own_mean = here + (until[own] / weight[own] if weight[own] > 0 else 0.0)
+        rps = served[own].sum()
+        if last[own] and rps > 0.0 and np.isfinite(own_mean):
+            total += own_mean * rps
+            count += rps
+        for edge in range(len(streams.tail)):
+            if streams.tail[edge] != own:
+                continue
+            head, between = streams.head[edge], 0.0
+            for node in range(n):
+                for to in range(n):
+                    part = share[own, node] * share[head, to]
+                    between += part * (way_s[node, to] + (out_s[node] + in_s[to] if node != to else 0.0))
+            flow = rps * streams.factor[edge] + 1e-12
+            if np.isfinite(own_mean):
+                until[head] += flow * (own_mean + between)
+                weight[head] += flow
+            slowest[head] = max(slowest[head], slowest[own] + between)
+    top = slowest[last].max()
+    return (total / count if count > 0 else top), top

@@ -1,0 +1,72 @@
+"""An hour of a job in the twin, its instances fixed, or added and taken away by Md-Stream's rule."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.placement.elastic.rule import WINDOW_S, Elasticity, Hysteresis, Move, OperatorWindow
+from models.placement.graph import Floats
+from models.placement.instances.job import Counts
+from models.placement.instances.moved import add_instances, take_instances
+from models.placement.twin.follow import empty_state, follow_job, move_instances
+from models.placement.twin.station import STEP_S
+from pipelines.bench.placement.testbeds import Testbed
+
+SETTLED_S, HOUR_S = 700.0, 3600.0
+"""After which instances may change (the paper's stable time), and how long a run is."""
+
+
+class HourResult(NamedTuple):
+    """Means from SETTLED_S on: latency of the records, throughput, load of the operators; instances at the end."""
+
+    latency_ms: float
+    throughput_rps: float
+    load: float
+    instances: int
+
+
+def run_hour(testbed: Testbed, counts: Counts, scale: Floats, elastic: bool) -> HourResult:
+    """Follow a job for an hour.
+
+    Args:
+        testbed: job and nodes.
+        counts: (m, n) instances at first.
+        scale: (60,) multiple of the sources' rate in each minute.
+        elastic: whether instances change by the rule, every minute from SETTLED_S on.
+    """
+    job, nodes, rule = testbed.job, testbed.nodes, Elasticity()
+    queued, calm = empty_state(job, nodes), [Hysteresis()] * job.operators
+    latency, throughput, load = [], [], []
+    for minute, factor in enumerate(scale):
+        steps = np.full(int(WINDOW_S / STEP_S), factor)
+        queued, course = follow_job(job, nodes, counts, queued, steps, WINDOW_S)
+        if minute * WINDOW_S < SETTLED_S:
+            continue
+        latency.append(course.latency_ms[0])
+        throughput.append(course.throughput_rps[0])
+        load.append(course.load[0].mean())
+        if elastic:
+            after = counts
+            for own in range(job.operators):
+                seen = _seen(testbed, counts, own, float(factor), course.load[0], queued.at, float(latency[-1]))
+                calm[own], decision = rule.decide(calm[own], seen)
+                more = decision.instances - seen.instances
+                if decision.move is Move.OUT:
+                    after = add_instances(job, nodes, after, own, more)
+                elif decision.move is Move.IN:
+                    after = take_instances(job, nodes, after, own, -more)
+            if after is not counts:
+                counts, queued = after, move_instances(queued, after)
+    return HourResult(float(np.mean(latency)), float(np.mean(throughput)), float(np.mean(load)), int(counts.sum()))
+
+
+def _seen(
+    testbed: Testbed, counts: Counts, own: int, factor: float, load: Floats, at: Floats, latency_ms: float
+) -> OperatorWindow:  # fmt: skip
+    job = testbed.job
+    return OperatorWindow(
+        int(counts[own].sum()), float(job.taken_rps[own]) * factor, min(float(load[own]), 1.0),
+        1 / float(job.service_s[own]), float(at[own].sum()), latency_ms > testbed.limit_ms,
+    )  # fmt: skip

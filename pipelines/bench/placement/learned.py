@@ -1,0 +1,166 @@
+"""Learned placement beside all placements, greedy moves and random search; the performance model beside simple ones."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from models.placement.allocation.nodes import Nodes
+from models.placement.instances.drawn import draw_counts, search_at_random
+from models.placement.instances.job import Counts, ParallelJob, StreamEdge, has_room
+from models.placement.learned.actions import apply_move, farthest, move_at
+from models.placement.learned.evaluator import TwinEvaluator
+from models.placement.learned.reward import Outcome, RewardWeights
+from models.placement.learned.training import TRANSITIONS, train_placement
+from models.placement.performance.model import absolute_error, linear_regression, train_performance
+from models.placement.performance.windows import STEP_S as MINUTE_S
+from models.placement.performance.windows import History, parts_in_time
+from models.placement.twin.follow import empty_state, follow_job, move_instances
+from models.placement.twin.station import STEP_S
+from pipelines.bench.placement.testbeds import testbeds
+
+SHAPES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2))
+"""Operators and nodes of the small jobs, of which every placement is looked at."""
+SEEDS, SLOTS = (100, 101, 102), 3
+STEPS, KEPT = 2_000, 3
+"""Minutes of the past from which performance is learned, and for how many of them a placement is kept."""
+
+
+@dataclass
+class CountingEvaluator:
+    """A evaluator that counts how many placements it was asked for."""
+
+    evaluator: TwinEvaluator
+    asked: int = field(default=0)
+
+    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+        """Return what each placement comes to."""
+        self.asked += len(placements)
+        return self.evaluator.outcomes(placements, before)
+
+
+def small_job(seed: int, operators: int, nodes: int) -> tuple[ParallelJob, Nodes]:
+    """Draw a chain of operators and nodes in two domains 10 ms apart, with three slots each."""
+    random = np.random.default_rng(seed)
+    service_s = random.uniform(2, 8, operators) / 1000
+    need = np.tile([1.0, 0.5], (operators, 1))
+    arrivals = np.zeros(operators)
+    arrivals[0] = random.uniform(80, 160)
+    edges = tuple(StreamEdge(own, own + 1, float(random.uniform(0.5, 1.2))) for own in range(operators - 1))
+    made = Nodes(
+        np.column_stack([random.choice([2.0, 3.0, 4.0], nodes), np.full(nodes, 8.0)]), np.zeros((nodes, 2)),
+        np.arange(nodes) % 2, np.array([[0, 10.0], [10.0, 0]]), slots=np.full(nodes, SLOTS),
+    )  # fmt: skip
+    return ParallelJob(arrivals, service_s, np.ones(operators, np.int64), need, edges), made
+
+
+def every_placement(job: ParallelJob, nodes: Nodes) -> Iterator[Counts]:
+    """Yield all placements that have room."""
+    per_node = [x for x in itertools.product(range(SLOTS + 1), repeat=job.operators) if sum(x) <= SLOTS]
+    for columns in itertools.product(per_node, repeat=nodes.count):
+        counts = np.array(columns).T
+        if has_room(job, nodes, counts):
+            yield counts
+
+
+def measure_search() -> dict[str, Any]:
+    """Train a network for each small job, and hold what it proposes against all placements.
+
+    Returns:
+        `share`: mean of (score - start) ÷ (best - start), with `low` and `high` of a bootstrap; likewise `greedy` and
+        `random`, at as many evaluations as the proposals took, and random search at as many as the training took;
+        `seconds` of the longest training; `n`.
+    """
+    shares: dict[str, list[float]] = {}
+    seconds = 0.0
+    for shape, seed in itertools.product(SHAPES, SEEDS):
+        job, nodes = small_job(seed, *shape)
+        evaluator, weights = TwinEvaluator(job, nodes), RewardWeights()
+        start = draw_counts(job, nodes, np.random.default_rng(seed), more=False)
+        began = evaluator.outcome(start)
+
+        def score(counts: Counts, evaluator: TwinEvaluator = evaluator, began: Outcome = began) -> float:
+            return RewardWeights().reward(began, evaluator.outcome(counts))
+
+        least, best = score(start), max(score(one) for one in every_placement(job, nodes))
+        if best <= least + 1e-9:
+            continue
+        begun = time.perf_counter()
+        model = train_placement(job, nodes, evaluator, weights, seed, start)
+        seconds = max(seconds, time.perf_counter() - begun)
+        counted = CountingEvaluator(evaluator)
+        proposals = model.proposer(job, nodes, counted, weights).propose(start, began, seed)
+        found = {
+            "share": proposals[0].score if proposals else least,
+            "greedy": _greedy(job, nodes, start, score, counted.asked),
+            "random": max(least, score(search_at_random(job, nodes, score, counted.asked, seed))),
+            "random, as many as in training": max(least, score(search_at_random(job, nodes, score, TRANSITIONS, seed))),
+        }
+        for name, value in found.items():
+            shares.setdefault(name, []).append((value - least) / (best - least))
+    return {**{name: _interval(own) for name, own in shares.items()}, "seconds": seconds, "n": len(shares["share"])}
+
+
+def _greedy(job: ParallelJob, nodes: Nodes, start: Counts, score: Any, evaluations: int) -> float:
+    """The best single moves in turn, while they are better and evaluations are left."""
+    counts, best = start, score(start)
+    while evaluations > 0:
+        most = farthest(job, nodes, counts)
+        tried = [apply_move(counts, move_at(int(at), nodes.count), 1) for at in np.flatnonzero(most >= 1)][:evaluations]
+        evaluations -= len(tried)
+        scores = [score(one) for one in tried]
+        if not scores or max(scores) <= best:
+            break
+        best = max(scores)
+        counts = tried[int(np.argmax(scores))]
+    return float(best)
+
+
+def _interval(values: Sequence[float]) -> dict[str, float]:
+    random = np.random.default_rng(0)
+    means = [float(np.mean(random.choice(values, len(values)))) for _ in range(2_000)]
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    return {"mean": float(np.mean(values)), "low": low, "high": high}
+
+
+def record_past(job: ParallelJob, nodes: Nodes, steps: int, seed: int) -> History:
+    """Follow a job in the twin under drawn placements and rates, and return its past by minutes."""
+    random = np.random.default_rng(seed)
+    queued, counts = empty_state(job, nodes), draw_counts(job, nodes, random)
+    rps, placed, measured = [], [], []
+    for minute in range(steps):
+        factor = float(random.uniform(0.4, 1.2))
+        queued, course = follow_job(job, nodes, counts, queued, np.full(int(MINUTE_S / STEP_S), factor), MINUTE_S)
+        if minute % KEPT == KEPT - 1:
+            counts = draw_counts(job, nodes, random)
+            queued = move_instances(queued, counts)
+        rps.append(factor * float(job.arrivals_rps.sum()))
+        placed.append(counts)
+        measured.append((course.latency_ms[0], course.load[0].mean()))
+    return History(np.array(rps), np.array(placed), np.array(measured))
+
+
+def measure_performance() -> dict[str, Any]:
+    """Train the small performance model on a past in the twin, and try it on placements that it has not seen.
+
+    Returns:
+        `latency` and `load`: mean absolute error of the model ÷ that of the better of last value and linear regression;
+        `error` (2,), `last` and `linear` likewise in ms and load; `seconds` of the training; `n` samples for testing.
+    """
+    testbed = testbeds()[-1]
+    train, stop, test = parts_in_time(record_past(testbed.job, testbed.nodes, STEPS, seed=100))
+    begun = time.perf_counter()
+    model = train_performance(train, stop, slots=int(testbed.nodes.slots[0]), seed=1)
+    seconds = time.perf_counter() - begun
+    error, last = model.error(test), absolute_error(test.before, test.label)
+    linear = absolute_error(linear_regression(train, test), test.label)
+    ratio = error / np.minimum(last, linear)
+    return {
+        "latency": float(ratio[0]), "load": float(ratio[1]), "error": error.tolist(), "last": last.tolist(),
+        "linear": linear.tolist(), "seconds": seconds, "n": len(test.label),
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Topologies on real clusters: blocks as Spark applications, joined by topics."""

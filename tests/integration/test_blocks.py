@@ -1,0 +1,116 @@
+"""Blocks of a job joined by a topic, on real Spark and a real broker: what they come to, whatever is run again."""
+
+import json
+import shutil
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.applications import applications_of
+from models.placement.plan.measured import Block, Placement
+from pipelines.jobs.chains.adverts import true_counts
+from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.spark import spark_options
+from pipelines.kafka.topics import create_topic
+from pipelines.placement.code import load_code, record_schemas
+from pipelines.placement.frames import block_frame
+from pipelines.placement.topic_sink import once
+from tests.fakes.adverts import advert_events, encoded_event
+from tests.fakes.committed import committed_records
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def two_blocks(spark, empty_topics):
+    """The adverts job cut before its join: functions that run a block over what is there, and that send events."""
+    topology = load_topology("adverts", ROOT / "configs" / "topologies")
+    placement = Placement(tuple(
+        Block(tuple(names.split()), "east", 1, 1.0, 1.0) for names in ("parse views project", "join count")
+    ), 1.0, 1.0, True)  # fmt: skip
+    blocks, code = applications_of(topology, placement), load_code(topology)
+    schemas = record_schemas(spark, topology, code)
+    for block in blocks:
+        for topic in block.writes.values():
+            create_topic(empty_topics, topic)
+
+    def read(topic):
+        options = {
+            **spark_options(empty_topics), "subscribe": empty_topics.topic(topic), "startingOffsets": "earliest",
+            "kafka.isolation.level": "read_committed", "maxOffsetsPerTrigger": "400",
+        }  # fmt: skip
+        return spark.readStream.format("kafka").options(**options).load()
+
+    def run(number, checkpoint, epoch=1):
+        block = blocks[number]
+        sink = once(empty_topics.model_dump(), block.name, epoch, next(iter(block.writes.values())), 2)
+        frame = block_frame(block, topology, code, schemas, read)
+        writer = frame.writeStream.foreachBatch(sink).outputMode("update").trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        assert query.awaitTermination(120)
+        assert query.exception() is None
+
+    def send(events):
+        publisher = Publisher(empty_topics)
+        for event in events:
+            publisher.send_bytes("events", str(event.ad).encode(), encoded_event(event))
+        publisher.close()
+
+    return run, send, empty_topics
+
+
+def counted(kafka):
+    """What the newest record of each key says: counts of a key only grow."""
+    found = {}
+    for key, value in committed_records(kafka, "adverts.count"):
+        said = json.loads(value)
+        found[key] = max(found.get(key, (0, 0)), (said["n"], said["seq_sum"]))
+    return found
+
+
+def test_two_blocks_count_every_event_once_whatever_batches_are_run_again(two_blocks, tmp_path):
+    run, send, kafka = two_blocks
+    events = advert_events(900)
+    send(events)
+    run(0, tmp_path / "first")
+    run(1, tmp_path / "second")
+    assert counted(kafka) == true_counts(events)
+    for place in ("commits", "offsets"):  # the first block's last batch was sent, and Spark has not heard of it
+        newest = max((tmp_path / "first" / place).glob("[0-9]*"), key=lambda file: int(file.name))
+        if place == "commits":
+            newest.unlink()
+            newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    more = advert_events(300, first=900)
+    send(more)
+    run(0, tmp_path / "first")
+    run(1, tmp_path / "second")
+    assert counted(kafka) == true_counts([*events, *more])
+
+
+def test_a_block_that_was_moved_is_shut_out_where_it_was(two_blocks, tmp_path):
+    run, send, kafka = two_blocks
+    events = advert_events(400)
+    send(events)
+    run(0, tmp_path / "east")
+    shutil.copytree(tmp_path / "east", tmp_path / "west")
+    more = advert_events(400, first=400)
+    send(more)
+    run(0, tmp_path / "west", epoch=2)
+    with pytest.raises(Exception, match="written by epoch 2, this is 1"):
+        run(0, tmp_path / "east", epoch=1)
+    run(1, tmp_path / "second")
+    assert counted(kafka) == true_counts([*events, *more])
+
+
+def test_code_that_does_not_fit_is_told(spark):
+    topology = load_topology("adverts", ROOT / "configs" / "topologies")
+    for code, what in ((None, "names no code"), ("nowhere.module", "cannot be imported"),
+                       ("pipelines.jobs.windows", "SOURCES has no 'events'")):  # fmt: skip
+        with pytest.raises(SettingsError, match=what):
+            load_code(topology.model_copy(update={"code": code}))
+    code = load_code(topology)
+    broken = code._replace(operators={**code.operators, "join": lambda frame: frame.select("nothing")})
+    with pytest.raises(SettingsError, match="operator 'join' fails on no records"):
+        record_schemas(spark, topology, broken)

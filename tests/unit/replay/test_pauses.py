@@ -1,0 +1,51 @@
+"""Between live batches: when a replay's batch may begin."""
+
+import pytest
+
+from tidecast.replay.pauses import LivePauses
+
+
+class Live:
+    """A live query on a clock that the test moves: busy for a part of each period."""
+
+    def __init__(self, busy_s, period_s):
+        self.now, self.busy_s, self.period_s = 0.0, busy_s, period_s
+
+    @property
+    def status(self):
+        return {"isTriggerActive": self.now % self.period_s < self.busy_s}
+
+
+def opened(live, until_s, every_s=0.25, pauses=None):
+    """Times at which a batch might have begun."""
+    pauses, found = pauses or LivePauses(live, lambda: live.now), []
+    while live.now < until_s:
+        if pauses.may_begin():
+            found.append(live.now)
+        live.now += every_s
+    return found
+
+
+def test_a_batch_begins_early_in_a_pause():
+    found = opened(Live(busy_s=1.2, period_s=2.0), 30.0)
+    settled = [now % 2.0 for now in found if now > 2.0]
+    assert settled and all(1.2 <= at <= 1.7 for at in settled)
+    assert len({int(now // 2) for now in found if now > 2.0}) == 14
+
+
+def test_where_live_batches_leave_no_pause_it_waits_some_seconds_at_most():
+    found = opened(Live(busy_s=2.0, period_s=2.0), 20.0)
+    assert found[0] == pytest.approx(5.25) and len(found) == pytest.approx(4 * 15, abs=3)
+
+
+def test_where_nothing_comes_live_it_may_begin_at_any_time():
+    live = Live(busy_s=1.0, period_s=2.0)
+    pauses = LivePauses(live, lambda: live.now)
+    opened(live, 10.0, pauses=pauses)
+    live.busy_s = 0.0
+    found = opened(live, 40.0, pauses=pauses)
+    assert len([now for now in found if now > 14.0]) == 4 * 26 - 1
+
+
+def test_without_a_live_query_there_is_nothing_to_wait_for():
+    assert LivePauses(None).may_begin()

@@ -1,0 +1,57 @@
+"""When live batches leave the executors free: a replay's batch begins between two of them.
+
+Begun beside a live batch, its tasks stand in the way of each stage of that batch, and its plan in that of the driver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+EARLY = 0.5
+"""Share of a usual pause within which a batch may begin: what begins later runs into the next live batch."""
+LONG = 2.0
+"""Usual pauses after which no live batch is near: nothing comes."""
+PATIENCE_S = 5.0
+"""After which a batch may begin at any time: live batches leave no pause."""
+NEWEST = 0.2
+"""Weight of the newest pause in the usual one."""
+
+
+class LivePauses:
+    """Tells whether a batch of a replay may begin now; ask again every fraction of a second, in one thread."""
+
+    def __init__(self, query: Any, clock: Callable[[], float] = time.monotonic) -> None:
+        """Follow a live query; None: there is none to be minded.
+
+        Args:
+            query: what `.start()` returned.
+            clock: seconds that only rise.
+        """
+        self._query, self._clock = query, clock
+        self._began: float | None = None
+        self._usual_s: float | None = None
+        self._free_at = clock()
+
+    def may_begin(self) -> bool:
+        """Return whether live batches leave the executors free now, or leave no pause at all.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        if self._query is None:
+            return True
+        now, free = self._clock(), False
+        if self._query.status["isTriggerActive"]:
+            if self._began is not None:
+                length = now - self._began
+                usual = length if self._usual_s is None else self._usual_s
+                self._usual_s, self._began = usual + NEWEST * (length - usual), None
+        else:
+            self._began = now if self._began is None else self._began
+            since_s, usual_s = now - self._began, self._usual_s
+            free = usual_s is None or since_s <= EARLY * usual_s or since_s >= LONG * usual_s
+        if free:
+            self._free_at = now
+        return free or now - self._free_at > PATIENCE_S
