@@ -46,6 +46,7 @@ class Job:
             none.
         batches: how many with records have been seen; `rows` is those of the newest one.
         period_s: from the begin of one batch of records to that of the next, wall seconds; at least as long as it took.
+        record_s: run time of the heaviest stage's tasks for each record of a batch; None before one is known.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Job:
     batches: int = 0
     rows: int = 0
     period_s: float = 1.0
+    record_s: float | None = None
 
     @property
     def time(self) -> Clock:

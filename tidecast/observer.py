@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from tidecast.job import Job
 from tidecast.spark.actuator import ActuatorError
@@ -15,6 +16,7 @@ log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
 SPREAD_S = 10.0  # least seconds between two batches whose tasks are asked for their spread
+FEW = 20  # records of a batch of which the fixed cost of tasks is most
 TIDY_S = 1.0  # seconds between two checks for executors that came too late
 
 
@@ -74,6 +76,7 @@ class Observer:
                 self._found_topics(batch)
             self._time(batch)
             job.bottleneck.add_batch(batch.rows, [(s.tasks, s.run_s) for s in stages])
+            job.record_s = mean_record_s(job.record_s, batch.rows, [s.run_s for s in stages])
             for partition, end in batch.latest.items():
                 job.curves.setdefault(partition, OffsetCurve()).add(batch.latest_at, end)
             starts = batch.starts or guess_first_starts(job.curves, batch.ends, batch.rows)
@@ -123,6 +126,20 @@ class Observer:
             **(latency._asdict() if latency else {}), **batch.phases._asdict(), **(spread._asdict() if spread else {}),
             **(sum_stages(stages, batch.phases.state_commit_s or 0.0) if stages else {}),
         )  # fmt: skip
+
+
+def mean_record_s(before: float | None, rows: int, runs: Sequence[float]) -> float | None:
+    """Return the mean run time per record of the heaviest stage after one more batch, the newest weighing a fifth.
+
+    Args:
+        before: the mean so far; None before a batch that tells.
+        rows: records of the batch; of FEW or fewer its tasks' fixed cost is most of it.
+        runs: run time of each stage, summed over its tasks.
+    """
+    if rows <= FEW or not runs:
+        return before
+    now = max(runs) / rows
+    return now if before is None else before + (now - before) / 5
 
 
 def sum_stages(stages: list[Stage], state_commit_s: float) -> dict[str, float | int]:

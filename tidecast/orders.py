@@ -18,6 +18,7 @@ from tidecast.fields import (
     Rate,
     Scale,
     Seconds,
+    Tasks,
     Time,
     short_repr,
 )
@@ -51,7 +52,8 @@ class ReplayOrder:
     `table` is the path of a table of the same columns from which the range is read, "" for the topics themselves.
     `cost` is what a record is believed to cost, in units of a live one; null: not known, and it counts as much.
     `holds` is the newest version of the live results whose records all lie before `ends`, where that was known when it
-    was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on.
+    was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on. `task_rows` are the
+    records that a task reads at most, as the job's agent fills in when it begins: so many take about `task_s`.
     """
 
     id: JobName
@@ -75,6 +77,7 @@ class ReplayOrder:
     then: Annotated[str, OneOf(THEN)] = "publish"
     cost: Rate | None = None
     keep_s: Seconds = 0.0
+    task_rows: Tasks | None = None
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -140,7 +143,8 @@ class ReplayProgress:
     that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`, its longest tasks
     `task_s` each and all of its tasks together `work_s`; its query was started at the wall time
     `reading_since`. `executors` are those beyond the live job's that its schedule
-    asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record.
+    asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record. It is
+    `warm` where a dry run has taken from its first batch what makes that slow.
     """
 
     id: JobName
@@ -162,6 +166,7 @@ class ReplayProgress:
     cost: Rate | None = None
     reading_since: Time | None = None
     executors_soon: Count | None = None
+    warm: bool = False
     schema: int = SCHEMA
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 from tidecast.job import Job
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 from tidecast.replay.closing import Closing
 from tidecast.replay.dry_run import DryRun
+from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.replayable import Replayable
@@ -196,6 +198,8 @@ class Replays:
             _enter_pool()
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
+        if not order.table:
+            order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
         self._queries[order.id] = ReplayQuery(order, replayable.start(order))
 
     def _stop(self, order: ReplayOrder) -> None:
@@ -228,6 +232,7 @@ class Replays:
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
+            warm=self._dry_run is not None and self._dry_run.done,
             **{"done": 0, "cost": order.cost, **measured},
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))

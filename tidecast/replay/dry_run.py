@@ -69,7 +69,11 @@ def _oldest_s(job: Job, committed: Offsets) -> float:
 
 
 class DryRun:
-    """Runs a job's dry run once, in a thread of its own."""
+    """Runs a job's dry run once, in a thread of its own.
+
+    Attributes:
+        done: whether it has run: a first batch that counts is quick.
+    """
 
     def __init__(self, job: Job, dry_run: Callable[[ReplayOrder], None], begin: Callable[[], None]) -> None:
         """Wait for the moment.
@@ -81,6 +85,7 @@ class DryRun:
         """
         self._job, self._run_dry, self._begin = job, dry_run, begin
         self._thread: threading.Thread | None = None
+        self.done = False
 
     def going_on(self, ordered: bool) -> bool:
         """Begin it if the moment has come and nothing is ordered; return whether it runs."""
@@ -100,4 +105,5 @@ class DryRun:
             log.warning("%s: the first batch of its first replay will be slow: its dry run failed: %s", name, error)
             log.debug("%s: dry run", name, exc_info=True)
         else:
+            self.done = True
             log.info("%s: a dry run of a replay's first batch took %.1f s", name, time.monotonic() - began)

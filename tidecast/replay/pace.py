@@ -17,6 +17,8 @@ WORTH = 4
 FIXED = 0.3
 """Most of a task's share for its records that it is believed to take whatever it reads: the least that was seen holds
 records, too."""
+SPLIT = 2.0
+"""How many times as long as they should tasks may take where more records are more tasks: then fewer are read."""
 COLD_S = 2.0
 """What a task of a query's first batch is believed to take whatever it reads: executors load what it runs, seconds."""
 
@@ -46,7 +48,19 @@ def fixed_part(so_far: Sequence[float], task_s: float) -> float:
     return COLD_S if len(so_far) == 1 else min(*so_far[1:], FIXED * task_s)
 
 
-def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: int, worth: int = 0) -> int:
+def rows_per_task(task_s: float, record_s: float | None) -> int | None:
+    """Return the records that a task of a replay reads at most, so that it takes about `task_s`; None: not known.
+
+    Args:
+        task_s: how long the records of a task should take, seconds.
+        record_s: of a live record; a replayed one costs about as much.
+    """
+    return None if record_s is None or record_s <= 0 else max(int(task_s / record_s), WORTH)
+
+
+def rows_per_batch(
+    rps: float, before: Pace | None, task_s: float, partitions: int, worth: int = 0, split: bool = False
+) -> int:  # fmt: skip
     """Return the records that the next batch may read: as many as are saved up in SAVE_S, as far as tasks stay short.
 
     The second batch reads no more than the first: only then what a record takes is seen.
@@ -58,6 +72,8 @@ def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: i
         partitions: of the range; of fewer records Spark would read none.
         worth: fewest records that a batch is run for, the first one among them: at a low rate they are read all the
             same, and the debt is waited for.
+        split: whether more records are more tasks, and not longer ones (`rows_per_task`): then they are short as long
+            as those of the batch before were.
 
     Returns:
         0 for no rate; else at least `partitions`.
@@ -67,7 +83,7 @@ def rows_per_batch(rps: float, before: Pace | None, task_s: float, partitions: i
     if before is None or before.rows < 1:
         return max(worth, partitions)
     own_s = before.task_s - before.fixed_s
-    short = before.rows * task_s / own_s if own_s > 0 else math.inf
+    short = before.rows * task_s / own_s if own_s > (SPLIT * task_s if split else 0) else math.inf
     grown = before.rows * (1.0 if before.first else FASTER)
     return max(int(min(max(rps * SAVE_S, worth), short, grown)), partitions)
 

@@ -87,7 +87,8 @@ class ReplayQuery:
         """
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
-        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth)
+        split = self._order.task_rows is not None
+        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth, split)
         if rows == 0:
             self._began = None  # the time until it goes on is no batch's
         now = time.monotonic()

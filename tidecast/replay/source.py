@@ -43,9 +43,11 @@ def replay_stream(
     stream = (
         spark.readStream.format("kafka").options(**options)
         .option("assign", _assigned(starts)).option("startingOffsets", _offsets(starts))
-        .option("failOnDataLoss", "true").option("maxOffsetsPerTrigger", str(WORTH * len(starts))).load()
+        .option("failOnDataLoss", "true").option("maxOffsetsPerTrigger", str(WORTH * len(starts)))
     )  # fmt: skip
-    return stream.where(reduce(or_, (_within(place, end) for place, end in sorted(ends.items()))))
+    if order.task_rows:
+        stream = stream.option("maxRecordsPerPartition", str(order.task_rows))
+    return stream.load().where(reduce(or_, (_within(place, end) for place, end in sorted(ends.items()))))
 
 
 def read_again(

@@ -57,10 +57,12 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
 def enough_for(replay: Mapping[str, Any]) -> float:
     """Return the share of what executors certainly serve that is to be left over: GOING_FREE once begun, else FREE.
 
+    One whose first batch was run dry is as good as begun.
+
     Args:
         replay: fields of a `tidecast.orders.ReplayProgress`.
     """
-    if replay["done"] or replay.get("rows") or replay["state"] == "running":
+    if replay["done"] or replay.get("rows") or replay["state"] == "running" or replay.get("warm"):
         return GOING_FREE
     return FREE
 
