@@ -36,10 +36,12 @@ READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
 _KEPT = (
     "state", "records", "done", "wall_time", "reading_since", "executors", "executors_soon", "rows", "work_s", "cost",
-    "admitted_rps",
+    "admitted_rps", "warm",
 )  # fmt: skip
 MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
 """Quantiles of a batch's latency that an agent measures."""
+LEAST_LEVEL, ROUNDING = 0.95, 1e-9
+"""Least quantile of a batch that stands for a higher one of an interval: batches are not all alike."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class ReplayControl:
         terms: in force (`plain`); None without replays.
         state: of the controller (`plain`).
         latency_s: the worst of each measured quantile since the newest interval was closed, by its field.
+        batches: of live records since then.
         arrived: live records/s since then.
         level: of the service rate's quantile that is taken for certain.
     """
@@ -61,6 +64,7 @@ class ReplayControl:
     terms: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     latency_s: dict[str, float] = field(default_factory=dict)
+    batches: int = 0
     arrived: Arrived = field(default_factory=Arrived)
     level: float = CERTAIN
 
@@ -118,9 +122,8 @@ def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayCon
     if not control.replays and control.terms is None:
         return control
     told = {name: sample[name] for _, name in MEASURED if sample.get(name) is not None}
-    return replace(
-        control, latency_s=control.latency_s | {n: max(s, control.latency_s.get(n, s)) for n, s in told.items()}
-    )
+    worst = control.latency_s | {name: max(s, control.latency_s.get(name, s)) for name, s in told.items()}
+    return replace(control, latency_s=worst, batches=control.batches + bool(told))
 
 
 def decide_rate(
@@ -166,7 +169,7 @@ def decide_rate(
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
         level = next_level(control.level, worst_ratio(terms, signals), control.replays.values(), closed.state)
-        control = replace(control, state=plain(closed.state), latency_s={}, arrived=Arrived(), level=level)
+        control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived(), level=level)
     rps = closed.controls.replay_rps if control.replays else None
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
 
@@ -237,12 +240,17 @@ def _left(control: ReplayControl, of: Callable[[Mapping[str, Any]], bool] = bool
 
 
 def _latencies(control: ReplayControl, terms: Terms) -> dict[str, float]:
-    """Each live path's measured latency, ms: the next quantile above its own that batches have told, at its worst."""
+    """Each live path's measured latency, ms, of the interval: from the quantiles that its batches have told.
+
+    If the slowest hundredth of the records of n batches is in one of them, it is n hundredths of that one: the worst
+    batch's quantile 1 - n (1 - q), or the next one above it that is measured, is that of the interval.
+    """
     found = {}
     for path in terms.paths:
         if path.kind != LIVE:
             continue
-        name = next(name for level, name in MEASURED if path.quantile <= level)
-        if name in control.latency_s:
+        needed = max(1 - (1 - path.quantile) * max(control.batches, 1), min(path.quantile, LEAST_LEVEL))
+        able = (name for level, name in MEASURED if needed <= level + ROUNDING)
+        if (name := next((name for name in able if name in control.latency_s), None)) is not None:
             found[path.name] = 1000 * control.latency_s[name]
     return found

@@ -1,14 +1,16 @@
 """The rate of replays beside live records, decided by the autoscaler's step and recomputed from what it logged."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from configs.backpressure import Backpressure
 from configs.contract import Contract, Executors, Planning
+from models.contract.terms import LIVE, compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl, recompute_rate
+from models.policy.replays.control import ReplayControl, _latencies, recompute_rate, with_latency
 from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode
@@ -160,6 +162,27 @@ def test_live_records_that_are_too_late_stop_it_whatever_is_free():
     assert life.rates[-1] == 0.0
     life.lasts(200, progress, batch(4.0))
     assert life.rates[-1] > 0.0  # and it comes back once they are in time again
+
+
+def test_the_quantile_of_an_interval_is_that_of_its_worst_batch_below():
+    def told(batches):
+        control = ReplayControl(replays={"r": {}})
+        for slow in range(batches):
+            worst = {"latency_p50_s": 2.0, "latency_p95_s": 3.0 + (slow == 1), "latency_max_s": 5.0 + (slow == 1)}
+            control = with_latency(control, worst)
+        return control
+
+    life = Life()
+    life.lasts(2, progress)
+    terms = compile_terms(life.logged[-1]["inputs"]["replay"]["terms"])
+    (path,) = [path for path in terms.paths if path.kind == LIVE]
+    quick = replace(terms, paths=(replace(path, quantile=0.99),))
+    (few,), (many,) = (_latencies(told(count), quick).values() for count in (3, 5))
+    assert (few, many) == (6000.0, 4000.0)
+    (median,) = _latencies(told(40), replace(terms, paths=(replace(path, quantile=0.5),))).values()
+    assert median == 2000.0
+    only = with_latency(ReplayControl(replays={"r": {}}), {"latency_max_s": 7.0})
+    assert list(_latencies(replace(only, batches=9), quick).values()) == [7000.0]
 
 
 def test_a_paused_replay_asks_for_nothing_and_a_short_one_for_no_more_than_is_left():
