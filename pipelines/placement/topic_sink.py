@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-_WRITERS: dict[tuple[str, int, int], Any] = {}
-"""Of this worker process, by query, epoch and part: to take a part over takes a tenth of a second."""
+_WRITERS: dict[tuple[Any, ...], Any] = {}
+"""Of this worker process, by broker, prefix, query, epoch and part: to take a part over takes a tenth of a second."""
 
 
 def once(kafka: dict[str, Any], query: str, epoch: int, marks: str, parts: int) -> Callable[[DataFrame, int], None]:
@@ -59,7 +59,7 @@ def _writer(kafka: dict[str, Any], query: str, epoch: int, marks: str, part: int
     from configs.sections import Kafka
     from pipelines.kafka.transactions import BatchWriter
 
-    known = (query, epoch, part)
+    known = (kafka["bootstrap"], kafka["prefix"], query, epoch, part)
     if known not in _WRITERS:
         _WRITERS[known] = BatchWriter(Kafka(**kafka), query, part, epoch, marks)
     return _WRITERS[known]
