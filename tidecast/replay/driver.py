@@ -14,6 +14,7 @@ from tidecast.replay.closing import Closing
 from tidecast.replay.dry_run import DryRun
 from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
+from tidecast.replay.pool import enter_pool
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.replayable import Replayable
 from tidecast.spark.locality import StateWait
@@ -29,9 +30,6 @@ CHANCE_S = 20.0
 """Seconds that an autoscaler that is heard has for deciding a rate, before what was ordered counts."""
 LEAST_WEIGHT = 1e-9
 """Of an order that may weigh nothing: it has what all others leave."""
-POOL = "replay"
-"""Pool of Spark's fair scheduler in which replays run; in an allocation file live records' pool should have the cores
-first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
 
 
 class Replays:
@@ -59,7 +57,7 @@ class Replays:
         self._free = True
         self._wait = StateWait()
         dry_run = None if replayable is None else replayable.dry_run
-        self._dry_run = None if dry_run is None else DryRun(job, dry_run, _enter_pool)
+        self._dry_run = None if dry_run is None else DryRun(job, dry_run, enter_pool)
 
     def poll(self) -> None:
         """Start, pace, pause, publish and cancel as ordered; what fails ends that replay alone, and is said.
@@ -144,7 +142,7 @@ class Replays:
         self._say(order, query, "read" if compared is None else "compared", None, compared or why)
         act = replayable.publish if order.then == "publish" else replayable.compare
         if act is not None and compared is None and time.monotonic() >= due:
-            self._closing[order.id] = Closing(order, act, _enter_pool)
+            self._closing[order.id] = Closing(order, act, enter_pool)
 
     def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Closing) -> None:
         """Go on with a replay whose publication or comparison has ended; one that is cancelled meanwhile waits for it.
@@ -195,7 +193,7 @@ class Replays:
             self._say(order, None, "waiting", rps, "")
             return
         if not self._in_pool:
-            _enter_pool()
+            enter_pool()
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         if not order.table:
@@ -241,12 +239,3 @@ class Replays:
         if before is None or old or any(getattr(before, n) != value for n, value in told.items()):
             self._said[order.id] = progress, time.monotonic()
             job.outbox.enqueue("replays", job.name, progress)
-
-
-def _enter_pool() -> None:
-    """Let the jobs of this thread, and of queries that it starts, run in the replays' pool."""
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
-    if context is not None:
-        context.setLocalProperty("spark.scheduler.pool", POOL)

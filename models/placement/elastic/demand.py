@@ -15,7 +15,7 @@ CATCH_UP_S = 300.0
 ROUNDING = 1e-9
 
 
-class Stage(NamedTuple):
+class ScaledStage(NamedTuple):
     """A stage of a job, or a block of several that run as one query.
 
     Attributes:
@@ -52,7 +52,7 @@ class StageNeed(NamedTuple):
 
 
 def needs_of(
-    stages: Mapping[str, Stage], taken: Mapping[str, Mapping[str, float]], source_rps: Mapping[str, float],
+    stages: Mapping[str, ScaledStage], taken: Mapping[str, Mapping[str, float]], source_rps: Mapping[str, float],
     utilisation: float = 1.0, quota: int | None = None,
 ) -> dict[str, StageNeed]:  # fmt: skip
     """Return what each stage needs at a load.
@@ -82,7 +82,7 @@ def needs_of(
     return found if quota is None else _within(stages, found, quota)
 
 
-def _within(stages: Mapping[str, Stage], found: dict[str, StageNeed], quota: int) -> dict[str, StageNeed]:
+def _within(stages: Mapping[str, ScaledStage], found: dict[str, StageNeed], quota: int) -> dict[str, StageNeed]:
     """Instances taken, one at a time, from the stage whose instances then have the least load each, to a quota."""
     here = [name for name in found if not stages[name].offloaded]
     while sum(found[name].instances * stages[name].cores for name in here) > quota:

@@ -16,7 +16,7 @@ SKEWED = 1.5
 WINDOW_S, CATCH_UP_S = 60.0, 300.0
 
 
-class Move(StrEnum):
+class ScaleMove(StrEnum):
     """What is done."""
 
     OUT = "out"
@@ -61,11 +61,11 @@ class Hysteresis(NamedTuple):
     cooling: int = 0
 
 
-class Decision(NamedTuple):
+class ScalingStep(NamedTuple):
     """Instances from now on, and why."""
 
     instances: int
-    move: Move
+    move: ScaleMove
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Elasticity:
     least: int = 1
     most: int = 1 << 30
 
-    def decide(self, state: Hysteresis, seen: OperatorWindow) -> tuple[Hysteresis, Decision]:
+    def decide(self, state: Hysteresis, seen: OperatorWindow) -> tuple[Hysteresis, ScalingStep]:
         """Return what is carried on, and the instances: more where one is too busy while the job is slow, else fewer.
 
         More by eq. 18 with a damping of the instances there are: Newton's iteration for rate ÷ (0.7 x service), which
@@ -93,13 +93,13 @@ class Elasticity:
         cooling = state.cooling > 0
         state = Hysteresis(state.low + 1 if idle else 0, max(state.cooling - 1, 0))
         if cooling or not (known or seen.arrival_rps == 0):
-            return state, Decision(seen.instances, Move.HOLD)
+            return state, ScalingStep(seen.instances, ScaleMove.HOLD)
         if known and seen.slow and self._is_busy(seen) and seen.instances < self.most:
             after = min(self.most, seen.instances + max(1, scale_step(seen)))
-            return Hysteresis(0, COOL), Decision(after, Move.OUT)
+            return Hysteresis(0, COOL), ScalingStep(after, ScaleMove.OUT)
         if state.low >= CALM and (fewer := self._fewer(seen)) < seen.instances:
-            return Hysteresis(0, COOL), Decision(fewer, Move.IN)
-        return state, Decision(seen.instances, Move.HOLD)
+            return Hysteresis(0, COOL), ScalingStep(fewer, ScaleMove.IN)
+        return state, ScalingStep(seen.instances, ScaleMove.HOLD)
 
     @staticmethod
     def _is_busy(seen: OperatorWindow) -> bool:

@@ -11,7 +11,7 @@ from models.placement.instances.drawn import draw_counts
 from models.placement.instances.job import Counts, ParallelJob
 from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
 from models.placement.learned.evaluator import Evaluator
-from models.placement.learned.reward import MOST_LOAD, Outcome, RewardWeights
+from models.placement.learned.reward import MOST_LOAD, PlacementOutcome, RewardWeights
 
 STEPS = 32
 """Moves of an episode; then another placement is drawn. There are no terminal states."""
@@ -19,7 +19,7 @@ MOST_LATENCY, MOST_SLOTS = 20.0, 16
 _NO_ADVICE: Integers | None = None
 
 
-def observe(nodes: Nodes, counts: Counts, outcome: Outcome, usual_ms: float) -> Floats:
+def observe(nodes: Nodes, counts: Counts, outcome: PlacementOutcome, usual_ms: float) -> Floats:
     """Return the (m n + 1 + m,) observation: instances over slots (16 at most), latency, and loads (3 at most).
 
     Latency as log(1 + it ÷ a usual one), of at most 20 times that.
@@ -59,7 +59,7 @@ class PlacementEpisodes:
         self._evaluator, self._weights = evaluator, weights
         self._random, self._start, self._left = np.random.default_rng(seed), start, STEPS
         self._counts: list[Counts] = []
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[PlacementOutcome] = []
         self.weight, self.advice = np.ones((runs, 1)), _NO_ADVICE
         self._begin(runs)
 
@@ -91,7 +91,7 @@ class PlacementEpisodes:
         if self._start is not None:
             drawn[: runs // 2] = [self._start] * (runs // 2)
         self._counts = drawn
-        nothing = Outcome(self._usual_ms, np.zeros(self._job.operators))
+        nothing = PlacementOutcome(self._usual_ms, np.zeros(self._job.operators))
         self._outcomes = self._evaluator.outcomes(drawn, [(one, nothing) for one in drawn])
         self._look()
 

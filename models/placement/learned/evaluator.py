@@ -11,7 +11,7 @@ import numpy as np
 from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats
 from models.placement.instances.job import Counts, ParallelJob
-from models.placement.learned.reward import Outcome
+from models.placement.learned.reward import PlacementOutcome
 from models.placement.performance.model import PerformanceModel
 from models.placement.twin.follow import empty_state, follow_job
 from models.placement.twin.station import STEP_S
@@ -25,7 +25,9 @@ LONGEST_MS = 60_000.0
 class Evaluator(Protocol):
     """Says what placements come to."""
 
-    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+    def outcomes(
+        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
+    ) -> list[PlacementOutcome]:
         """Return what some placements come to; `before`: of each the one that it was made of, and what that is."""
 
 
@@ -43,13 +45,15 @@ class TwinEvaluator:
     nodes: Nodes
     scale: float = 1.0
 
-    def outcome(self, counts: Counts) -> Outcome:
+    def outcome(self, counts: Counts) -> PlacementOutcome:
         """Return what a placement comes to; one that cannot keep up is told by how far it falls behind."""
         job, steps = replace(self.job, pending=np.inf), np.full(int(SETTLE_S / STEP_S), self.scale)
         _, course = follow_job(job, self.nodes, counts, empty_state(job, self.nodes), steps, SETTLE_S / 4)
-        return Outcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1])
+        return PlacementOutcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1])
 
-    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+    def outcomes(
+        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
+    ) -> list[PlacementOutcome]:
         """Return what each placement comes to."""
         return [self.outcome(counts) for counts in placements]
 
@@ -66,7 +70,9 @@ class LearnedEvaluator:
     model: PerformanceModel
     window: Floats
 
-    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+    def outcomes(
+        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
+    ) -> list[PlacementOutcome]:
         """Return what each placement comes to: latency by the model; loads as they were, shared by other instances.
 
         Where the model says another mean load than that, all operators' are moved to it alike.
@@ -77,5 +83,7 @@ class LearnedEvaluator:
         for counts, (old, was), (latency_ms, load) in zip(placements, before, self.model.predict(seen), strict=True):
             shared = was.load * old.sum(axis=1) / counts.sum(axis=1)
             mean = float(shared.mean())
-            found.append(Outcome(float(latency_ms), shared * (load / mean) if mean > 0 else np.full_like(shared, load)))
+            found.append(
+                PlacementOutcome(float(latency_ms), shared * (load / mean) if mean > 0 else np.full_like(shared, load))
+            )
         return found

@@ -21,7 +21,7 @@ UNTRUSTED = 1.5
 """Mean error of the last 30 steps over that at which training stopped from which on a model is not trusted."""
 
 
-class Forecast(NamedTuple):
+class StepOutcome(NamedTuple):
     """What is expected of the placement in force, and was measured: latency in ms and mean load."""
 
     latency_ms: float
@@ -47,13 +47,13 @@ class Scheduled:
         barred: placements that did no good, with the time until which they are not tried.
     """
 
-    measured: tuple[Forecast, ...] = ()
+    measured: tuple[StepOutcome, ...] = ()
     low: int = 0
     changed_s: float = float("-inf")
-    before: tuple[Counts, Forecast] | None = None
+    before: tuple[Counts, StepOutcome] | None = None
     barred: tuple[tuple[bytes, float], ...] = ()
 
-    def after_step(self, measured: Forecast, expected: Forecast) -> Scheduled:
+    def after_step(self, measured: StepOutcome, expected: StepOutcome) -> Scheduled:
         """Return what is carried on after a step was measured."""
         low = measured.load < LOW and expected.load < LOW
         return replace(self, measured=(*self.measured, measured)[-USUAL:], low=self.low + 1 if low else 0)
@@ -63,7 +63,7 @@ class Scheduled:
         return replace(self, changed_s=now_s, before=(counts, self.measured[-1]), low=0)
 
 
-def trigger(state: Scheduled, expected: Forecast, limit_ms: float) -> Trigger:
+def trigger(state: Scheduled, expected: StepOutcome, limit_ms: float) -> Trigger:
     """Say whether another placement is looked for; only measured low load lets it have fewer instances.
 
     Args:

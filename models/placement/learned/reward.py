@@ -15,7 +15,7 @@ TARGET_LOAD, MOST_LOAD = 0.8, 3.0
 """Load that is best (delta), and above which none is told apart."""
 
 
-class Outcome(NamedTuple):
+class PlacementOutcome(NamedTuple):
     """What a placement comes to.
 
     Attributes:
@@ -46,7 +46,7 @@ class RewardWeights(NamedTuple):
     load: float = 0.4
     scale_ms: float = 1.0
 
-    def reward(self, before: Outcome, after: Outcome) -> float:
+    def reward(self, before: PlacementOutcome, after: PlacementOutcome) -> float:
         """Return the reward of going from one placement to another (eq. 22).
 
         From the placement in force it is the other's score; that of the one in force is what its load is worth.

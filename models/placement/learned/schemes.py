@@ -13,7 +13,7 @@ from models.placement.graph import Floats
 from models.placement.instances.job import Counts, ParallelJob
 from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
 from models.placement.learned.evaluator import Evaluator
-from models.placement.learned.reward import Outcome, RewardWeights
+from models.placement.learned.reward import PlacementOutcome, RewardWeights
 
 EPISODES, STEPS, EXPLORE, TEMPERATURE = 20, 16, 0.2, 0.5
 
@@ -22,7 +22,7 @@ class Proposal(NamedTuple):
     """A placement, what it is expected to come to, and its score beside the one at the start."""
 
     counts: Counts
-    outcome: Outcome
+    outcome: PlacementOutcome
     score: float
 
 
@@ -57,9 +57,9 @@ class Proposer:
     evaluator: Evaluator
     weights: RewardWeights
     values: Callable[[Floats], Floats]
-    observe: Callable[[Counts, Outcome], Floats]
+    observe: Callable[[Counts, PlacementOutcome], Floats]
 
-    def propose(self, start: Counts, outcome: Outcome, seed: int, episodes: int = EPISODES) -> list[Proposal]:
+    def propose(self, start: Counts, outcome: PlacementOutcome, seed: int, episodes: int = EPISODES) -> list[Proposal]:
         """Return the best placement of each of some walks from the start, the best first, each once.
 
         A walk's move is, by one draw, in a tenth of the cases any that is allowed, in a tenth one by its share
@@ -82,7 +82,7 @@ class Proposer:
                 found[best.counts.tobytes()] = best
         return sorted(found.values(), key=lambda one: -one.score)
 
-    def _walk(self, counts: Counts, outcome: Outcome, random: np.random.Generator) -> list[Proposal]:
+    def _walk(self, counts: Counts, outcome: PlacementOutcome, random: np.random.Generator) -> list[Proposal]:
         start, steps = outcome, []
         for _ in range(STEPS):
             most = farthest(self.job, self.nodes, counts)
@@ -96,7 +96,7 @@ class Proposer:
             steps.append(Proposal(counts, outcome, self.weights.reward(start, outcome)))
         return steps
 
-    def _choose(self, counts: Counts, outcome: Outcome, mask: np.ndarray, random: np.random.Generator) -> int:
+    def _choose(self, counts: Counts, outcome: PlacementOutcome, mask: np.ndarray, random: np.random.Generator) -> int:
         drawn = random.random()
         if drawn < EXPLORE / 2:
             return int(random.choice(np.flatnonzero(mask)))

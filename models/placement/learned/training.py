@@ -22,7 +22,7 @@ from models.placement.instances.drawn import draw_counts
 from models.placement.instances.job import Counts, ParallelJob
 from models.placement.learned.episodes import PlacementEpisodes, observe
 from models.placement.learned.evaluator import Evaluator
-from models.placement.learned.reward import Outcome, RewardWeights
+from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposer
 
 RUNS = 16
@@ -57,7 +57,7 @@ class PlacementModel:
         """Return what proposes placements by this network."""
         return Proposer(job, nodes, evaluator, weights, self.values, partial(self._observe, nodes))
 
-    def _observe(self, nodes: Nodes, counts: Counts, outcome: Outcome) -> Floats:
+    def _observe(self, nodes: Nodes, counts: Counts, outcome: PlacementOutcome) -> Floats:
         return observe(nodes, counts, outcome, self.usual_ms)
 
 
@@ -85,7 +85,7 @@ def train_placement(
     try:
         random = np.random.default_rng(seed + 1)
         first = [draw_counts(job, nodes, random) for _ in range(TRIALS)]
-        unknown = Outcome(0.0, np.zeros(job.operators))
+        unknown = PlacementOutcome(0.0, np.zeros(job.operators))
         trials = list(zip(first, evaluator.outcomes(first, [(one, unknown) for one in first]), strict=True))
         usual_ms = float(np.median([outcome.latency_ms for _, outcome in trials]))
         episodes = PlacementEpisodes(job, nodes, evaluator, weights, usual_ms, RUNS, seed, start)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from torch.nn.functional import l1_loss
 
 from models.placement.graph import Floats
-from models.placement.performance.network import SMALL, PerformanceNetwork, Sizes
+from models.placement.performance.network import SMALL, LayerSizes, PerformanceNetwork
 from models.placement.performance.windows import Samples
 
 RATE, FINE_RATE, BATCH, MOST_EPOCHS, PATIENCE, CLIP = 1e-3, 1e-4, 64, 200, 20, 1.0
@@ -30,7 +30,7 @@ class PerformanceModel:
     """
 
     network: PerformanceNetwork
-    sizes: Sizes
+    sizes: LayerSizes
     mean: Floats
     spread: Floats
     label_mean: Floats
@@ -70,7 +70,7 @@ def linear_regression(train: Samples, samples: Samples) -> Floats:
 
 
 def train_performance(
-    train: Samples, stop: Samples, slots: int, seed: int, sizes: Sizes = SMALL, epochs: int = MOST_EPOCHS
+    train: Samples, stop: Samples, slots: int, seed: int, sizes: LayerSizes = SMALL, epochs: int = MOST_EPOCHS
 ) -> PerformanceModel:  # fmt: skip
     """Train a model; equal arguments give equal models.
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 DROPOUT = 0.5
 
 
-class Sizes(NamedTuple):
+class LayerSizes(NamedTuple):
     """Units of the three LSTM layers and of the dense one between them and the answer."""
 
     first: int
@@ -19,7 +19,7 @@ class Sizes(NamedTuple):
     dense: int
 
 
-LARGE, SMALL = Sizes(256, 1024, 512, 256), Sizes(64, 128, 64, 32)
+LARGE, SMALL = LayerSizes(256, 1024, 512, 256), LayerSizes(64, 128, 64, 32)
 """The paper's, and one for short pasts."""
 
 
@@ -32,7 +32,7 @@ class PerformanceNetwork(nn.Module):
         dropout: after the third layer and the dense one.
     """
 
-    def __init__(self, features: int, sizes: Sizes, dropout: float = DROPOUT) -> None:
+    def __init__(self, features: int, sizes: LayerSizes, dropout: float = DROPOUT) -> None:
         super().__init__()
         self.first = nn.LSTM(features, sizes.first, batch_first=True)
         self.second = nn.LSTM(sizes.first, sizes.second, batch_first=True)

@@ -20,13 +20,14 @@ from models.contract.promised.derive import derive_terms
 from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import ControllerState, begin
-from models.contract.terms import LIVE, Terms, compile_terms
+from models.contract.terms import Terms, compile_terms
 from models.policy.core.backlog import backlog
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from models.policy.replays.carried import carry_over, on_clock
+from models.policy.replays.interval_latency import MEASURED, interval_latencies
 from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
@@ -38,10 +39,6 @@ _KEPT = (
     "state", "records", "done", "wall_time", "reading_since", "executors", "executors_soon", "rows", "work_s", "cost",
     "admitted_rps", "warm",
 )  # fmt: skip
-MEASURED = ((0.5, "latency_p50_s"), (0.95, "latency_p95_s"), (1.0, "latency_max_s"))
-"""Quantiles of a batch's latency that an agent measures."""
-LEAST_LEVEL, ROUNDING = 0.95, 1e-9
-"""Least quantile of a batch that stands for a higher one of an interval: batches are not all alike."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +212,8 @@ def _signals(
         high = max(live, high or 0.0) + waiting / contract.planning.catch_up_s
     return Signals(
         seen.now_s, live_rps=live, live_high_rps=high, replay_backlog=_left(control),
-        latency_ms=_latencies(control, terms), operators={terms.name: reading}, executors=executors,
+        latency_ms=interval_latencies(terms, control.latency_s, control.batches),
+        operators={terms.name: reading}, executors=executors,
     )  # fmt: skip
 
 
@@ -237,20 +235,3 @@ def _left(control: ReplayControl, of: Callable[[Mapping[str, Any]], bool] = bool
     """Records that are to be read of some replays; paused ones ask for none."""
     reads = [one for one in control.replays.values() if one["state"] != "paused" and of(one)]
     return float(sum(max(one["records"] - one["done"], 0) for one in reads))
-
-
-def _latencies(control: ReplayControl, terms: Terms) -> dict[str, float]:
-    """Each live path's measured latency, ms, of the interval: from the quantiles that its batches have told.
-
-    If the slowest hundredth of the records of n batches is in one of them, it is n hundredths of that one: the worst
-    batch's quantile 1 - n (1 - q), or the next one above it that is measured, is that of the interval.
-    """
-    found = {}
-    for path in terms.paths:
-        if path.kind != LIVE:
-            continue
-        needed = max(1 - (1 - path.quantile) * max(control.batches, 1), min(path.quantile, LEAST_LEVEL))
-        able = (name for level, name in MEASURED if needed <= level + ROUNDING)
-        if (name := next((name for name in able if name in control.latency_s), None)) is not None:
-            found[path.name] = 1000 * control.latency_s[name]
-    return found

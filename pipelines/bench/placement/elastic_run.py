@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.placement.elastic.rule import WINDOW_S, Elasticity, Hysteresis, Move, OperatorWindow
+from models.placement.elastic.rule import WINDOW_S, Elasticity, Hysteresis, OperatorWindow, ScaleMove
 from models.placement.graph import Floats
 from models.placement.instances.job import Counts
 from models.placement.instances.moved import add_instances, take_instances
@@ -53,9 +53,9 @@ def run_hour(testbed: Testbed, counts: Counts, scale: Floats, elastic: bool) -> 
                 seen = _seen(testbed, counts, own, float(factor), course.load[0], queued.at, float(latency[-1]))
                 calm[own], decision = rule.decide(calm[own], seen)
                 more = decision.instances - seen.instances
-                if decision.move is Move.OUT:
+                if decision.move is ScaleMove.OUT:
                     after = add_instances(job, nodes, after, own, more)
-                elif decision.move is Move.IN:
+                elif decision.move is ScaleMove.IN:
                     after = take_instances(job, nodes, after, own, -more)
             if after is not counts:
                 counts, queued = after, move_instances(queued, after)

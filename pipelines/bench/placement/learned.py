@@ -15,7 +15,7 @@ from models.placement.instances.drawn import draw_counts, search_at_random
 from models.placement.instances.job import Counts, ParallelJob, StreamEdge, has_room
 from models.placement.learned.actions import apply_move, farthest, move_at
 from models.placement.learned.evaluator import TwinEvaluator
-from models.placement.learned.reward import Outcome, RewardWeights
+from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.training import TRANSITIONS, train_placement
 from models.placement.performance.model import absolute_error, linear_regression, train_performance
 from models.placement.performance.windows import STEP_S as MINUTE_S
@@ -38,7 +38,9 @@ class CountingEvaluator:
     evaluator: TwinEvaluator
     asked: int = field(default=0)
 
-    def outcomes(self, placements: Sequence[Counts], before: Sequence[tuple[Counts, Outcome]]) -> list[Outcome]:
+    def outcomes(
+        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
+    ) -> list[PlacementOutcome]:
         """Return what each placement comes to."""
         self.asked += len(placements)
         return self.evaluator.outcomes(placements, before)
@@ -84,7 +86,7 @@ def measure_search() -> dict[str, Any]:
         start = draw_counts(job, nodes, np.random.default_rng(seed), more=False)
         began = evaluator.outcome(start)
 
-        def score(counts: Counts, evaluator: TwinEvaluator = evaluator, began: Outcome = began) -> float:
+        def score(counts: Counts, evaluator: TwinEvaluator = evaluator, began: PlacementOutcome = began) -> float:
             return RewardWeights().reward(began, evaluator.outcome(counts))
 
         least, best = score(start), max(score(one) for one in every_placement(job, nodes))

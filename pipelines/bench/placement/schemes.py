@@ -11,7 +11,7 @@ from models.placement.baselines.stand_ins import place_by_ants, place_within_lat
 from models.placement.baselines.storm import place_by_resources, place_in_turn
 from models.placement.graph import Floats
 from models.placement.instances.blocks import place_by_blocks
-from models.placement.instances.initial import place_initially
+from models.placement.instances.initial import NoRoomError, place_initially
 from models.placement.instances.job import CORES, Counts, ParallelJob
 from models.placement.instances.latency import path_latency
 from models.placement.instances.moved import improve
@@ -42,7 +42,11 @@ def crowding(job: ParallelJob, nodes: Nodes, counts: Counts) -> Floats:
 
 
 def _by_blocks(job: ParallelJob, nodes: Nodes, limit_ms: float, seed: int) -> Counts:
-    return place_by_blocks(job, nodes, seed=seed)
+    """With a slack of 30 % on each node, or, where that leaves no room, without it."""
+    try:
+        return place_by_blocks(job, nodes, seed=seed)
+    except NoRoomError:
+        return place_by_blocks(job, nodes, seed=seed, utilisation=1.0)
 
 
 def _in_turn(job: ParallelJob, nodes: Nodes, limit_ms: float, seed: int) -> Counts:

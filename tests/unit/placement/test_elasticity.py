@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.placement.elastic.demand import Stage, needs_of, source_need_rps
+from models.placement.elastic.demand import ScaledStage, needs_of, source_need_rps
 from models.placement.elastic.offload import Offload, OffloadChoice, OffloadRule, move_s
 from models.placement.elastic.rule import (
     Elasticity,
     Hysteresis,
-    Move,
     OperatorWindow,
+    ScaleMove,
     instance_loads,
     is_skewed,
     scale_step,
@@ -23,7 +23,7 @@ CHAIN = {"b": {"a": 1.0}, "c": {"b": 1.0}}
 
 
 def chain(*pairs, **more):
-    return {name: Stage(c, sel, **more) for name, (c, sel) in zip("abc", pairs, strict=False)}
+    return {name: ScaledStage(c, sel, **more) for name, (c, sel) in zip("abc", pairs, strict=False)}
 
 
 @pytest.mark.parametrize(("utilisation", "instances"), [(1.0, [4, 4, 3]), (0.8, [5, 5, 4]), (0.7, [6, 6, 4])])
@@ -54,17 +54,17 @@ def test_a_quota_takes_where_it_hurts_least():
     (100, (50, 8), 100, [2, 8]), (200, (50, 8), 100, [4, 16]), (200, (40, 17.5), 99, [5, 36]),
 ])  # fmt: skip
 def test_published_vectors_of_ds2(rps, first, second, instances):
-    found = needs_of({"a": Stage(*first), "b": Stage(second)}, {"b": {"a": 1.0}}, {"a": float(rps)})
+    found = needs_of({"a": ScaledStage(*first), "b": ScaledStage(second)}, {"b": {"a": 1.0}}, {"a": float(rps)})
     assert [one.instances for one in found.values()] == instances
 
 
 def test_a_fork_that_joins_and_rounding_by_hand():
-    stages = {"a": Stage(40), "b": Stage(30, 0.5), "c": Stage(60)}
+    stages = {"a": ScaledStage(40), "b": ScaledStage(30, 0.5), "c": ScaledStage(60)}
     found = needs_of(stages, {"c": {"a": 1.0, "b": 1.0}}, {"a": 100.0, "b": 100.0})
     assert [found[name].instances for name in "abc"] == [3, 4, 3]
-    assert needs_of({"a": Stage(0.7)}, {}, {"a": 2.1})["a"].instances == 3
-    assert needs_of({"a": Stage(0.4)}, {}, {"a": 2.0})["a"].instances == 5
-    assert needs_of({"a": Stage(100, lag=30_000)}, {}, {"a": 100.0})["a"].instances == 2
+    assert needs_of({"a": ScaledStage(0.7)}, {}, {"a": 2.1})["a"].instances == 3
+    assert needs_of({"a": ScaledStage(0.4)}, {}, {"a": 2.0})["a"].instances == 5
+    assert needs_of({"a": ScaledStage(100, lag=30_000)}, {}, {"a": 100.0})["a"].instances == 2
 
 
 def test_what_is_missing_is_never_zero():
@@ -89,16 +89,16 @@ def test_of_all_needs(pairs, rps, utilisation, more):
 
 
 @pytest.mark.parametrize(("instances", "rps", "load", "share", "step", "slow", "move", "after"), [
-    (4, 950, 0.95, 0.2632, 1, True, Move.OUT, 5), (4, 2000, 2.0, 0.65, 3, True, Move.OUT, 7),
-    (7, 2000, 1.1429, 0.3875, 3, True, Move.OUT, 10), (10, 2000, 0.80, 0.125, 1, True, Move.HOLD, 10),
-    (4, 600, 0.60, -0.1667, -1, False, Move.HOLD, 4), (8, 500, 0.25, -1.8, -14, False, Move.IN, 4),
-    (8, 100, 0.05, -13, -104, False, Move.IN, 4),
+    (4, 950, 0.95, 0.2632, 1, True, ScaleMove.OUT, 5), (4, 2000, 2.0, 0.65, 3, True, ScaleMove.OUT, 7),
+    (7, 2000, 1.1429, 0.3875, 3, True, ScaleMove.OUT, 10), (10, 2000, 0.80, 0.125, 1, True, ScaleMove.HOLD, 10),
+    (4, 600, 0.60, -0.1667, -1, False, ScaleMove.HOLD, 4), (8, 500, 0.25, -1.8, -14, False, ScaleMove.IN, 4),
+    (8, 100, 0.05, -13, -104, False, ScaleMove.IN, 4),
 ])  # fmt: skip
 def test_windows_by_hand(instances, rps, load, share, step, slow, move, after):
     seen = OperatorWindow(instances, rps, load, 250, 0, slow)
     assert step_share(seen) == pytest.approx(share, abs=1e-4) and scale_step(seen) == step
     calm, decision = Elasticity().decide(Hysteresis(low=2), seen)
-    assert decision == (after, move) and (calm.cooling > 0) == (move is not Move.HOLD)
+    assert decision == (after, move) and (calm.cooling > 0) == (move is not ScaleMove.HOLD)
 
 
 def test_loads_by_hand():
@@ -113,21 +113,21 @@ def test_fewer_only_after_calm_windows_and_no_change_while_it_cools():
     for _ in range(3):
         calm, decision = rule.decide(calm, seen)
         moves.append(decision.move)
-    assert moves == [Move.HOLD, Move.HOLD, Move.IN] and decision.instances == 4
+    assert moves == [ScaleMove.HOLD, ScaleMove.HOLD, ScaleMove.IN] and decision.instances == 4
     slow = OperatorWindow(4, 2000, 1.0, 250, 0, True)
-    for expected in (Move.HOLD, Move.HOLD, Move.OUT):
+    for expected in (ScaleMove.HOLD, ScaleMove.HOLD, ScaleMove.OUT):
         calm, decision = rule.decide(calm, slow)
         assert decision.move is expected
     waiting = seen._replace(backlog=1e6)
-    assert rule.decide(Hysteresis(low=9), waiting)[1].move is Move.HOLD
+    assert rule.decide(Hysteresis(low=9), waiting)[1].move is ScaleMove.HOLD
     assert waiting.offered_rps == pytest.approx(500 + 1e6 / 300)
 
 
 def test_without_records_nothing_is_known_of_an_instance():
     rule, unknown = Elasticity(), OperatorWindow(4, 100, 0.0, math.nan, 0, True)
-    assert rule.decide(Hysteresis(low=9), unknown)[1] == (4, Move.HOLD)
+    assert rule.decide(Hysteresis(low=9), unknown)[1] == (4, ScaleMove.HOLD)
     nothing = OperatorWindow(4, 0, 0.0, math.nan, 0, False)
-    assert rule.decide(Hysteresis(low=9), nothing)[1] == (2, Move.IN)
+    assert rule.decide(Hysteresis(low=9), nothing)[1] == (2, ScaleMove.IN)
 
 
 @given(st.floats(1, 5_000), st.integers(1, 60), st.booleans())
@@ -138,10 +138,10 @@ def test_a_constant_load_comes_to_rest_within_bounds(rps, instances, slow):
         seen = OperatorWindow(instances, rps, min((rps + backlog) / (250 * instances), 1.0), 250, backlog, slow)
         calm, decision = rule.decide(calm, seen)
         assert 1 <= decision.instances <= 64
-        if decision.move is Move.IN:
+        if decision.move is ScaleMove.IN:
             assert decision.instances >= min(64, math.ceil(rps / 175 - 1e-9)) or decision.instances >= instances
         if turn > 140:
-            assert decision.move is Move.HOLD
+            assert decision.move is ScaleMove.HOLD
         instances = decision.instances
 
 

@@ -24,14 +24,14 @@ from models.placement.learned.actions import (
 from models.placement.learned.episodes import observe
 from models.placement.learned.evaluator import LearnedEvaluator, TwinEvaluator
 from models.placement.learned.online import (
-    Forecast,
     Scheduled,
+    StepOutcome,
     choose_proposal,
     is_trusted,
     judge_change,
     trigger,
 )
-from models.placement.learned.reward import Outcome, RewardWeights, latency_reward, load_reward
+from models.placement.learned.reward import PlacementOutcome, RewardWeights, latency_reward, load_reward
 from models.placement.learned.schemes import Proposal, Proposer, select_by_share, softmax_shares
 from models.placement.learned.training import train_placement
 from tests.fakes.parallel_jobs import one_domain, random_job
@@ -40,7 +40,7 @@ TWO = ParallelJob(np.array([100.0, 0]), np.full(2, 1e-3), np.array([3, 1]), np.a
 
 
 def outcome(latency_ms, load):
-    return Outcome(latency_ms, np.array([load]))
+    return PlacementOutcome(latency_ms, np.array([load]))
 
 
 @pytest.mark.parametrize(("move", "index"), [((0, 0, False), 0), ((1, 4, False), 26), ((2, 8, True), 53)])
@@ -166,24 +166,24 @@ def test_branches_of_a_walk_are_drawn_by_one_number():
 
 
 def test_when_another_placement_is_looked_for():
-    calm = Scheduled(tuple(Forecast(20, 0.8) for _ in range(30)))
-    assert trigger(calm, Forecast(21, 0.9), 100).why == ""
-    assert trigger(calm, Forecast(101, 0.9), 100).why == "over the limit"
-    assert trigger(calm, Forecast(25, 0.9), 100).why == "slower than usual"
-    assert trigger(calm, Forecast(20, 1.1), 100) == ("too much load", False)
+    calm = Scheduled(tuple(StepOutcome(20, 0.8) for _ in range(30)))
+    assert trigger(calm, StepOutcome(21, 0.9), 100).why == ""
+    assert trigger(calm, StepOutcome(101, 0.9), 100).why == "over the limit"
+    assert trigger(calm, StepOutcome(25, 0.9), 100).why == "slower than usual"
+    assert trigger(calm, StepOutcome(20, 1.1), 100) == ("too much load", False)
     low = calm
     for _ in range(5):
-        assert trigger(low, Forecast(20, 0.3), 100).why == ""
-        low = low.after_step(Forecast(20, 0.3), Forecast(20, 0.3))
-    assert trigger(low, Forecast(20, 0.3), 100) == ("little load", True)
+        assert trigger(low, StepOutcome(20, 0.3), 100).why == ""
+        low = low.after_step(StepOutcome(20, 0.3), StepOutcome(20, 0.3))
+    assert trigger(low, StepOutcome(20, 0.3), 100) == ("little load", True)
     forecast_only = calm
     for _ in range(9):
-        forecast_only = forecast_only.after_step(Forecast(20, 0.6), Forecast(20, 0.3))
-    assert trigger(forecast_only, Forecast(20, 0.3), 100).why == ""
+        forecast_only = forecast_only.after_step(StepOutcome(20, 0.6), StepOutcome(20, 0.3))
+    assert trigger(forecast_only, StepOutcome(20, 0.3), 100).why == ""
 
 
 def test_what_is_put_in_force():
-    now, here = Scheduled((Forecast(20, 0.8),)), np.array([[2, 0], [1, 0]])
+    now, here = Scheduled((StepOutcome(20, 0.8),)), np.array([[2, 0], [1, 0]])
     near, far = np.array([[1, 1], [1, 0]]), np.array([[0, 2], [0, 1]])
     fewer = np.array([[1, 0], [1, 0]])
     proposals = [
@@ -202,7 +202,11 @@ def test_what_is_put_in_force():
 
 def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
     here, there = np.array([[2, 0]]), np.array([[1, 1]])
-    state = Scheduled((Forecast(20, 0.9),)).after_change(0.0, here).after_step(Forecast(30, 1.2), Forecast(25, 1.0))
+    state = (
+        Scheduled((StepOutcome(20, 0.9),))
+        .after_change(0.0, here)
+        .after_step(StepOutcome(30, 1.2), StepOutcome(25, 1.0))
+    )
     assert judge_change(state, 100.0, there) == (state, None)
     after, back = judge_change(state, 181.0, there)
     assert back is here and after.before is None
@@ -210,9 +214,17 @@ def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
     assert choose_proposal(after, 400.0, here, 0.4, proposal, fewer=True) is None
     assert choose_proposal(after, 181.0 + 1801, here, 0.4, proposal, fewer=True) is not None
     fewer = np.array([[1, 0]])
-    risen = Scheduled((Forecast(20, 0.9),)).after_change(0.0, fewer).after_step(Forecast(30, 1.2), Forecast(25, 1.0))
+    risen = (
+        Scheduled((StepOutcome(20, 0.9),))
+        .after_change(0.0, fewer)
+        .after_step(StepOutcome(30, 1.2), StepOutcome(25, 1.0))
+    )
     assert judge_change(risen, 181.0, there)[1] is None
-    quicker = Scheduled((Forecast(20, 0.9),)).after_change(0.0, here).after_step(Forecast(15, 1.2), Forecast(25, 1.0))
+    quicker = (
+        Scheduled((StepOutcome(20, 0.9),))
+        .after_change(0.0, here)
+        .after_step(StepOutcome(15, 1.2), StepOutcome(25, 1.0))
+    )
     assert judge_change(quicker, 181.0, there)[1] is None
     assert is_trusted([1.0] * 30, 0.7) and not is_trusted([1.0] * 30, 0.6) and is_trusted([], 1.0)
 
@@ -226,7 +238,7 @@ def test_a_learned_judge_shares_loads_by_instances_and_takes_the_model_s_mean():
     window = np.tile([90.0, 1, 1, 1, 0], (4, 1))
     evaluator = LearnedEvaluator(Said(), window)
     old, new = np.array([[1, 1], [1, 0]]), np.array([[2, 2], [1, 0]])
-    found = evaluator.outcomes([new], [(old, Outcome(20.0, np.array([0.8, 0.4])))])[0]
+    found = evaluator.outcomes([new], [(old, PlacementOutcome(20.0, np.array([0.8, 0.4])))])[0]
     assert found.latency_ms == 25 and found.load.tolist() == pytest.approx([0.6, 0.6])
     assert window[-1].tolist() == [90, 1, 1, 1, 0]
 

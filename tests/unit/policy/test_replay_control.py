@@ -10,7 +10,8 @@ from configs.contract import Contract, Executors, Planning
 from models.contract.terms import LIVE, compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl, _latencies, recompute_rate, with_latency
+from models.policy.replays.control import ReplayControl, recompute_rate, with_latency
+from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode
@@ -172,17 +173,20 @@ def test_the_quantile_of_an_interval_is_that_of_its_worst_batch_below():
             control = with_latency(control, worst)
         return control
 
+    def latencies(terms, control):
+        return interval_latencies(terms, control.latency_s, control.batches)
+
     life = Life()
     life.lasts(2, progress)
     terms = compile_terms(life.logged[-1]["inputs"]["replay"]["terms"])
     (path,) = [path for path in terms.paths if path.kind == LIVE]
     quick = replace(terms, paths=(replace(path, quantile=0.99),))
-    (few,), (many,) = (_latencies(told(count), quick).values() for count in (3, 5))
+    (few,), (many,) = (latencies(quick, told(count)).values() for count in (3, 5))
     assert (few, many) == (6000.0, 4000.0)
-    (median,) = _latencies(told(40), replace(terms, paths=(replace(path, quantile=0.5),))).values()
+    (median,) = latencies(replace(terms, paths=(replace(path, quantile=0.5),)), told(40)).values()
     assert median == 2000.0
     only = with_latency(ReplayControl(replays={"r": {}}), {"latency_max_s": 7.0})
-    assert list(_latencies(replace(only, batches=9), quick).values()) == [7000.0]
+    assert list(latencies(quick, replace(only, batches=9)).values()) == [7000.0]
 
 
 def test_a_paused_replay_asks_for_nothing_and_a_short_one_for_no_more_than_is_left():
