@@ -8,6 +8,7 @@ reads has to read what is committed only (`isolation.level`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,8 +18,13 @@ from configs.sections import Kafka
 from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.librdkafka import make_client
 
-WAIT_S = 30.0
+WAIT_S, AGAIN_S = 30.0, 0.2
 _WRITER: dict[str, Any] = {"linger.ms": 5, "transaction.timeout.ms": 60_000}
+_MOVING = (
+    KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+)  # fmt: skip
+"""Codes of a broker that will answer soon."""
 _READER: dict[str, Any] = {"enable.auto.commit": False, "isolation.level": "read_committed"}
 
 
@@ -146,7 +152,7 @@ class BatchWriter:
         reader = make_client(Consumer, self._kafka, {**_READER, "group.id": self._name})
         try:
             self._group = reader.consumer_group_metadata()
-            found = reader.committed([self._place], WAIT_S)[0]
+            found = self._committed(reader)
         finally:
             reader.close()
         mark = BatchMark(0, 0) if found.offset < 0 else BatchMark(found.offset, int(found.metadata or 0))
@@ -158,6 +164,17 @@ class BatchWriter:
             )
         self._next = mark.next_batch
         return mark
+
+    def _committed(self, reader: Any) -> Any:
+        """The group's offset; a broker that has just begun to keep them, or moves them, is asked again."""
+        until = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return reader.committed([self._place], WAIT_S)[0]
+            except KafkaException as error:
+                if error.args[0].code() not in _MOVING or time.monotonic() > until:
+                    raise
+                time.sleep(AGAIN_S)
 
     def _refused(self, error: KafkaException) -> BrokerError:
         return BrokerError(
