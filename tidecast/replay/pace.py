@@ -28,7 +28,7 @@ class Pace(NamedTuple):
 
     `task_s` is the mean run time of a task of the heaviest stage, `work_s` that of all tasks of all stages together.
     `fixed_s` of them it is believed to take whatever it reads. Of the query's `first` batch next to nothing is known:
-    executors loaded what it runs.
+    executors loaded what it runs. `tasks` are those of its heaviest stage.
     """
 
     rows: int
@@ -36,6 +36,11 @@ class Pace(NamedTuple):
     work_s: float = 0.0
     fixed_s: float = 0.0
     first: bool = False
+    tasks: int = 0
+
+    def was_split(self, task_rows: int | None) -> bool:
+        """Whether its tasks were as many as its records ask for: not where the plan reads a range by fewer tasks."""
+        return task_rows is not None and self.tasks * task_rows >= self.rows
 
 
 def fixed_part(so_far: Sequence[float], task_s: float) -> float:

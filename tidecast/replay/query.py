@@ -87,7 +87,7 @@ class ReplayQuery:
         """
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
-        split = self._order.task_rows is not None
+        split = self._pace is not None and self._pace.was_split(self._order.task_rows)
         rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth, split)
         if rows == 0:
             self._began = None  # the time until it goes on is no batch's
@@ -147,7 +147,9 @@ class ReplayQuery:
 
     def _paced(self, batch: Batch) -> Pace:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
-        task_s = max((stage.run_s / stage.tasks for stage in stages if stage.tasks), default=0.0)
+        task_s, tasks = max(
+            ((stage.run_s / stage.tasks, stage.tasks) for stage in stages if stage.tasks), default=(0.0, 0)
+        )
         self._task_s.append(task_s)
         work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
-        return Pace(batch.rows, task_s, work_s, fixed_s, first=len(self._task_s) == 1)
+        return Pace(batch.rows, task_s, work_s, fixed_s, len(self._task_s) == 1, tasks)

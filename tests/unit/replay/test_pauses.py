@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidecast.replay.pace import Pace, rows_per_batch, rows_per_task
 from tidecast.replay.pauses import LivePauses
 
 
@@ -49,3 +50,12 @@ def test_where_nothing_comes_live_it_may_begin_at_any_time():
 
 def test_without_a_live_query_there_is_nothing_to_wait_for():
     assert LivePauses(None).may_begin()
+
+
+def test_more_records_are_more_tasks_only_where_the_plan_lets_them_be():
+    split, coalesced = Pace(96, 0.2, tasks=16), Pace(96, 0.2, tasks=2)
+    assert split.was_split(8) and not coalesced.was_split(8) and not split.was_split(None)
+    assert rows_per_task(0.2, 0.02) == 10 and rows_per_task(0.2, None) is None and rows_per_task(0.01, 0.02) == 4
+    grown = [rows_per_batch(1_000, one, 0.2, 8, split=one.was_split(8)) for one in (split, coalesced)]
+    assert grown == [4 * 96, 96]
+    assert rows_per_batch(1_000, split._replace(task_s=0.6), 0.2, 8, split=True) == 32
