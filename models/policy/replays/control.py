@@ -157,7 +157,7 @@ def decide_rate(
     left = certainly_left(terms, plan, state, signals)
     if left is not None:
         signals = _without_those_that_wait(control, signals, left, reading, seen.ahead)
-        state = raise_to(state, left, control.level, terms)
+        state = raise_to(state, left, control.level, terms, worst_ratio(terms, signals))
     control = replace(control, state=plain(state))
     inputs = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
@@ -193,7 +193,7 @@ def recompute_rate(inputs: Mapping[str, Any]) -> float:
 
 def _carried(control: ReplayControl, terms: Terms, plan: SharedPlan, now_s: float) -> ControllerState:
     if control.terms is None or control.state is None:
-        return begin(terms, plan, now_s)
+        return begin(terms, plan, now_s - terms.interval_s)  # the first interval is over: what it needs is known
     return carry_over(build(ControllerState, control.state), compile_terms(control.terms), terms, plan, now_s)
 
 

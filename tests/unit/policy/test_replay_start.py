@@ -53,16 +53,20 @@ def test_less_is_enough_for_one_that_has_begun():
     assert is_enough(0.1, 10.0, 100.0, 70.0, 1.0) and not is_enough(0.1, 9.0, 100.0, 70.0, 1.0)
 
 
-def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_has_a_price():
-    assert raise_to(STATE, 80.0, CERTAIN, TERMS).controls.replay_rps == 40.0
+def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_is_broken():
+    assert raise_to(STATE, 80.0, CERTAIN, TERMS, None).controls.replay_rps == 40.0
     box = TERMS.controls.replay_rps.max
-    assert raise_to(STATE, 80.0, 0.5, TERMS).controls.replay_rps == pytest.approx(76.0)
-    assert raise_to(STATE, 1e6, CERTAIN, TERMS).controls.replay_rps == box
+    assert raise_to(STATE, 80.0, 0.5, TERMS, 0.9).controls.replay_rps == pytest.approx(76.0)
+    assert raise_to(STATE, 1e6, CERTAIN, TERMS, None).controls.replay_rps == box
     fast = replace(STATE, controls=replace(STATE.controls, replay_rps=41.0))
-    priced, relieved = replace(STATE, multipliers={"lag": 0.01}), replace(STATE, relief=Relief(1))
-    for state in (fast, priced, relieved):
-        assert raise_to(state, 80.0, CERTAIN, TERMS) is state
-    assert raise_to(replace(STATE, multipliers={"lag": 0.0}), 80.0, CERTAIN, TERMS).controls.replay_rps == 40.0
+    for state, worst in ((fast, 0.5), (STATE, 1.01), (replace(STATE, relief=Relief(1)), 0.5)):
+        assert raise_to(state, 80.0, CERTAIN, TERMS, worst) is state
+
+
+def test_a_limit_that_has_a_price_and_is_kept_lowers_nothing():
+    priced = replace(STATE, multipliers={"lag": 0.01})
+    assert raise_to(priced, 80.0, CERTAIN, TERMS, 1.0).controls.replay_rps == 40.0
+    assert next_level(0.35, 0.95, reads(SLOW_START_S), priced) == 0.35
 
 
 @pytest.mark.parametrize(("replays", "cost"), [
@@ -91,20 +95,25 @@ def test_more_of_the_capacity_is_believed_after_each_interval_in_which_live_reco
     for _ in range(6):
         level = next_level(level, 0.9, reads(SLOW_START_S), STATE)
         steps.append(round(level, 9))
-    assert steps == [0.15, 0.25, 0.35, 0.45, 0.5, 0.5]
+    assert steps == [0.2, 0.35, 0.5, 0.5, 0.5, 0.5]
 
 
 def test_nothing_is_learned_from_an_interval_without_a_replay_that_reads_or_without_latency():
     for replays in ([], reads(SLOW_START_S - 1), reads(SLOW_START_S, "paused")):
         assert next_level(0.25, 0.5, replays, STATE) == 0.25
     decided = replace(STATE, controls=replace(STATE.controls, replay_rps=40.0))
-    for admitted_rps, level in ((None, 0.25), (1.0, 0.25), (20.0, 0.35)):
+    for admitted_rps, level in ((None, 0.25), (1.0, 0.25), (20.0, 0.4)):
         bound = [{**one, "admitted_rps": admitted_rps} for one in reads(SLOW_START_S)]
         assert next_level(0.25, 0.5, bound, decided) == pytest.approx(level)
     assert next_level(0.25, None, reads(SLOW_START_S), STATE) == 0.25
     assert next_level(0.25, 0.91, reads(SLOW_START_S), STATE) == 0.25
 
 
-def test_a_price_halves_what_is_believed_beyond_the_certain_and_relief_ends_it():
-    assert next_level(0.45, 0.5, reads(SLOW_START_S), replace(STATE, multipliers={"lag": 0.01})) == 0.25
+def test_a_broken_limit_halves_what_is_believed_beyond_the_certain_and_relief_ends_it():
+    assert next_level(0.45, 1.01, reads(SLOW_START_S), STATE) == 0.25
     assert next_level(0.45, 0.5, reads(SLOW_START_S), replace(STATE, relief=Relief(1))) == 0.05
+
+
+def test_one_whose_first_batch_was_run_dry_tells_from_its_beginning_what_live_records_bear():
+    warm = [{**one, "warm": True} for one in reads(1.0)]
+    assert next_level(0.05, 0.5, warm, STATE) == pytest.approx(0.2)
