@@ -72,6 +72,7 @@ class SparkCluster(FiniteSection):
         price: of a core for an hour, in any currency.
         executor_cores: of one executor.
         round_trip_ms: to other clusters, by name; each pair is stated once.
+        master: its address, as `spark://HOST:PORT`; None: a cluster of this size is started on this computer.
     """
 
     cores: Count
@@ -79,6 +80,7 @@ class SparkCluster(FiniteSection):
     price: NotNegative = 1.0
     executor_cores: Count = 1
     round_trip_ms: Mapping[Name, NotNegative] = Field(default_factory=dict)
+    master: Name | None = None
 
     @model_validator(mode="after")
     def _has_an_executor(self) -> SparkCluster:

@@ -56,6 +56,22 @@ def operator_seed(seed: int, operator: str, interval: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
+def admitted_now(terms: Terms, plan: SharedPlan, state: ControllerState, signals: Signals) -> float:
+    """Return the replayed records/s that are left over by the newest signals (eq. 3.4), also between two intervals.
+
+    An interval's rate is the controller's; that live records come faster than it reckoned with shows before its end.
+
+    Args:
+        terms: the contract.
+        plan: of the operators.
+        state: from `begin`, or from the interval before.
+        signals: measured up to now.
+    """
+    seen = clean_signals(signals)
+    known = _learn(terms, plan, state, seen, state.interval)
+    return replay_rate(list(known.rooms.values()), known.high_rps)
+
+
 class _Known(NamedTuple):
     """What an interval has told: cleaned signals, what was learned, live rate (None: never read) and the most of it."""
 

@@ -78,8 +78,9 @@ def memory_of(topology: Topology, block: Iterable[str]) -> float:
 
 
 def bytes_of(topology: Topology, rates: Rates, edge: Edge) -> float:
-    """Return the bytes/s along an edge between operators."""
-    return rates.sent[edge.tail] * topology.operators[edge.tail].bytes
+    """Return the bytes/s along an edge."""
+    sender = topology.sources.get(edge.tail) or topology.operators[edge.tail]
+    return rates.sent[edge.tail] * sender.bytes
 
 
 def fusion_task(topology: Topology, rates: Rates) -> FusionTask:

@@ -1,12 +1,59 @@
-"""`tidecast job`: words to a running job's agent."""
+"""`tidecast job`: jobs that run in blocks, and words to a running job's agent."""
 
 from __future__ import annotations
 
 from configs.errors import SettingsError
-from pipelines.cli.options import command_group, settings_of_stack
+from configs.settings import Settings
+from pipelines.cli.options import command_group, settings_from_options, settings_of_stack
+from pipelines.cli.plan import planned, topology_file
 from tidecast.messages import Control
 
-app = command_group("Talk to a running job's agent.")
+app = command_group("Run a job in blocks, move these, and talk to a running job's agent.")
+
+
+@app.command("up")
+def run_job_in_blocks(topology: str) -> None:
+    """Run a job's queries where its plan puts them, until ctrl-C; the same command goes on where it stopped.
+
+    Plans the topology (`tidecast plan`), makes a topic for each edge between queries, and starts them, upstream first.
+    A cluster that states no `master` is started on this computer; the broker is that of the settings, or of `make up`.
+    A query that ends is started again. `tidecast job move` moves one to another cluster while they run.
+
+    Raises:
+        SettingsError: the topology is wrong or names no code, or no broker is known (status 2).
+        UnplannedError: the clusters have no room (status 2).
+        BrokerError, StackError, ProcessError: the broker, a cluster or a query does not start (status 2).
+    """
+    from pipelines.placement.running import begin_job, run_blocks
+
+    settings = _with_broker()
+    with planned():
+        folder = begin_job(settings, topology_file(topology))
+    try:
+        run_blocks(settings, folder)
+    except KeyboardInterrupt:
+        print(f"stopped; `tidecast job up {topology}` goes on from here")
+
+
+@app.command("move")
+def move_job_block(job: str, operator: str, cluster: str) -> None:
+    """Move the query of an operator to another cluster, as soon as `tidecast job up` sees it, within a second.
+
+    It ends, its state goes with it, and it goes on there: no record is lost or counted twice. Where it does not begin
+    there, it goes back.
+
+    Raises:
+        SettingsError: the job was never begun (status 2).
+        UnplannedError: no such operator or cluster, or there is no room (status 2).
+    """
+    from models.placement.plan.moved import move_block
+    from pipelines.placement.running import job_folder
+
+    folder = job_folder(settings_from_options(), job)
+    topology = folder.topology()
+    with planned():
+        folder.want(move_block(topology, folder.wanted(), operator, cluster))
+    print(f"{job}: the query of {operator} is wanted on {cluster}")
 
 
 @app.command("mode")
@@ -25,11 +72,7 @@ def set_job_mode(name: str, mode: str) -> None:
 
     if mode not in Control.MODES:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
-    settings = settings_of_stack()
-    if settings.kafka.bootstrap is None:
-        raise SettingsError(
-            "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."
-        )
+    settings = _with_broker()
     try:
         set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security, settings.kafka.prefix)
     except ConnectionError as error:
@@ -37,3 +80,13 @@ def set_job_mode(name: str, mode: str) -> None:
     except ValueError as error:
         raise SettingsError(f"{error} Name a job as its contract does, and correct kafka.security.") from None
     print(f"{name}: {mode}")
+
+
+def _with_broker() -> Settings:
+    settings = settings_of_stack()
+    if settings.kafka.bootstrap is None:
+        raise SettingsError(
+            "no stack is running and kafka.bootstrap is not set. `make up` starts one, or set "
+            "TIDECAST_KAFKA__BOOTSTRAP=host:port."
+        )
+    return settings

@@ -41,7 +41,7 @@ class Tile:
 
 
 def document(title: str, body: str, figures: dict[str, Chart]) -> str:
-    """Return a whole HTML page that opens without a network: styles, scripts and Plotly are in it.
+    """Return a whole HTML page that opens without a network: styles, scripts and, for figures, Plotly are in it.
 
     Args:
         title: plain text.
@@ -73,7 +73,7 @@ def document(title: str, body: str, figures: dict[str, Chart]) -> str:
 {body}
 </main>
 <script type="application/json" id="charts">{data}</script>
-<script>{get_plotlyjs()}</script>
+<script>{get_plotlyjs() if figures else ""}</script>
 <script>
 {js}</script>
 </body>

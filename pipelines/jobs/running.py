@@ -68,9 +68,7 @@ def run_job(
     stock = "start executors as stock Spark does: no class archive, Spark's own worker daemon"
     parser.add_argument("--stock-starts", action="store_true", help=stock)
     args = parser.parse_args(argv)
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
+    stop = stop_on_signals()
     try:
         settings = with_stack_addresses(load())
         contract = load_contract(job, settings.contracts_dir / room)
@@ -96,10 +94,12 @@ def run_job(
         spark.stop()
         return 1
     again = None if replay is None else replay(launch, query)
-    agent = None if args.no_agent else _attached(query, job, settings, contract, again)
+    agent = None
+    if not args.no_agent:
+        agent = attach_agent(query, job, settings, contract, mode="act", clock=None, replay=again)
     while query.isActive and not stop.wait(0.2):
         pass
-    return _finish(spark, query, agent, log)
+    return finish_query(spark, query, agent, log)
 
 
 def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery]) -> StreamingQuery:
@@ -115,22 +115,41 @@ def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch],
     return query
 
 
-def _attached(
-    query: StreamingQuery, job: str, settings: Settings, contract: Contract, replay: Replayable | None
-) -> Any:
-    """The query's agent. This process is ours: while a broker is away its client says so often, and the agent once."""
+def attach_agent(query: StreamingQuery, job: str, settings: Settings, contract: Contract, **how: Any) -> Any:
+    """Attach the agent to a query of a managed job, and return it.
+
+    This process is ours: while a broker is away its client says so often, and the agent once.
+
+    Args:
+        query: that runs.
+        job: its name.
+        settings: with the broker.
+        contract: of the job: bounds and cores of its executors.
+        **how: further arguments of `tidecast.agent.attach`, as `mode`.
+    """
     from tidecast import attach
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     bounds, kafka = contract.executors, settings.kafka
     return attach(
-        query, job=job, bootstrap=kafka.bootstrap, mode="act", clock=None, security=kafka.security,
-        prefix=kafka.prefix, executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores, replay=replay,
+        query, job=job, bootstrap=kafka.bootstrap, security=kafka.security, prefix=kafka.prefix,
+        executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores, **how,
     )  # fmt: skip
 
 
-def _finish(spark: SparkSession, query: StreamingQuery, agent: Any, log: ProgressLog) -> int:
-    """Stop agent, query and session, in this order; a JVM that went first (a signal to the whole group) is no fault."""
+def stop_on_signals() -> threading.Event:
+    """Return the event that SIGTERM and ctrl-C set from now on; only in the main thread."""
+    stop = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
+    return stop
+
+
+def finish_query(spark: SparkSession, query: StreamingQuery, agent: Any, log: ProgressLog) -> int:
+    """Stop agent (None: there is none), query and session, in this order; return 0, or 1 if the query had failed.
+
+    A JVM that went first (a signal to the whole group) is no fault.
+    """
     failure = None
     with suppress(Exception):
         failure = query.exception()

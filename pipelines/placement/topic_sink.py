@@ -3,25 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-_WRITERS: dict[tuple[Any, ...], Any] = {}
-"""Of this worker process, by broker, prefix, query, epoch and part: to take a part over takes a tenth of a second."""
+    from configs.sections import Kafka
+    from pipelines.kafka.transactions import BatchWriter
+
+_WRITERS: dict[tuple[Any, ...], BatchWriter] = {}
+"""Of this worker process, by broker, prefix, sink and part: to take a part over takes a tenth of a second."""
 
 
-def once(kafka: dict[str, Any], query: str, epoch: int, marks: str, parts: int) -> Callable[[DataFrame, int], None]:
-    """Return the function for `foreachBatch` that sends columns topic, key and value, each part in one transaction.
+class BlockSink(NamedTuple):
+    """Who writes a block's micro-batches.
+
+    Attributes:
+        query: name of the query, the same wherever it runs, and of no other that ever ran.
+        epoch: higher by one wherever it is begun anew elsewhere.
+        marks: a topic, by whose partitions the numbers of sent batches are kept.
+        partitions: of that topic.
+        parts: tasks of a batch at most.
+    """
+
+    query: str
+    epoch: int
+    marks: str
+    partitions: int
+    parts: int
+
+    def place(self, part: int) -> tuple[str, int]:
+        """Return under which name and partition the mark of a part is kept.
+
+        Raises:
+            ValueError: a batch has more tasks than `parts`: nobody would know one of them again.
+        """
+        if part >= self.parts:
+            raise ValueError(
+                f"{self.query}: task {part} of a batch, where at most {self.parts} were reckoned with. Its operators "
+                "make more partitions than they read; state as many as `partitions` of the topology"
+            )
+        return f"{self.query}.{part // self.partitions}", part % self.partitions
+
+    def writer(self, kafka: Kafka, part: int) -> BatchWriter:
+        """Return the writer of a part."""
+        from pipelines.kafka.transactions import BatchWriter
+
+        name, partition = self.place(part)
+        return BatchWriter(kafka, name, partition, self.epoch, self.marks)
+
+    def claim(self, kafka: Kafka) -> None:
+        """Shut out whoever wrote with a lower epoch, for all parts.
+
+        Raises:
+            SupersededError, BrokerError: as `BatchWriter.claim`.
+        """
+        for part in range(self.parts):
+            self.writer(kafka, part).claim()
+
+
+def once(kafka: dict[str, Any], sink: BlockSink) -> Callable[[DataFrame, int], None]:
+    """Return the function for `foreachBatch` that sends columns topic, key and value, a task's share in a transaction.
+
+    A share is known again by the number of its partition. So partitions are sent as they are: to coalesce them groups
+    them by where they may be read, which is another place after a restart.
 
     Args:
         kafka: the settings' section, as plain values: tasks get it without loading the settings' classes.
-        query: name of the query, the same wherever it runs.
-        epoch: higher by one wherever it is begun anew elsewhere.
-        marks: topic of at least `parts` partitions, by which the numbers of sent batches are kept.
-        parts: tasks of a batch at most.
+        sink: who writes.
 
     Returns:
         The function; a task raises BrokerError where its share is not sent.
@@ -43,23 +93,22 @@ def once(kafka: dict[str, Any], query: str, epoch: int, marks: str, parts: int) 
                 for row in share.to_pylist()
             ]
             if rows:  # without any there is nothing to send twice
-                _writer(kafka, query, epoch, marks, context.partitionId()).send(batch, rows)
+                _writer(kafka, sink, context.partitionId()).send(batch, rows)
             yield pa.RecordBatch.from_pydict({"records": pa.array([len(rows)], pa.int64())})
 
         return stage
 
     def write(frame: DataFrame, batch: int) -> None:
         """Send a micro-batch."""
-        frame.select("topic", "key", "value").coalesce(parts).mapInArrow(send(batch), "records long").collect()
+        frame.select("topic", "key", "value").mapInArrow(send(batch), "records long").collect()
 
     return write
 
 
-def _writer(kafka: dict[str, Any], query: str, epoch: int, marks: str, part: int) -> Any:
+def _writer(kafka: dict[str, Any], sink: BlockSink, part: int) -> BatchWriter:
     from configs.sections import Kafka
-    from pipelines.kafka.transactions import BatchWriter
 
-    known = (kafka["bootstrap"], kafka["prefix"], query, epoch, part)
+    known = (kafka["bootstrap"], kafka["prefix"], sink, part)
     if known not in _WRITERS:
-        _WRITERS[known] = BatchWriter(Kafka(**kafka), query, part, epoch, marks)
+        _WRITERS[known] = sink.writer(Kafka(**kafka), part)
     return _WRITERS[known]

@@ -177,6 +177,8 @@ def cluster_session(
             "spark.executor.extraJavaOptions": _EXECUTOR_JAVA if stock_starts else f"{_EXECUTOR_JAVA} {archive}",
         }
     else:
+        if os.environ.get("SPARK_LOCAL_IP") == _LOOPBACK:  # a stack's children have it, and executors are elsewhere
+            del os.environ["SPARK_LOCAL_IP"]
         groups: tuple[jars.Group, ...] = ("connector", "delta") if delta else ("connector",)
         options["spark.jars"] = ",".join(path for group in groups for path in jars.jar_paths(group))
     if stock_starts:

@@ -6,14 +6,15 @@ from datetime import UTC, datetime
 import numpy as np
 
 from pipelines.jobs.chains.adverts import ADVERTS, KINDS, AdvertEvent
+from tests.fakes.committed import committed_records
 
 BEGIN = 1_700_000_000.0
 
 
-def advert_events(count, seed=0, first=0):
-    """Events of about 40 seconds, nearly in their order."""
+def advert_events(count, seed=0, first=0, step_s=0.04):
+    """Events nearly in their order, `step_s` seconds apart."""
     random = np.random.default_rng([seed, first])
-    at = BEGIN + (first + np.arange(count)) * 40 / 1_000 + random.uniform(-1, 1, count)
+    at = BEGIN + (first + np.arange(count)) * step_s + random.uniform(-1, 1, count)
     ads, kinds = random.integers(0, ADVERTS, count), random.integers(0, 3, count)
     return [
         AdvertEvent(first + i, round(float(at[i]), 3), int(ads[i]), KINDS[kinds[i]]) for i in range(count)
@@ -24,3 +25,12 @@ def encoded_event(event):
     """An event as it stands on the topic."""
     at = datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return json.dumps({**event._asdict(), "at": at, "user": "u", "page": "p"}).encode()
+
+
+def counted_adverts(kafka):
+    """What the newest record of each key says: counts of a key only grow."""
+    found = {}
+    for key, value in committed_records(kafka, "adverts.count"):
+        said = json.loads(value)
+        found[key] = max(found.get(key, (0, 0)), (said["n"], said["seq_sum"]))
+    return found

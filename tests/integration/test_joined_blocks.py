@@ -1,6 +1,5 @@
 """Blocks of a job joined by a topic, on real Spark and a real broker: what they come to, whatever is run again."""
 
-import json
 import shutil
 
 import pytest
@@ -16,8 +15,8 @@ from pipelines.kafka.spark import spark_options
 from pipelines.kafka.topics import create_topic
 from pipelines.placement.code import load_code, record_schemas
 from pipelines.placement.frames import block_frame
-from pipelines.placement.topic_sink import once
-from tests.fakes.adverts import advert_events, encoded_event
+from pipelines.placement.topic_sink import BlockSink, once
+from tests.fakes.adverts import advert_events, counted_adverts, encoded_event
 from tests.fakes.committed import committed_records
 
 pytestmark = pytest.mark.integration
@@ -44,10 +43,11 @@ def two_blocks(spark, empty_topics):
         return spark.readStream.format("kafka").options(**options).load()
 
     def run(number, checkpoint, epoch=1):
-        block = blocks[number]
-        sink = once(empty_topics.model_dump(), block.name, epoch, next(iter(block.writes.values())), 2)
+        block, many = blocks[number], empty_topics.event_partitions
+        sink = BlockSink(block.name, epoch, next(iter(block.writes.values())), many, many)
         frame = block_frame(block, topology, code, schemas, read)
-        writer = frame.writeStream.foreachBatch(sink).outputMode("update").trigger(availableNow=True)
+        send = once(empty_topics.model_dump(), sink)
+        writer = frame.writeStream.foreachBatch(send).outputMode("update").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(checkpoint)).start()
         assert query.awaitTermination(120)
         assert query.exception() is None
@@ -61,13 +61,11 @@ def two_blocks(spark, empty_topics):
     return run, send, empty_topics
 
 
-def counted(kafka):
-    """What the newest record of each key says: counts of a key only grow."""
-    found = {}
-    for key, value in committed_records(kafka, "adverts.count"):
-        said = json.loads(value)
-        found[key] = max(found.get(key, (0, 0)), (said["n"], said["seq_sum"]))
-    return found
+def forget_last_commit(checkpoint):
+    """The newest batch was sent, and Spark has not heard of it: it is run again."""
+    newest = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    newest.unlink()
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
 
 
 def test_two_blocks_count_every_event_once_whatever_batches_are_run_again(two_blocks, tmp_path):
@@ -76,17 +74,18 @@ def test_two_blocks_count_every_event_once_whatever_batches_are_run_again(two_bl
     send(events)
     run(0, tmp_path / "first")
     run(1, tmp_path / "second")
-    assert counted(kafka) == true_counts(events)
-    for place in ("commits", "offsets"):  # the first block's last batch was sent, and Spark has not heard of it
-        newest = max((tmp_path / "first" / place).glob("[0-9]*"), key=lambda file: int(file.name))
-        if place == "commits":
-            newest.unlink()
-            newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    assert counted_adverts(kafka) == true_counts(events)
+    written = sorted(committed_records(kafka, "adverts.count"))
+    for number, name in enumerate(("first", "second")):
+        forget_last_commit(tmp_path / name)
+        run(number, tmp_path / name)
+    assert sorted(committed_records(kafka, "adverts.count")) == written
+    forget_last_commit(tmp_path / "first")
     more = advert_events(300, first=900)
     send(more)
     run(0, tmp_path / "first")
     run(1, tmp_path / "second")
-    assert counted(kafka) == true_counts([*events, *more])
+    assert counted_adverts(kafka) == true_counts([*events, *more])
 
 
 def test_a_block_that_was_moved_is_shut_out_where_it_was(two_blocks, tmp_path):
@@ -101,7 +100,7 @@ def test_a_block_that_was_moved_is_shut_out_where_it_was(two_blocks, tmp_path):
     with pytest.raises(Exception, match="written by epoch 2, this is 1"):
         run(0, tmp_path / "east", epoch=1)
     run(1, tmp_path / "second")
-    assert counted(kafka) == true_counts([*events, *more])
+    assert counted_adverts(kafka) == true_counts([*events, *more])
 
 
 def test_code_that_does_not_fit_is_told(spark):

@@ -111,6 +111,12 @@ class Measure:
                 return made
             executors = max(tried)[3]
 
+    def given(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement | None:
+        """Return what blocks come to as they are stated; None where the clusters have no room for them so."""
+        if not self._has_room(blocks, clusters, executors):
+            return None
+        return self._measured(blocks, self.loads(blocks), clusters, executors)[0]
+
     def _has_room(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> bool:
         """Whether each cluster has cores and memory for all that lies on it, and each query tasks for its cores."""
         for name, one in self.topology.clusters.items():

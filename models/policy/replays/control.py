@@ -14,7 +14,7 @@ from typing import Any
 
 from configs.contract import Contract
 from models.contract.constraints import worst_ratio
-from models.contract.controller import ClosedInterval, close_interval
+from models.contract.controller import ClosedInterval, admitted_now, close_interval
 from models.contract.declared import build, plain
 from models.contract.promised.derive import derive_terms
 from models.contract.service_rate import CERTAIN
@@ -167,7 +167,7 @@ def decide_rate(
     if closed.state.interval != state.interval:
         level = next_level(control.level, worst_ratio(terms, signals), control.replays.values(), closed.state)
         control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived(), level=level)
-    rps = closed.controls.replay_rps if control.replays else None
+    rps = min(closed.controls.replay_rps, admitted_now(terms, plan, state, signals)) if control.replays else None
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
 
 
@@ -177,18 +177,25 @@ def recompute_interval(inputs: Mapping[str, Any]) -> ClosedInterval:
     Raises:
         KeyError, TermsError: they are not as `decide_rate` writes them.
     """
-    terms, plan = compile_terms(inputs["terms"]), build(SharedPlan, inputs["plan"])
-    state, signals = build(ControllerState, inputs["state"]), build(Signals, inputs["signals"])
-    return close_interval(terms, plan, state, signals)
+    return close_interval(*_built(inputs))
 
 
 def recompute_rate(inputs: Mapping[str, Any]) -> float:
     """Return the rate that follows from a decision's logged inputs, to be equal to the logged one bit for bit.
 
+    It is the interval's, or less where live records come faster since.
+
     Raises:
         KeyError, TermsError: as `recompute_interval`.
     """
-    return recompute_interval(inputs).controls.replay_rps
+    return min(recompute_interval(inputs).controls.replay_rps, admitted_now(*_built(inputs)))
+
+
+def _built(inputs: Mapping[str, Any]) -> tuple[Terms, SharedPlan, ControllerState, Signals]:
+    return (
+        compile_terms(inputs["terms"]), build(SharedPlan, inputs["plan"]), build(ControllerState, inputs["state"]),
+        build(Signals, inputs["signals"]),
+    )  # fmt: skip
 
 
 def _carried(control: ReplayControl, terms: Terms, plan: SharedPlan, now_s: float) -> ControllerState:

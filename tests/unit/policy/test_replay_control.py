@@ -78,6 +78,17 @@ def test_a_replay_rises_in_steps_to_what_is_certainly_free_and_ends_as_it_began(
     assert life.memory.replay == ReplayControl()
 
 
+def test_the_rate_falls_within_seconds_where_live_records_come_faster_than_the_interval_reckoned_with():
+    life = Life()
+    life.lasts(5)
+    before = life.lasts(62, progress)
+    intervals = [one["inputs"]["replay"]["state"]["interval"] for one in life.logged[5:]]
+    assert life.lasts(4, progress, rps=90.0) < 0.5 * before
+    newest = life.logged[-1]
+    assert newest["inputs"]["replay"]["state"]["interval"] == intervals[-1]  # no interval was closed meanwhile
+    assert recompute_rate(newest["inputs"]["replay"]) == newest["replay_rps"]
+
+
 def test_the_executors_of_one_that_is_read_stay_until_it_is_published_and_it_has_no_rate():
     life = Life()
     life.lasts(5)

@@ -1,0 +1,44 @@
+"""A placement with one of its queries on another cluster."""
+
+from __future__ import annotations
+
+from configs.topology import Topology
+from models.placement.plan.choose import PlanError
+from models.placement.plan.measured import Measure, Placement
+from models.placement.rates import rates_of
+
+
+def move_block(topology: Topology, placement: Placement, operator: str, cluster: str) -> Placement:
+    """Return a placement in which the query of an operator is on another cluster, with as many executors.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        operator: any of those of the query.
+        cluster: to which it goes.
+
+    Raises:
+        PlanError: there is no such operator or cluster, another cluster is stated for an operator of the query, or
+            there is no room.
+    """
+    number = next((at for at, block in enumerate(placement.blocks) if operator in block.operators), None)
+    if number is None:
+        raise PlanError(f"{operator!r}: {topology.name} has no such operator. It has {', '.join(topology.operators)}.")
+    if cluster not in topology.clusters:
+        raise PlanError(f"{cluster!r}: {topology.name} has no such cluster. It has {', '.join(topology.clusters)}.")
+    own, clusters = placement.blocks[number], [block.cluster for block in placement.blocks]
+    for name in own.operators:
+        if (stated := topology.operators[name].cluster) not in (None, cluster):
+            raise PlanError(f"operators.{name}.cluster={stated!r}: it may not run on {cluster}. Take that away first.")
+    clusters[number] = cluster
+    blocks, executors = zip(*((block.operators, block.executors) for block in placement.blocks), strict=True)
+    made = Measure(topology, rates_of(topology)).given(blocks, clusters, executors)
+    if made is None:
+        there = topology.clusters[cluster]
+        taken = sum(one.executors for one in placement.blocks if one.cluster == cluster) * there.executor_cores
+        raise PlanError(
+            f"{cluster} has no room for {'+'.join(own.operators)}: of its {there.cores} cores {taken} are taken, and "
+            f"{own.executors} executors of {there.executor_cores} are to come, with what they hold in "
+            f"{there.memory_gb:g} GB. Move another query away first, or add to the cluster."
+        )
+    return made

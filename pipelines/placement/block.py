@@ -1,0 +1,149 @@
+"""A block as a Spark application: `python -m pipelines.placement.block JOB_FOLDER NAME`, until SIGTERM or ctrl-C.
+
+Runs the newest epoch of the block, on the master that TIDECAST_SPARK__MASTER names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from configs.contract import Contract, Executors
+from configs.errors import CorrectableError
+from configs.settings import Settings, load
+from configs.topology import Topology
+from models.placement.plan.applications import BlockApplication
+from models.placement.rates import rates_of
+from pipelines.jobs.launch import Launch, read_first_offsets
+from pipelines.jobs.progress_log import ProgressLog, listener_of
+from pipelines.jobs.running import attach_agent, finish_query, stop_on_signals
+from pipelines.placement.code import JobCode, load_code, record_schemas
+from pipelines.placement.frames import block_frame
+from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.topic_sink import BlockSink, once
+from pipelines.spark.session import cluster_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CATCH_UP = 5.0
+"""Triggers whose records a micro-batch takes at most: what waits is worked off in batches of that size."""
+LOOK_S = 0.2
+_WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
+
+
+def run_block(argv: list[str] | None = None) -> int:
+    """Run a block until a signal; only in the main thread.
+
+    Leaves in the epoch's folder: its checkpoint, every progress of its query, and `works` once it works.
+
+    Returns:
+        0 after a clean stop; 1 if the query failed, or if settings, broker, code, Java or jars are wrong, which stderr
+        says.
+    """
+    parser = argparse.ArgumentParser(prog="python -m pipelines.placement.block", description="Run a block of a job.")
+    parser.add_argument("job", type=Path, help="folder of the job")
+    parser.add_argument("name", help="name of the block")
+    args = parser.parse_args(argv)
+    stop, spark = stop_on_signals(), None
+    try:
+        folder = JobFolder(args.job)
+        topology, epoch = folder.topology(), folder.newest(args.name)
+        if epoch is None:
+            parser.error(f"{args.name}: no such block in {args.job}")
+        settings = block_settings(load(), topology, epoch.block)
+        code = load_code(topology)
+        contract = block_contract(topology, epoch.block)
+        spark = cluster_session(f"tidecast {args.name}", settings, contract)
+        start = read_first_offsets(folder.path, topology.name)
+        launch = Launch(args.name, spark, settings, epoch.folder, start)
+        log = ProgressLog(epoch.folder, args.name, spark.sparkContext)
+        spark.streams.addListener(listener_of(log))
+        query = start_block(launch, topology, code, epoch, folder.id)
+    except CorrectableError as error:
+        print(error, file=sys.stderr)
+        if spark is not None:
+            spark.stop()
+        return 1
+    agent = attach_agent(query, args.name, settings, contract, mode="observe")
+    _until(stop, spark, query, epoch)
+    return finish_query(spark, query, agent, log)
+
+
+def block_settings(settings: Settings, topology: Topology, block: BlockApplication) -> Settings:
+    """Return the settings of a block's application: trigger, partitions and size of its micro-batches."""
+    offered = sum(rates_of(topology).sent[name] for name in block.reads)
+    marks = topology.partitions * len(block.reads)  # of transactions: they take an offset each, and are no records
+    job = {
+        "trigger": f"{topology.trigger_s:g} seconds", "state_partitions": topology.partitions,
+        "max_offsets_per_trigger": math.ceil(CATCH_UP * (topology.trigger_s * offered + marks)),
+    }  # fmt: skip
+    return settings.model_copy(update={"job": settings.job.model_copy(update=job)})
+
+
+def block_contract(topology: Topology, block: BlockApplication) -> Contract:
+    """Return the contract by which a block's executors are as many as its placement says."""
+    cores = topology.clusters[block.cluster].executor_cores
+    executors = Executors(min=block.executors, max=block.executors, cores=cores)
+    return Contract(job=block.name, latency_target_s=topology.target_s, executors=executors)
+
+
+def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockEpoch, job_id: str) -> StreamingQuery:
+    """Shut out whoever ran the block before, and start its query.
+
+    Args:
+        launch: of the block.
+        topology: of the job.
+        code: of its operators.
+        epoch: that begins, or goes on.
+        job_id: of the job: the numbers of sent batches are kept for each.
+
+    Raises:
+        SupersededError: it runs elsewhere with a higher epoch.
+        BrokerError, SettingsError: the broker refuses or does not answer; the code fails.
+    """
+    block, kafka = epoch.block, launch.settings.kafka
+    schemas = record_schemas(launch.spark, topology, code)
+    parts = topology.partitions * len(block.reads) * len(block.writes)
+    marks = next(iter(block.writes.values()))
+    sink = BlockSink(f"{block.name}.{job_id}", epoch.number, marks, topology.partitions, parts)
+    sink.claim(kafka)
+    frame = block_frame(block, topology, code, schemas, partial(_committed, launch))
+    return (
+        frame.writeStream.queryName(block.name).foreachBatch(once(kafka.model_dump(), sink)).outputMode("update")
+        .option("checkpointLocation", str(launch.checkpoint)).trigger(processingTime=launch.settings.job.trigger)
+        .start()
+    )  # fmt: skip
+
+
+def _committed(launch: Launch, topic: str) -> DataFrame:
+    """A topic as a stream, without what writers that failed have left there."""
+    options = {**launch.source(topic), "kafka.isolation.level": "read_committed"}
+    return launch.spark.readStream.format("kafka").options(**options).load()
+
+
+def _until(stop: threading.Event, spark: SparkSession, query: StreamingQuery, epoch: BlockEpoch) -> None:
+    """Wait for a signal or the end of the query; note when executors have worked, or are there with nothing to do."""
+    noted = False
+    while query.isActive and not stop.wait(LOOK_S):
+        if not noted and (noted := _works(spark, query)):
+            epoch.note_work(os.getpid())
+
+
+def _works(spark: SparkSession, query: StreamingQuery) -> bool:
+    if any("addBatch" in progress["durationMs"] for progress in query.recentProgress):
+        return True
+    executors: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()  # type: ignore[union-attr]
+    status = query.status
+    return executors > 1 and status["message"] in _WAITS and not status["isDataAvailable"]  # the driver is one of them
+
+
+if __name__ == "__main__":
+    sys.exit(run_block())

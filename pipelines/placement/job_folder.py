@@ -1,0 +1,163 @@
+"""The folder of a job that runs in blocks: where each is wanted, and where it is, from move to move.
+
+A block's state goes with it: an epoch's folder is copied from the one before when nobody writes to that any more, and
+is there as a whole or not at all. So whoever is killed in whatever phase of a move, the newest epoch is the one that
+holds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from configs.errors import SettingsError
+from configs.topology import Topology, load_topology
+from models.placement.plan.applications import BlockApplication
+from models.placement.plan.measured import Block, Placement
+
+KEPT = 4
+"""Epochs of a block that are kept, the newest ones: whoever finds a cluster away looks for where the block worked."""
+
+
+@dataclass(frozen=True)
+class BlockEpoch:
+    """A block from one move to the next.
+
+    Attributes:
+        number: 1 at first, higher by one after each move.
+        block: what runs, where.
+        folder: of its checkpoint and of what it tells.
+    """
+
+    number: int
+    block: BlockApplication
+    folder: Path
+
+    def note_work(self, pid: int) -> None:
+        """Note that the application works, by the process id of its driver."""
+        (self.folder / "works").write_text(str(pid))
+
+    def worked_by(self) -> int | None:
+        """Return the process id of the last driver that worked; None: none ever did."""
+        try:
+            return int((self.folder / "works").read_text() or 0)
+        except FileNotFoundError:
+            return None
+
+
+class JobFolder:
+    """A running job's folder."""
+
+    def __init__(self, path: Path) -> None:
+        """The folder; it may not exist yet."""
+        self.path = path
+
+    @property
+    def _placement(self) -> Path:
+        return self.path / "placement.json"
+
+    def began(self) -> bool:
+        """Return whether a job was ever begun here."""
+        return self._placement.is_file()
+
+    def begin(self, topology_file: Path, placement: Placement) -> None:
+        """Begin a job: keep its topology as it is now, and where its blocks are wanted.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(topology_file, self.path / topology_file.name)
+        (self.path / "id").write_text(uuid.uuid4().hex[:12])
+        self.want(placement)
+
+    @property
+    def id(self) -> str:
+        """A text that no other job has, also none that was begun from the same topology before."""
+        return (self.path / "id").read_text()
+
+    def topology(self) -> Topology:
+        """Read the topology with which the job was begun.
+
+        Raises:
+            SettingsError: no job was begun here, or its file is wrong.
+        """
+        kept = next(self.path.glob("*.yaml"), None) if self.began() else None
+        if kept is None:
+            raise SettingsError(f"{self.path}: no job was begun here. `tidecast job up NAME` begins one.")
+        return load_topology(kept.stem, self.path)
+
+    def has_changed(self, topology_file: Path) -> bool:
+        """Return whether a topology's file is another one than that with which the job was begun."""
+        return (self.path / topology_file.name).read_bytes() != topology_file.read_bytes()
+
+    def wanted(self) -> Placement:
+        """Read where the job's blocks are wanted.
+
+        Raises:
+            OSError, ValueError, KeyError, TypeError: there is no such file, or another program wrote to it.
+        """
+        told = json.loads(self._placement.read_text())
+        blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
+        return Placement(**{**told, "blocks": blocks})
+
+    def want(self, placement: Placement) -> None:
+        """Write where the job's blocks are wanted; whoever runs them moves them there."""
+        coming = self._placement.with_suffix(".coming")
+        coming.write_text(json.dumps(asdict(placement), indent=1))
+        coming.replace(self._placement)
+
+    def newest(self, name: str) -> BlockEpoch | None:
+        """Return the newest epoch of a block; None: it has none."""
+        found = self._epochs(name)
+        return self._read(found[-1]) if found else None
+
+    def before(self, epoch: BlockEpoch) -> BlockEpoch | None:
+        """Return the epoch before one; None: it was the first, or its folder is no more."""
+        folder = epoch.folder.with_name(str(epoch.number - 1))
+        return self._read(folder) if folder.is_dir() else None
+
+    def begin_epoch(self, block: BlockApplication) -> BlockEpoch:
+        """Begin an epoch of a block, with the state of the one before; nobody may write to that any more.
+
+        Raises:
+            OSError: the disk is full, or something else is in the way; the epoch before holds then.
+        """
+        before = self.newest(block.name)
+        number = 1 if before is None else before.number + 1
+        folder = self.path / "blocks" / block.name / str(number)
+        coming = folder.with_suffix(".coming")
+        shutil.rmtree(coming, ignore_errors=True)
+        try:
+            coming.mkdir(parents=True)
+            if before is not None and (state := checkpoint_of(before)).is_dir():
+                shutil.copytree(state, coming / state.name)
+            (coming / "block.json").write_text(json.dumps(block._asdict(), indent=1))
+            coming.replace(folder)
+        except OSError:
+            shutil.rmtree(coming, ignore_errors=True)  # it would fill the disk for the others, too
+            raise
+        for older in self._epochs(block.name)[:-KEPT]:
+            shutil.rmtree(older, ignore_errors=True)
+        return BlockEpoch(number, block, folder)
+
+    def _epochs(self, name: str) -> list[Path]:
+        """Folders of a block's whole epochs, the newest last."""
+        folders = (self.path / "blocks" / name).glob("*")
+        return sorted((one for one in folders if one.name.isdigit()), key=_number)
+
+    def _read(self, folder: Path) -> BlockEpoch:
+        told = json.loads((folder / "block.json").read_text())
+        return BlockEpoch(_number(folder), BlockApplication(**{**told, "operators": tuple(told["operators"])}), folder)
+
+
+def checkpoint_of(epoch: BlockEpoch) -> Path:
+    """Return the folder of a block's checkpoint (`Launch.checkpoint`)."""
+    return epoch.folder / f"{epoch.block.name}.checkpoint"
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name)

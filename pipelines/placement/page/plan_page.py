@@ -1,0 +1,91 @@
+"""The page of a plan: the job drawn on its clusters, its queries, why it is cut there, and what else there was."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from configs.topology import Topology
+from models.placement.plan.choose import PlacementPlan
+from models.placement.plan.measured import Placement
+from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
+from pipelines.html.numbers import number
+from pipelines.placement.page.picture import draw_job
+
+
+def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path: Path) -> Path:
+    """Write the page of a plan to `path`; folders are made if need be.
+
+    Args:
+        topology: of the job.
+        plan: of its operators.
+        factor: of the sources' rates, for which it was made.
+        path: of the file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_plan(topology, plan, factor), encoding="utf-8")
+    return path
+
+
+def render_plan(topology: Topology, plan: PlacementPlan, factor: float) -> str:
+    """Return the page as HTML that opens without a network."""
+    made = plan.placement
+    load = "at the stated rates" if factor == 1 else f"at {factor:g} times the stated rates"
+    body = [
+        f"<h1>{escape(topology.name)}: what runs together, and where</h1>",
+        f'<p class="about">Found by a model {load}: nothing of it is measured.</p>',
+        tile_row(_tiles(topology, made)),
+        section(
+            "The job on its clusters", "A frame is a query with its executors. Thick lines are topics between queries.",
+            draw_job(topology, made, factor),
+        ),
+        section("Queries", "", _queries(made)),
+    ]  # fmt: skip
+    if plan.cuts:
+        body.append(section("Why it is cut there", "", _cuts(plan)))
+    if plan.others:
+        note = "The best way to place each other set of queries that was looked at, the next best first."
+        body.append(section("What else there was", note, _others(plan)))
+    return document(f"Tidecast: plan of {topology.name}", "\n".join(body), {})
+
+
+def _tiles(topology: Topology, made: Placement) -> list[Tile]:
+    cores = sum(one.executors * topology.clusters[one.cluster].executor_cores for one in made.blocks)
+    return [
+        Tile("Latency", number(made.latency_s, 1), "s",
+             f"of {100 * topology.quantile:g} % of the records; {topology.target_s:g} s are promised", made.kept),
+        Tile("Price", number(made.price, 2), "an hour", f"{cores} cores of executors"),
+        Tile("Queries", str(len(made.blocks)), f"of {len(topology.operators)} operators",
+             f"on {len({one.cluster for one in made.blocks})} of {len(topology.clusters)} clusters"),
+    ]  # fmt: skip
+
+
+def _queries(made: Placement) -> str:
+    kinds = [PLAIN, PLAIN, NUMBER, NUMBER, NUMBER]
+    rows = [
+        [escape(" + ".join(one.operators)), escape(one.cluster), str(one.executors), number(one.load, 2),
+         number(one.latency_s, 1)]
+        for one in made.blocks
+    ]  # fmt: skip
+    titles = ["operators", "cluster", "executors", "cores busy", "latency, s"]
+    return table(titles, kinds, [row(cells, kinds) for cells in rows])
+
+
+def _cuts(plan: PlacementPlan) -> str:
+    kinds = [PLAIN, PLAIN, PLAIN]
+    rows = [[escape(edge.tail), escape(edge.head), escape(why)] for edge, why in plan.cuts.items()]
+    return table(["from", "to", "why this is a topic"], kinds, [row(cells, kinds) for cells in rows])
+
+
+def _others(plan: PlacementPlan) -> str:
+    kinds = [PLAIN, NUMBER, NUMBER, PLAIN]
+    rows = [
+        [escape(" | ".join(" + ".join(block.operators) for block in other.blocks)), number(other.price, 2),
+         number(other.latency_s, 1), escape(why)]
+        for other, why in plan.others
+    ]  # fmt: skip
+    titles = ["queries", "price an hour", "latency, s", "why not"]
+    return table(titles, kinds, [row(cells, kinds) for cells in rows])

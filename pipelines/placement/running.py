@@ -1,0 +1,104 @@
+"""A job's blocks, run until ctrl-C: what is begun, where it is checked, and who keeps it running."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from configs.errors import SettingsError
+from configs.settings import Settings
+from configs.topology import Topology, load_topology
+from models.placement.plan.applications import applications_of
+from models.placement.plan.choose import choose_placement
+from models.placement.plan.measured import Placement
+from pipelines.jobs.launch import fix_first_offsets
+from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.topics import create_topic
+from pipelines.placement.clusters import started_clusters
+from pipelines.placement.code import load_code
+from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.supervisor import Supervisor
+from pipelines.stack.stack import Stack
+
+LOOK_S = 1.0
+
+
+def job_folder(settings: Settings, name: str) -> JobFolder:
+    """Return the folder of a job that runs in blocks."""
+    return JobFolder(settings.var_dir / "jobs" / name)
+
+
+def begin_job(settings: Settings, topology_file: Path, say: Callable[[str], None] = print) -> JobFolder:
+    """Return the folder of a job; one that was never begun is planned and begun, and its topics are created.
+
+    What it reads begins at the present end of its sources' topics.
+
+    Args:
+        settings: with a broker.
+        topology_file: of the job.
+        say: called with what a person is told.
+
+    Raises:
+        SettingsError: the topology is wrong, names no code, or a topic has more partitions than its queries.
+        PlanError: the clusters have no room.
+        BrokerError: the broker does not answer, or a source's topic is not there.
+    """
+    topology = load_topology(topology_file.stem, topology_file.parent)
+    folder = job_folder(settings, topology.name)
+    load_code(topology)
+    if folder.began():
+        if folder.has_changed(topology_file):
+            say(
+                f"{topology_file.name} has changed since this job was begun, which goes on as it was. "
+                f"To begin anew with it, move {folder.path} away."
+            )
+        return folder
+    placement = choose_placement(topology).placement
+    topics = _made_topics(settings, topology, placement)
+    shutil.rmtree(folder.path, ignore_errors=True)  # what a beginning left that was broken off
+    folder.path.mkdir(parents=True)
+    fix_first_offsets(settings, folder.path, topology.name, topics)
+    folder.begin(topology_file, placement)
+    return folder
+
+
+def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None] = print) -> None:
+    """Run a job's blocks for ever, on its clusters; all that this starts ends with it.
+
+    Args:
+        settings: with a broker.
+        folder: of the job, which was begun.
+        say: called with what a person is told.
+
+    Raises:
+        StackError: the job runs already, or a cluster does not start.
+        ProcessError: a block does not begin at the first start.
+    """
+    topology = folder.topology()
+    own = settings.model_copy(update={"var": folder.path / "stack"})
+    with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
+        supervisor = Supervisor(folder, home, masters, say)
+        supervisor.start()
+        while True:
+            time.sleep(LOOK_S)
+            supervisor.look()
+
+
+def _made_topics(settings: Settings, topology: Topology, placement: Placement) -> list[str]:
+    """The topics of a job's sources, which are there, and of its blocks, which are made."""
+    kafka = settings.kafka.model_copy(update={"event_partitions": topology.partitions})
+    sources, made = list(topology.sources), list[str]()
+    for block in applications_of(topology, placement):
+        made += block.writes.values()
+    for topic in made:
+        create_topic(kafka, topic)
+    for topic in (*sources, *made):
+        many = len(topic_offsets(settings.kafka, topic))
+        if many > topology.partitions or (topic in made and many < topology.partitions):
+            raise SettingsError(
+                f"{topology.name}.yaml: partitions={topology.partitions}, but the topic {topic} has {many}: what a "
+                f"task has sent would not be known again. State {many}, or make that topic anew."
+            )
+    return [*sources, *made]

@@ -1,0 +1,185 @@
+"""Keeps a job's blocks running, each where it is wanted: starts them, starts those again that end, moves them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from models.placement.plan.applications import BlockApplication, applications_of
+from models.placement.plan.measured import Placement
+from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.stack.processes import Process, ProcessError
+
+BEGIN_S, STOP_S = 90.0, 20.0
+"""Seconds for an application to begin, and for a driver to end its query."""
+AGAIN_S, LONGEST_S = 2.0, 60.0
+"""Pause before a block is tried again: doubled each time that it did not begin, at most."""
+ASK_S = 0.2
+
+
+class DriverHome(Protocol):
+    """Who runs the applications' drivers: a `Stack`."""
+
+    @property
+    def processes(self) -> Mapping[str, Process]:
+        """Every process by name, ended ones included."""
+
+    def spawn(self, name: str, argv: list[str], env: Mapping[str, str] | None = None) -> Process:
+        """Start a process."""
+
+    def end(self, name: str, grace_s: float = ...) -> int:
+        """End a process."""
+
+
+@dataclass
+class WatchedBlock:
+    """A block, as it runs.
+
+    Attributes:
+        epoch: that it is in.
+        since_s: when its application was started; None: it works, or was given up.
+        failed: times in a row that it did not begin.
+        again_s: before which it is not tried again where it was wanted then (`tried`).
+        tried: what was wanted when it failed last.
+    """
+
+    epoch: BlockEpoch
+    since_s: float | None = None
+    failed: int = 0
+    again_s: float = 0.0
+    tried: BlockApplication | None = None
+
+
+class Supervisor:
+    """A job's blocks, as they run."""
+
+    def __init__(
+        self, folder: JobFolder, home: DriverHome, masters: Mapping[str, str], say: Callable[[str], None] = print,
+        begin_s: float = BEGIN_S,
+    ) -> None:  # fmt: skip
+        """Nothing is started yet.
+
+        Args:
+            folder: of the job, which was begun.
+            home: of the drivers.
+            masters: address of each cluster's master.
+            say: called with what a person is told.
+            begin_s: within which an application has to work.
+        """
+        self._folder, self._home, self._masters, self._say, self._begin_s = folder, home, masters, say, begin_s
+        self._topology = folder.topology()
+        self._blocks: dict[str, WatchedBlock] = {}
+
+    def start(self) -> None:
+        """Start all blocks, upstream first: each once the one before it works, or was given up; `look` goes on then."""
+        for block in self._wanted():
+            self.look_at(block)
+            while self._blocks[block.name].since_s is not None:
+                time.sleep(ASK_S)
+                self.look_at(block)
+
+    def look(self) -> None:
+        """Start again what has ended, and move what is wanted elsewhere; call it every second or so."""
+        for block in self._wanted():
+            self.look_at(block)
+
+    def look_at(self, block: BlockApplication) -> None:
+        """See to one block, as it is wanted; waits for nothing but the end of one that moves.
+
+        What fails is said and tried again: a full disk, a cluster that is away or a driver that cannot be ended stops
+        no other block.
+        """
+        try:
+            known = self._blocks.get(block.name) or self._known(block)
+            waits = time.monotonic() < known.again_s and known.tried == block
+            if known.since_s is not None and block == known.epoch.block:
+                self._await(known, block)
+            elif block != known.epoch.block and not waits:
+                self._move(known, block)
+            elif block == known.epoch.block and not self._runs(block.name) and not waits:
+                self._spawn(known)
+        except (ProcessError, OSError, subprocess.SubprocessError) as error:
+            self._give_up(block, error)
+
+    def _wanted(self) -> tuple[BlockApplication, ...]:
+        return applications_of(self._topology, self._folder.wanted())
+
+    def _known(self, block: BlockApplication) -> WatchedBlock:
+        """A block that this process has not seen yet, in its newest epoch."""
+        epoch = self._folder.newest(block.name) or self._folder.begin_epoch(block)
+        return self._blocks.setdefault(block.name, WatchedBlock(epoch))
+
+    def _runs(self, name: str) -> bool:
+        return name in self._home.processes and self._home.processes[name].running()
+
+    def _await(self, known: WatchedBlock, block: BlockApplication) -> None:
+        """Say that an application works, or give it up."""
+        process, epoch = self._home.processes[block.name], known.epoch
+        assert known.since_s is not None
+        took_s = time.monotonic() - known.since_s
+        if epoch.worked_by() == process.pid:
+            known.since_s, known.failed, known.tried = None, 0, None
+            self._say(f"{block.name}: runs on {block.cluster}, epoch {epoch.number}, {took_s:.0f} s after its start")
+        elif not process.running():
+            raise ProcessError(f"It ended before it worked.\n{process.last_lines()}")
+        elif took_s > self._begin_s:
+            raise ProcessError(f"It does not work after {took_s:.0f} s.\n{process.last_lines()}")
+
+    def _move(self, known: WatchedBlock, block: BlockApplication) -> None:
+        """Hand a block over: it ends, its state goes with it."""
+        was = known.epoch.block
+        if block.name in self._home.processes:
+            self._home.end(block.name, STOP_S)
+        known.epoch, known.since_s = self._folder.begin_epoch(block), None
+        self._say(f"{block.name}: goes from {was.cluster} to {block.cluster}, with {block.executors} executors")
+        self._spawn(known)
+
+    def _spawn(self, known: WatchedBlock) -> None:
+        block = known.epoch.block
+        argv = [sys.executable, "-m", "pipelines.placement.block", str(self._folder.path), block.name]
+        self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": self._masters[block.cluster]})
+        known.since_s = time.monotonic()
+
+    def _give_up(self, block: BlockApplication, error: Exception) -> None:
+        """Want a block that does not begin where it was, if it worked there and never here; else try it again later."""
+        known, now = self._blocks.get(block.name), time.monotonic()
+        if known is None:
+            self._say(f"{block.name}: does not begin on {block.cluster}. {error}")
+            return
+        known.since_s, known.failed = None, known.failed + 1
+        pause_s = min(AGAIN_S * 2 ** (known.failed - 1), LONGEST_S)
+        known.again_s, known.tried = now + pause_s, block
+        told = f"{block.name}: does not begin on {block.cluster}"
+        try:
+            if block.name in self._home.processes:
+                self._home.end(block.name)
+            if (home := self._worked_before(known.epoch, block)) is not None:
+                self._folder.want(_with(self._folder.wanted(), home))
+                self._say(f"{told}, and goes back to {home.cluster}. {error}")
+                return
+        except (OSError, subprocess.SubprocessError) as another:
+            told = f"{told} ({another})"
+        self._say(f"{told}, and is tried again in {pause_s:.0f} s. {error}")
+
+    def _worked_before(self, epoch: BlockEpoch, block: BlockApplication) -> BlockApplication | None:
+        """Where a block worked before it was wanted here in vain; None: it has worked here, or nowhere."""
+        if epoch.block != block:
+            return epoch.block if epoch.worked_by() is not None else None  # its state could not be copied
+        if epoch.worked_by() is not None:
+            return None
+        before = self._folder.before(epoch)
+        while before is not None and before.worked_by() is None:
+            before = self._folder.before(before)
+        return None if before is None or before.block == block else before.block
+
+
+def _with(placement: Placement, block: BlockApplication) -> Placement:
+    """A placement with one query where an application was."""
+    return replace(placement, blocks=tuple(
+        replace(one, cluster=block.cluster, executors=block.executors) if one.operators == block.operators else one
+        for one in placement.blocks
+    ))  # fmt: skip

@@ -1,0 +1,95 @@
+"""A job in two blocks on two real clusters: moved under load, its drivers killed; and what it counts."""
+
+import json
+import os
+import re
+import signal
+import threading
+
+import pytest
+
+from configs.settings import ROOT, load
+from models.placement.plan.moved import move_block
+from pipelines.jobs.chains.adverts import VIEW, true_counts
+from pipelines.kafka.publisher import Publisher
+from pipelines.placement.clusters import started_clusters
+from pipelines.placement.running import begin_job
+from pipelines.placement.supervisor import Supervisor
+from pipelines.stack.stack import Stack
+from tests.fakes.adverts import advert_events, counted_adverts, encoded_event
+from tests.fakes.committed import committed_records
+from tests.fakes.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+PATIENCE_S, RATE = 240, 60
+STEP_S = 0.004
+"""Seconds between events: what waits for a block that moves is of less time than its windows stay open."""
+
+
+class Feed:
+    """Sends events for as long as it is let, from a thread."""
+
+    def __init__(self, kafka):
+        self.events, self._kafka, self._stop = [], kafka, threading.Event()
+        self._thread = threading.Thread(target=self._send)
+        self._thread.start()
+
+    def _send(self):
+        publisher = Publisher(self._kafka)
+        while not self._stop.wait(0.5):
+            more = advert_events(RATE // 2, first=len(self.events), step_s=STEP_S)
+            for event in more:
+                publisher.send_bytes("events", str(event.ad).encode(), encoded_event(event))
+            self.events += more
+        publisher.close()
+
+    def end(self):
+        self._stop.set()
+        self._thread.join()
+        return self.events
+
+
+def two_queries(folder):
+    """The file of the adverts job, of which the counts are a recovery unit of their own; a tenth of its load."""
+    text = (ROOT / "configs" / "topologies" / "adverts.yaml").read_text()
+    for name in ("join", "count"):
+        text = re.sub(rf"({name}: +{{)", r"\1unit: counts, ", text)
+    file = folder / "adverts.yaml"
+    file.write_text(text.replace("{rps: 600", f"{{rps: {RATE}").replace("cores: 4", "cores: 2"))
+    return file
+
+
+def looked_until(supervisor, said, *starts):
+    """Look until a line was said that begins so, for each; what was said before does not count."""
+    before = len(said)
+
+    def all_said():
+        supervisor.look()
+        return all(any(line.startswith(start) for line in said[before:]) for start in starts)
+
+    wait_until(all_said, f"{starts}", PATIENCE_S, every_s=0.5)
+
+
+def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_killed(empty_topics, tmp_path):
+    settings, said = load(var=tmp_path / "var", kafka=empty_topics.model_dump()), []
+    folder = begin_job(settings, two_queries(tmp_path), said.append)
+    topology, feed = folder.topology(), Feed(empty_topics)
+    own = settings.model_copy(update={"var": folder.path / "stack"})
+    try:
+        with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
+            supervisor = Supervisor(folder, home, masters, said.append)
+            supervisor.start()
+            folder.want(move_block(topology, folder.wanted(), "count", "east"))
+            looked_until(supervisor, said, "adverts.join: runs on east, epoch 2")
+            for name in ("adverts.parse", "adverts.join"):
+                os.killpg(home.processes[name].pid, signal.SIGKILL)
+                home.processes[name].wait(10)
+            looked_until(supervisor, said, "adverts.parse: runs", "adverts.join: runs")
+            events = feed.end()
+            truth = true_counts(events)
+            wait_until(lambda: counted_adverts(empty_topics) == truth, "all counts", PATIENCE_S, every_s=1.0)
+            between = [json.loads(value)["seq"] for _, value in committed_records(empty_topics, "adverts.project")]
+            assert sorted(between) == [one.seq for one in events if one.kind == VIEW]
+    finally:
+        feed.end()

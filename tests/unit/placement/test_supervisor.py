@@ -1,0 +1,255 @@
+"""A job's blocks: where they run, what happens when one ends, and when it is wanted elsewhere."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import ROOT
+from models.placement.plan.applications import applications_of
+from models.placement.plan.choose import PlanError
+from models.placement.plan.measured import Block, Placement
+from models.placement.plan.moved import move_block
+from pipelines.placement import job_folder
+from pipelines.placement import supervisor as supervising
+from pipelines.placement.job_folder import JobFolder, checkpoint_of
+from pipelines.placement.supervisor import Supervisor
+
+FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
+FIRST, SECOND = "adverts.parse", "adverts.join"
+TWO = Placement((
+    Block(("parse", "views", "project"), "east", 1, 1.0, 1.0), Block(("join", "count"), "east", 2, 1.0, 1.0),
+), 3.0, 2.0, True)  # fmt: skip
+
+
+class FakeProcess:
+    def __init__(self, pid):
+        self.pid, self.alive = pid, True
+
+    def running(self):
+        return self.alive
+
+    def last_lines(self):
+        return "no more was heard of it"
+
+
+class FakeHome:
+    """Runs nothing; what is spawned begins unless its cluster is away, and writes its state."""
+
+    def __init__(self):
+        self.processes, self.spawned, self.away = {}, [], set()
+
+    def spawn(self, name, argv, env=None):
+        epoch = JobFolder(type(ROOT)(argv[-2])).newest(argv[-1])
+        cluster = env["TIDECAST_SPARK__MASTER"].removeprefix("spark://")
+        self.spawned.append((name, cluster, epoch.number))
+        self.processes[name] = FakeProcess(len(self.spawned))
+        if cluster not in self.away:
+            state = checkpoint_of(epoch)
+            state.mkdir(exist_ok=True)
+            with (state / "ran").open("a") as file:
+                file.write(f"{cluster} ")
+            epoch.note_work(self.processes[name].pid)
+        return self.processes[name]
+
+    def end(self, name, grace_s=8.0):
+        self.processes[name].alive = False
+        return 0
+
+
+class Job:
+    """The adverts job in two blocks on east."""
+
+    def __init__(self, path):
+        self.folder, self.home, self.said, self.now = JobFolder(path), FakeHome(), [], 0.0
+        self.folder.begin(FILE, TWO)
+        masters = {name: f"spark://{name}" for name in ("east", "west")}
+        self.supervisor = Supervisor(self.folder, self.home, masters, self.said.append)
+
+    def wants(self, operator, cluster):
+        self.folder.want(move_block(self.folder.topology(), self.folder.wanted(), operator, cluster))
+
+    def looks(self, times=3):
+        """Some looks, a second apart."""
+        for _ in range(times):
+            self.supervisor.look()
+            self.now += 1
+
+    def state(self, name):
+        return (checkpoint_of(self.folder.newest(name)) / "ran").read_text().split()
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    made = Job(tmp_path / "adverts")
+    monkeypatch.setattr(supervising.time, "monotonic", lambda: made.now)
+    monkeypatch.setattr(supervising.time, "sleep", lambda seconds: setattr(made, "now", made.now + seconds))
+    return made
+
+
+def test_blocks_begin_upstream_first_and_a_look_changes_nothing_then(job):
+    job.supervisor.start()
+    job.looks()
+    assert job.home.spawned == [(FIRST, "east", 1), (SECOND, "east", 1)]
+
+
+def test_a_block_that_is_wanted_elsewhere_goes_there_with_its_state(job):
+    job.supervisor.start()
+    job.wants("count", "west")
+    job.looks()
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)] and job.state(SECOND) == ["east", "west"]
+    assert "goes from east to west" in job.said[-2] and "runs on west, epoch 2" in job.said[-1]
+    job.wants("join", "east")
+    job.looks()
+    assert job.home.spawned[3:] == [(SECOND, "east", 3)] and job.state(SECOND) == ["east", "west", "east"]
+
+
+def test_a_block_that_does_not_begin_elsewhere_goes_back_to_where_it_was(job):
+    job.supervisor.start()
+    job.home.away.add("west")
+    job.wants("count", "west")
+    job.looks(95)
+    assert [block.cluster for block in job.folder.wanted().blocks] == ["east", "east"]
+    assert any("does not begin on west, and goes back to east" in line for line in job.said)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2), (SECOND, "east", 3)]
+    assert job.state(SECOND) == ["east", "east"] and job.home.processes[SECOND].running()
+
+
+def test_one_that_is_wanted_at_a_third_place_meanwhile_knows_its_way_home(job):
+    job.supervisor.start()
+    job.home.away |= {"west", "north"}
+    job.wants("count", "west")
+    job.looks(30)
+    wanted = job.folder.wanted()
+    job.supervisor._masters["north"] = "spark://north"
+    first, second = wanted.blocks
+    job.folder.want(replace(wanted, blocks=(first, replace(second, cluster="north"))))
+    job.looks(95)
+    assert [where for _, where, _ in job.home.spawned[2:]] == ["west", "north", "east"]
+    assert job.home.processes[SECOND].running()
+
+
+def test_other_blocks_are_looked_after_while_one_does_not_begin(job):
+    job.supervisor.start()
+    job.home.away.add("west")
+    job.wants("count", "west")
+    job.looks(5)
+    job.home.processes[FIRST].alive = False
+    job.looks(2)
+    assert job.home.spawned[3:] == [(FIRST, "east", 1)]
+
+
+def test_a_full_disk_stops_a_move_and_not_the_block(job, monkeypatch):
+    job.supervisor.start()
+    job.wants("count", "west")
+
+    def full(*_):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job_folder.shutil, "copytree", full)
+        patch.setattr(JobFolder, "want", full)
+        job.looks(1)
+        assert not list((job.folder.path / "blocks" / SECOND).glob("*.coming"))
+        assert "no space left" in job.said[-1] and "tried again in 2 s" in job.said[-1]
+    job.looks(4)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)] and job.state(SECOND) == ["east", "west"]
+
+
+def test_a_driver_that_cannot_be_ended_keeps_its_block_where_it_is(job, monkeypatch):
+    job.supervisor.start()
+    job.wants("count", "west")
+
+    def hangs(name, grace_s=8.0):
+        raise subprocess.TimeoutExpired(name, 10)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job.home, "end", hangs)
+        job.looks(3)
+    assert len(job.home.spawned) == 2 and job.folder.newest(SECOND).number == 1
+
+
+def test_what_has_ended_is_started_again_ever_more_rarely_while_it_fails(job):
+    job.supervisor.start()
+    job.home.processes[FIRST].alive = False
+    job.looks(2)
+    assert job.home.spawned[2:] == [(FIRST, "east", 1)] and "runs on east" in job.said[-1]
+    spawn = job.home.spawn
+
+    def ends_at_once(name, argv, env=None):
+        process = spawn(name, argv, env)
+        process.alive = name != FIRST
+        return process
+
+    job.home.away.add("east")
+    job.home.spawn, job.home.processes[FIRST].alive, begin = ends_at_once, False, job.now
+    tries = []
+    for job.now in range(int(begin), int(begin) + 40):
+        before = len(job.home.spawned)
+        job.supervisor.look()
+        tries += [job.now - int(begin)] * (len(job.home.spawned) - before)
+    assert tries == [0, 3, 8, 17, 34]  # a look later it has ended, and is waited for 2, 4, 8, 16 s
+    job.home.away.clear()
+    job.home.spawn, job.now = spawn, begin + 100
+    job.looks(2)
+    assert job.home.processes[FIRST].running() and job.state(FIRST) == ["east", "east", "east"]
+
+
+def test_a_supervisor_that_is_started_again_goes_on_with_the_newest_epochs(job):
+    job.supervisor.start()
+    job.wants("count", "west")
+    job.looks()
+    again = Supervisor(job.folder, FakeHome(), {name: f"spark://{name}" for name in ("east", "west")}, job.said.append)
+    job.wants("count", "east")  # while nobody ran
+    again.start()
+    assert again._home.spawned == [(FIRST, "east", 1), (SECOND, "east", 3)]
+
+
+def test_one_that_was_killed_after_a_move_to_a_cluster_that_is_away_goes_back_all_the_same(job):
+    job.supervisor.start()
+    job.wants("count", "west")
+    job.folder.begin_epoch(applications_of(job.folder.topology(), job.folder.wanted())[1])
+    home = FakeHome()
+    home.away.add("west")
+    again = Supervisor(job.folder, home, {name: f"spark://{name}" for name in ("east", "west")}, job.said.append)
+    again.start()
+    for _ in range(3):
+        again.look()
+        job.now += 1
+    assert home.spawned == [(FIRST, "east", 1), (SECOND, "west", 2), (SECOND, "east", 3)]
+
+
+def test_an_epoch_that_was_not_made_to_its_end_is_none(job):
+    first, second = applications_of(job.folder.topology(), TWO)
+    made = job.folder.begin_epoch(first)
+    checkpoint_of(made).mkdir()
+    (made.folder.parent / "2.coming").mkdir()  # whoever made it was killed
+    assert job.folder.newest(FIRST) == made and job.folder.newest(SECOND) is None
+    after = job.folder.begin_epoch(first)
+    assert after.number == 2 and checkpoint_of(after).is_dir() and job.folder.newest(FIRST) == after
+    assert second.name == SECOND
+
+
+def test_a_job_keeps_the_topology_that_it_was_begun_with(job, tmp_path):
+    changed = tmp_path / FILE.name
+    changed.write_text(FILE.read_text() + "\n")
+    assert job.folder.has_changed(changed) and not job.folder.has_changed(FILE)
+    assert job.folder.topology().name == "adverts" and job.folder.wanted() == TWO
+    with pytest.raises(SettingsError, match="no job was begun here"):
+        JobFolder(tmp_path / "nowhere").topology()
+
+
+@pytest.mark.parametrize(("operator", "cluster", "what"), [
+    ("window", "west", "no such operator"), ("count", "north", "no such cluster"), ("join", "small", "has no room"),
+    ("parse", "west", "may not run on west"),
+])  # fmt: skip
+def test_a_move_that_cannot_be_is_refused(job, operator, cluster, what):
+    topology = job.folder.topology()
+    pinned = topology.operators["parse"].model_copy(update={"cluster": "east"})
+    small = topology.clusters["west"].model_copy(update={"cores": 1, "round_trip_ms": {"east": 1.0, "west": 1.0}})
+    changed = topology.model_copy(update={
+        "operators": {**topology.operators, "parse": pinned}, "clusters": {**topology.clusters, "small": small},
+    })  # fmt: skip
+    with pytest.raises(PlanError, match=what):
+        move_block(changed, TWO, operator, cluster)
