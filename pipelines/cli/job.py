@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from configs.errors import SettingsError
 from configs.settings import Settings
 from pipelines.cli.options import command_group, settings_from_options, settings_of_stack
@@ -54,6 +58,24 @@ def move_job_block(job: str, operator: str, cluster: str) -> None:
     with planned():
         folder.want(move_block(topology, folder.wanted(), operator, cluster))
     print(f"{job}: the query of {operator} is wanted on {cluster}")
+
+
+@app.command("measure")
+def measure_job_in_blocks(
+    job: str, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now.")] = 120.0
+) -> None:
+    """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
+
+    Raises:
+        SettingsError: the job was never begun, or no broker is known (status 2).
+        BrokerError: the broker does not answer (status 2).
+    """
+    from pipelines.placement.observed import describe_observed, observe_job
+    from pipelines.placement.running import job_folder
+
+    settings = _with_broker()
+    folder = job_folder(settings, job)
+    print(*describe_observed(folder, *observe_job(settings, folder, last_s)), sep="\n")
 
 
 @app.command("mode")

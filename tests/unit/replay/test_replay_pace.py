@@ -12,7 +12,7 @@ TASK_S, PARTITIONS = 0.5, 4
 @pytest.mark.parametrize(("rps", "before", "rows"), [
     (100.0, None, 4),  # nothing is known: a record of each partition
     (0.0, Pace(50, 0.1), 0),
-    (20.0, Pace(80, 0.1), 100),  # the rate, five seconds of it
+    (10.0, Pace(80, 0.1), 100),  # the rate, ten seconds of it
     (100.0, Pace(80, 0.1), 320),  # at most four times the batch before
     (1_000.0, Pace(80, 1.0), 40),  # tasks of a second: half as much
     (1_000.0, Pace(80, 1.2, 0.0, 0.2), 40),  # a fifth of a second of which every task takes

@@ -1,0 +1,130 @@
+"""What queries of a placed job were measured to come to, beside what the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from configs.topology import Topology
+from models.placement.plan.candidates import block_of
+from models.placement.plan.measured import Block, Placement
+from models.placement.rates import edges_of, rates_of
+
+LEVELS = (np.arange(40) + 0.5) / 40
+"""Quantiles of a batch's records that stand for all of them."""
+
+
+class BatchSample(Protocol):
+    """What is used of a batch's `MetricSample`."""
+
+    @property
+    def batch_rows(self) -> int | None:
+        """Records."""
+
+    @property
+    def wall_time(self) -> float:
+        """When it ended, epoch seconds."""
+
+    @property
+    def run_s(self) -> float | None:
+        """Of its tasks together, seconds."""
+
+    @property
+    def latency_p50_s(self) -> float | None:
+        """Median of its records' latencies, from when they could be read."""
+
+    @property
+    def latency_p95_s(self) -> float | None:
+        """95 % of them."""
+
+    @property
+    def latency_max_s(self) -> float | None:
+        """The longest."""
+
+
+class ObservedBlock(NamedTuple):
+    """A query as the model has it and as it was measured; None where nothing was.
+
+    Attributes:
+        block: with what the model says.
+        said_rps: records/s that it reads, by the model.
+        rps: as measured.
+        cores: that its tasks kept busy, waiting included.
+        latency_s: the topology's quantile of its records' latency.
+        batches: that were measured.
+    """
+
+    block: Block
+    said_rps: float
+    rps: float | None
+    cores: float | None
+    latency_s: float | None
+    batches: int
+
+
+def observe_block(
+    topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], factor: float = 1.0
+) -> ObservedBlock:
+    """Return a query beside what its batches have told.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        number: of the query.
+        batches: of it, in order; at least two give rates.
+        factor: of the sources' rates, for the model's side.
+    """
+    rates, place = rates_of(topology, factor), block_of(tuple(block.operators for block in placement.blocks))
+    reads = {edge.tail for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)}
+    said, block = sum(rates.sent[name] for name in reads), placement.blocks[number]
+    if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
+        return ObservedBlock(block, said, None, None, None, len(batches))
+    span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
+    rows, run_s = (sum(values) for values in zip(*((one.batch_rows or 0, one.run_s or 0.0) for one in since), strict=True))
+    latency_s = records_quantile(since, topology.quantile)
+    return ObservedBlock(block, said, rows / span_s, run_s / span_s, latency_s, len(since))
+
+
+def records_quantile(batches: Iterable[BatchSample], level: float) -> float | None:
+    """Return a quantile of the latency of all records of some batches, seconds; None where none was measured.
+
+    Between what a batch tells (median, 95 %, longest) its records lie evenly; below the median as far as above it.
+
+    Args:
+        batches: with their records and latencies.
+        level: in (0, 1).
+    """
+    values, weights = list[np.ndarray](), list[np.ndarray]()
+    for one in batches:
+        p50, p95, most = one.latency_p50_s, one.latency_p95_s, one.latency_max_s
+        if one.batch_rows and p50 is not None and p95 is not None and most is not None:
+            known = [max(2 * p50 - p95, 0.0), p50, p95, most]
+            values.append(np.interp(LEVELS, [0.0, 0.5, 0.95, 1.0], known))
+            weights.append(np.full(len(LEVELS), one.batch_rows / len(LEVELS)))
+    if not values:
+        return None
+    all_values, all_weights = np.concatenate(values), np.concatenate(weights)
+    order = np.argsort(all_values, kind="stable")
+    reached = np.cumsum(all_weights[order])
+    return float(all_values[order][np.searchsorted(reached, level * reached[-1])])
+
+
+def slowest_path_s(topology: Topology, placement: Placement, observed: Sequence[ObservedBlock]) -> float | None:
+    """Return the latency along the slowest path: the sum of its queries' as measured; None where one was not.
+
+    The way to the broker is in what was measured: a record's latency begins when its producer stamped it.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        observed: each query, in the placement's order.
+    """
+    if any(one.latency_s is None for one in observed):
+        return None
+    place, until = block_of(tuple(block.operators for block in placement.blocks)), [0.0] * len(observed)
+    for number, one in enumerate(observed):
+        before = {place[edge.tail] for edge in edges_of(topology) if edge.tail in place and place.get(edge.head) == number}
+        until[number] = (one.latency_s or 0.0) + max((until[other] for other in before - {number}), default=0.0)
+    return max(until)

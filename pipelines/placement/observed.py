@@ -1,0 +1,59 @@
+"""A running job's queries by their agents' metrics, beside what its plan says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from configs.settings import Settings
+from models.placement.plan.applications import applications_of
+from models.placement.plan.observed import ObservedBlock, observe_block, slowest_path_s
+from pipelines.html.columns import aligned
+from pipelines.html.numbers import number
+from pipelines.kafka.broker import read_records
+from pipelines.placement.job_folder import JobFolder
+from tidecast.messages import MessageError, MetricSample, decode
+
+NEWEST = 50_000
+"""Messages of the topic that are looked at."""
+
+
+def observe_job(settings: Settings, folder: JobFolder, last_s: float) -> tuple[list[ObservedBlock], float | None]:
+    """Return a job's queries, as planned and as measured, and the latency along its slowest path.
+
+    Args:
+        settings: with a broker.
+        folder: of the job.
+        last_s: seconds up to now that count.
+
+    Raises:
+        SettingsError: no job was begun there.
+        BrokerError: the broker does not answer.
+    """
+    topology, placement = folder.topology(), folder.wanted()
+    names = [block.name for block in applications_of(topology, placement)]
+    batches: dict[str, list[MetricSample]] = {name: [] for name in names}
+    since = time.time() - last_s
+    for record in read_records(settings.kafka, "metrics", NEWEST):
+        with suppress(MessageError):  # of another program, or another release
+            said = decode(MetricSample, record.value)
+            if said.job in batches and said.kind == "batch" and said.wall_time >= since:
+                batches[said.job].append(said)
+    found = [observe_block(topology, placement, at, batches[name]) for at, name in enumerate(names)]
+    return found, slowest_path_s(topology, placement, found)
+
+
+def describe_observed(folder: JobFolder, found: list[ObservedBlock], path_s: float | None) -> Iterator[str]:
+    """Yield the lines that set a job's queries as measured beside its plan."""
+    placement = folder.wanted()
+    heads = ("query", "cluster", "executors", "records/s", "planned", "cores busy", "planned", "latency s", "planned")
+    rows = [
+        ("+".join(one.block.operators), one.block.cluster, str(one.block.executors), number(one.rps, 1),
+         number(one.said_rps, 1), number(one.cores, 2), number(one.block.load, 2), number(one.latency_s, 1),
+         number(one.block.latency_s, 1))
+        for one in found
+    ]  # fmt: skip
+    yield from aligned([heads, *rows], left=(0, 1))
+    told = "not measured yet" if path_s is None else f"{path_s:.1f} s"
+    yield f"along the slowest path: {told}, planned {placement.latency_s:.1f} s"

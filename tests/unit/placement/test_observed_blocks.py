@@ -1,0 +1,45 @@
+"""Queries as their agents measured them: rates, cores and latencies by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.measured import Block, Placement
+from models.placement.plan.observed import observe_block, records_quantile, slowest_path_s
+
+ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
+TWO = Placement((
+    Block(("parse", "views", "project"), "east", 1, 1.0, 1.0), Block(("join", "count"), "west", 3, 1.0, 1.5),
+), 3.0, 2.5, True)  # fmt: skip
+
+
+def batch(at, rows, run_s=0.0, latency=(1.0, 1.0, 1.0)):
+    p50, p95, most = latency
+    return SimpleNamespace(
+        wall_time=at, batch_rows=rows, run_s=run_s, latency_p50_s=p50, latency_p95_s=p95, latency_max_s=most
+    )
+
+
+def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
+    batches = [batch(100.0, 900, 9.0), batch(101.0, 500, 0.5), batch(104.0, 1500, 2.5)]
+    found = observe_block(ADVERTS, TWO, 0, batches)
+    assert (found.said_rps, found.rps, found.cores, found.batches) == (600, 500, 0.75, 2)
+    assert found.latency_s == 1.0 and found.block is TWO.blocks[0]
+    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (pytest.approx(396.0), None, None, None, 0)
+
+
+def test_a_quantile_over_batches_counts_each_by_its_records():
+    quick, slow = batch(0, 900, latency=(1.0, 1.0, 1.0)), batch(1, 100, latency=(5.0, 5.0, 5.0))
+    assert records_quantile([quick, slow], 0.89) == 1.0 and records_quantile([quick, slow], 0.91) == 5.0
+    assert records_quantile([batch(0, 40, latency=(1.0, 1.9, 2.0))], 0.5) == pytest.approx(1.0, abs=0.03)
+    assert records_quantile([batch(0, 40, latency=(1.0, 1.9, 2.0))], 0.95) == pytest.approx(1.9, abs=0.05)
+    assert records_quantile([batch(0, None), batch(0, 5, latency=(None, None, None))], 0.5) is None
+
+
+def test_a_path_takes_what_its_queries_take_together():
+    first = observe_block(ADVERTS, TWO, 0, [batch(0.0, 5), batch(1.0, 5, latency=(2.0, 2.0, 2.0))])
+    second = observe_block(ADVERTS, TWO, 1, [batch(0.0, 5), batch(1.0, 5, latency=(3.0, 3.0, 3.0))])
+    assert slowest_path_s(ADVERTS, TWO, [first, second]) == 5.0
+    assert slowest_path_s(ADVERTS, TWO, [first, observe_block(ADVERTS, TWO, 1, [])]) is None
