@@ -57,9 +57,10 @@ def operator_seed(seed: int, operator: str, interval: int) -> int:
 
 
 def admitted_now(terms: Terms, plan: SharedPlan, state: ControllerState, signals: Signals) -> float:
-    """Return the replayed records/s that are left over by the newest signals (eq. 3.4), also between two intervals.
+    """Return the replayed records/s that live records, as they come now, leave over (eq. 3.4), also between intervals.
 
     An interval's rate is the controller's; that live records come faster than it reckoned with shows before its end.
+    What a forecast says of the time after that end is the next interval's.
 
     Args:
         terms: the contract.
@@ -69,7 +70,7 @@ def admitted_now(terms: Terms, plan: SharedPlan, state: ControllerState, signals
     """
     seen = clean_signals(signals)
     known = _learn(terms, plan, state, seen, state.interval)
-    return replay_rate(list(known.rooms.values()), known.high_rps)
+    return replay_rate(list(known.rooms.values()), known.live_rps or 0.0)
 
 
 class _Known(NamedTuple):
