@@ -96,7 +96,7 @@ def set_job_mode(name: str, mode: str) -> None:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
     settings = _with_broker()
     try:
-        set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security, settings.kafka.prefix)
+        set_mode(str(settings.kafka.bootstrap), name, mode, settings.kafka.security, settings.kafka.prefix)
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
     except ValueError as error:

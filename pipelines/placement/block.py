@@ -140,7 +140,7 @@ def _until(stop: threading.Event, spark: SparkSession, query: StreamingQuery, ep
 def _works(spark: SparkSession, query: StreamingQuery) -> bool:
     if any("addBatch" in progress["durationMs"] for progress in query.recentProgress):
         return True
-    executors: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()  # type: ignore[union-attr]
+    executors: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
     status = query.status
     return executors > 1 and status["message"] in _WAITS and not status["isDataAvailable"]  # the driver is one of them
 

@@ -19,6 +19,7 @@ DAGS = (
     "backtest_policies",
     "ingest_metrics",
     "maintain_lake",
+    "plan_placement",
     "retrain_agent",
     "retrain_forecaster",
     "serve_forecasts",
@@ -80,6 +81,8 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "approve": 2,
         "order": 0,
         "follow": 2,
+        "differs": 2,
+        "apply": 2,
     }
 
 
@@ -89,6 +92,12 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
         "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
     }  # fmt: skip
     assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "by", "sure", "most_hours"}
+
+
+def test_queries_are_moved_after_an_approval_alone(parsed):
+    assert parsed["dags"]["plan_placement"]["after"] == {
+        "plan": [], "differs": ["plan"], "approve": ["differs"], "apply": ["approve", "plan"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [name for name in DAGS if name not in ("serve_forecasts", "backfill")])

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from configs.topology import Topology
+from models.placement.graph import Floats
 from models.placement.plan.candidates import block_of
 from models.placement.plan.measured import Block, Placement
 from models.placement.rates import edges_of, rates_of
@@ -82,9 +83,8 @@ def observe_block(
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
         return ObservedBlock(block, said, None, None, None, len(batches))
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
-    rows, run_s = (sum(values) for values in zip(*((one.batch_rows or 0, one.run_s or 0.0) for one in since), strict=True))
-    latency_s = records_quantile(since, topology.quantile)
-    return ObservedBlock(block, said, rows / span_s, run_s / span_s, latency_s, len(since))
+    rps, cores = sum(one.batch_rows or 0 for one in since) / span_s, sum(one.run_s or 0.0 for one in since) / span_s
+    return ObservedBlock(block, said, rps, cores, records_quantile(since, topology.quantile), len(since))
 
 
 def records_quantile(batches: Iterable[BatchSample], level: float) -> float | None:
@@ -96,7 +96,7 @@ def records_quantile(batches: Iterable[BatchSample], level: float) -> float | No
         batches: with their records and latencies.
         level: in (0, 1).
     """
-    values, weights = list[np.ndarray](), list[np.ndarray]()
+    values, weights = list[Floats](), list[Floats]()
     for one in batches:
         p50, p95, most = one.latency_p50_s, one.latency_p95_s, one.latency_max_s
         if one.batch_rows and p50 is not None and p95 is not None and most is not None:
@@ -124,7 +124,8 @@ def slowest_path_s(topology: Topology, placement: Placement, observed: Sequence[
     if any(one.latency_s is None for one in observed):
         return None
     place, until = block_of(tuple(block.operators for block in placement.blocks)), [0.0] * len(observed)
+    links = {(place.get(edge.tail), place.get(edge.head)) for edge in edges_of(topology)}
     for number, one in enumerate(observed):
-        before = {place[edge.tail] for edge in edges_of(topology) if edge.tail in place and place.get(edge.head) == number}
-        until[number] = (one.latency_s or 0.0) + max((until[other] for other in before - {number}), default=0.0)
+        before = [until[tail] for tail, head in links if head == number and tail not in (number, None)]
+        until[number] = (one.latency_s or 0.0) + max(before, default=0.0)
     return max(until)

@@ -1,0 +1,75 @@
+"""Plan anew which cluster each query of a job runs on, and with how many executors, for the load that it has now.
+
+Runs every morning for the first topology, or by hand with a form. A job that runs (`tidecast job up`) is planned for
+the records/s that its agents have measured in the last ten minutes, another one for the rates that its topology states.
+The plan's page is written to `var/plans`. Where the running job's queries would be elsewhere or have other executors, a
+person is asked under "Required actions", and they are moved then, while they run. Which operators are one query is not
+changed so.
+"""
+
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from dags.defaults import DEFAULTS, SETTINGS, optional_field, utc_cron
+
+TOPOLOGIES = sorted(path.stem for path in SETTINGS.topologies_dir.glob("*.yaml"))
+CHANGE = "{{ ti.xcom_pull(task_ids='plan')['sentence'] }}."
+
+
+@dag(
+    schedule=utc_cron("0 6 * * *"),
+    params={
+        "topology": Param(TOPOLOGIES[0] if TOPOLOGIES else "", type="string", enum=TOPOLOGIES or [""], title="Topology",
+                          description="Of configs/topologies, by name."),
+        "load": optional_field("number", "Load", "Of the stated rates, as 1.5. Empty: as the running job is measured.",
+                               exclusiveMinimum=0),
+    },
+    tags=["placement"],
+    doc_md=__doc__,
+    **DEFAULTS,
+)  # fmt: skip
+def plan_placement() -> None:
+    """Build the DAG: `plan`, then `differs`, `approve` and `apply` where the running job would change."""
+
+    @task
+    def plan(params: Any = None) -> dict[str, Any]:
+        """Plan, and write the page; returns `sentence`, `ask`, `load`, `page` and both placements.
+
+        Raises:
+            ReplanError: the clusters have no room (no retry).
+            SettingsError, BrokerError: no such topology; the broker does not answer.
+        """
+        from pipelines.placement import replan
+
+        return replan.plan(dict(params))
+
+    @task
+    def differs(planned: dict[str, Any]) -> None:
+        """Pass where the running job would change.
+
+        Raises:
+            AirflowSkipException: it would not, or does not run.
+        """
+        if not planned["ask"]:
+            raise AirflowSkipException(planned["sentence"])
+
+    @task
+    def apply(planned: dict[str, Any], params: Any = None) -> str:
+        """Want the queries where the plan puts them; returns what was wanted.
+
+        Raises:
+            ReplanError: they are wanted elsewhere since (no retry).
+        """
+        from pipelines.placement import replan
+
+        return replan.apply(dict(params), planned)
+
+    planned: Any = plan()
+    approve = ApprovalOperator(task_id="approve", subject="May these queries be moved?", body=CHANGE)
+    differs(planned) >> approve >> apply(planned)
+
+
+plan_placement()

@@ -1,0 +1,144 @@
+"""What the DAG `plan_placement` calls: a job planned for the load that it has now, and the plan applied."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from configs.errors import FinalError
+from configs.settings import Settings, load
+from configs.topology import Topology, load_topology
+from models.placement.plan.applications import applications_of
+from models.placement.plan.choose import PlanError, choose_placement
+from models.placement.plan.measured import Block, Placement
+from models.placement.plan.observed import ObservedBlock
+from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.observed import observe_job
+from pipelines.placement.page.plan_page import write_plan_page
+from pipelines.placement.running import job_folder
+from pipelines.stack.state import with_stack_addresses
+
+LAST_S = 600.0
+"""Seconds up to now by which the load of a running job is told."""
+
+
+class ReplanError(FinalError, RuntimeError):
+    """A topology for which there is no plan, or a plan that cannot be applied any more; says why."""
+
+
+def plan(form: dict[str, Any]) -> dict[str, Any]:
+    """Plan a topology for a load, and write the plan's page; nothing is changed.
+
+    Args:
+        form: `topology`, its name; and maybe `load`, of the sources' rates: by default as a running job is measured.
+
+    Returns:
+        `sentence`, what would change of the running job; `ask`, whether anything would that can be applied; `load`;
+        `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
+
+    Raises:
+        ReplanError: the clusters have no room.
+        SettingsError, BrokerError: no such topology; the broker does not answer.
+    """
+    settings = with_stack_addresses(load())
+    folder, name = job_folder(settings, form["topology"]), form["topology"]
+    began = folder.began()
+    topology = folder.topology() if began else load_topology(name, settings.topologies_dir)
+    factor = form.get("load") or (_measured_load(settings, folder) if began else 1.0)
+    try:
+        made = choose_placement(topology, factor)
+    except PlanError as error:
+        raise ReplanError(f"{error}") from None
+    page = write_plan_page(topology, made, factor, settings.var_dir / "plans" / f"{name}.html")
+    was = folder.wanted() if began else None
+    sentence, ask = compare(topology, was, made.placement, factor)
+    return {
+        "sentence": sentence, "ask": ask, "load": factor, "page": str(page),
+        "was": None if was is None else _as_json(was), "placement": _as_json(made.placement),
+    }  # fmt: skip
+
+
+def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
+    """Want a running job's queries where a plan puts them; whoever runs the job moves them. Returns what is wanted.
+
+    Args:
+        form: as for `plan`.
+        planned: what that returned.
+
+    Raises:
+        ReplanError: the queries are wanted elsewhere since.
+    """
+    folder = job_folder(load(), form["topology"])
+    before = folder.wanted()
+    if planned["was"] != _as_json(before):
+        raise ReplanError(f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again.")
+    by_operators = {tuple(one["operators"]): one for one in planned["placement"]["blocks"]}
+    blocks = [Block(**{**by_operators[one.operators], "operators": one.operators}) for one in before.blocks]
+    told = planned["placement"]
+    folder.want(Placement(tuple(blocks), told["price"], told["latency_s"], told["kept"]))
+    return str(planned["sentence"])
+
+
+def compare(topology: Topology, was: Placement | None, made: Placement, factor: float) -> tuple[str, bool]:
+    """Return in a sentence what a plan would change of a running job, and whether that can be applied while it runs.
+
+    Args:
+        topology: of the job.
+        was: where its queries are wanted; None: it does not run.
+        made: the plan.
+        factor: of the sources' rates, for which it was made.
+    """
+    at = f"{topology.name} at {factor:.2g} times the stated rates: "
+    if was is None:
+        return f"{at}{_count(made)}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False
+    if {one.operators for one in was.blocks} != {one.operators for one in made.blocks}:
+        return (
+            f"{at}other queries would be better ({made.price:.2f} an hour, {made.latency_s:.1f} s), but what is one "
+            "query is fixed while it runs"
+        ), False
+    moves = [
+        f"{'+'.join(new.operators)} from {_where(old)} to {_where(new)}"
+        for new in made.blocks
+        for old in was.blocks
+        if old.operators == new.operators and (old.cluster, old.executors) != (new.cluster, new.executors)
+    ]
+    if not moves:
+        return f"{at}it stays as it is", False
+    return f"{at}{'; '.join(moves)} ({made.price:.2f} an hour after {was.price:.2f}, {made.latency_s:.1f} s)", True
+
+
+def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], reads: Sequence[Sequence[str]]) -> float:
+    """Return by how much more comes than is stated, by the queries that read sources alone; 1 where none was measured.
+
+    Args:
+        found: each query, as measured.
+        sources: names.
+        reads: of each query, the names of what it reads.
+    """
+    known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
+    said = sum(one.said_rps for one in known)
+    return sum(one.rps or 0.0 for one in known) / said if said else 1.0
+
+
+def _measured_load(settings: Settings, folder: JobFolder) -> float:
+    topology = folder.topology()
+    found, _ = observe_job(settings, folder, LAST_S)
+    reads = [list(block.reads) for block in applications_of(topology, folder.wanted())]
+    return measured_factor(found, list(topology.sources), reads)
+
+
+def _as_json(made: Placement) -> dict[str, Any]:
+    """A placement as it is after a way through JSON, which knows no tuples."""
+    told: dict[str, Any] = json.loads(json.dumps(asdict(made)))
+    return told
+
+
+def _count(made: Placement) -> str:
+    many = len(made.blocks)
+    return f"{many} {'query' if many == 1 else 'queries'}"
+
+
+def _where(block: Block) -> str:
+    return f"{block.executors} on {block.cluster}"

@@ -1,0 +1,86 @@
+"""A running job planned anew: what would change, by hand; and what is wanted then."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.measured import Block, Placement
+from models.placement.plan.observed import ObservedBlock
+from pipelines.placement import replan
+from pipelines.placement.job_folder import JobFolder
+
+FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
+ADVERTS = load_topology("adverts", FILE.parent)
+ALL = tuple(ADVERTS.operators)
+ONE = Placement((Block(ALL, "west", 3, 1.57, 1.8),), 1.8, 1.8, True)
+
+
+def test_what_a_plan_would_change_of_a_running_job():
+    said, ask = replan.compare(ADVERTS, None, ONE, 1.0)
+    assert said.endswith("1 query, 1.80 an hour, 1.8 s; it does not run") and not ask
+    assert replan.compare(ADVERTS, ONE, ONE, 1.5) == ("adverts at 1.5 times the stated rates: it stays as it is", False)
+    (block,) = ONE.blocks
+    moved = replace(ONE, blocks=(replace(block, cluster="east", executors=4),), price=4.0)
+    said, ask = replan.compare(ADVERTS, ONE, moved, 2.3)
+    assert "from 3 on west to 4 on east (4.00 an hour after 1.80, 1.8 s)" in said and ask
+    cut = Placement((replace(block, operators=ALL[:2]), replace(block, operators=ALL[2:])), 1.8, 1.8, True)
+    said, ask = replan.compare(ADVERTS, ONE, cut, 1.0)
+    assert "fixed while it runs" in said and not ask
+
+
+def test_the_load_is_what_the_queries_that_read_sources_were_measured_to_read():
+    (block,) = ONE.blocks
+    first, second = ObservedBlock(block, 600, 900.0, 1, 1, 9), ObservedBlock(block, 198, 10.0, 1, 1, 9)
+    assert replan.measured_factor([first, second], ["events"], [["events"], ["project"]]) == 1.5
+    unread = ObservedBlock(block, 600, None, None, None, 0)
+    assert replan.measured_factor([unread, second], ["events"], [["events"], ["project"]]) == 1.0
+
+
+@pytest.fixture
+def running(tmp_path, monkeypatch):
+    """The adverts job, begun on the dearer cluster, with a load that was measured."""
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    folder, load = JobFolder(tmp_path / "jobs" / "adverts"), {"rps": 600.0}
+    folder.begin(FILE, Placement((Block(ALL, "east", 3, 1.57, 1.8),), 3.0, 1.8, True))
+
+    def observed(settings, folder, last_s):
+        return [ObservedBlock(folder.wanted().blocks[0], 600.0, load["rps"], 1.0, 1.0, 9)], 1.0
+
+    monkeypatch.setattr(replan, "observe_job", observed)
+    return folder, load
+
+
+def test_a_job_on_the_dearer_cluster_is_moved_to_the_cheaper_one(running):
+    folder, _ = running
+    planned = replan.plan({"topology": "adverts", "load": None})
+    assert planned["ask"] and planned["load"] == 1.0 and "on west" in planned["sentence"]
+    assert "what runs together" in (folder.path.parents[1] / "plans" / "adverts.html").read_text()
+    assert folder.wanted().blocks[0].cluster == "east"  # a plan changes nothing
+    replan.apply({"topology": "adverts"}, json.loads(json.dumps(planned)))  # as Airflow hands it on
+    assert folder.wanted().blocks[0].cluster == "west" and not replan.plan({"topology": "adverts"})["ask"]
+
+
+def test_a_plan_that_others_have_overtaken_is_not_applied(running):
+    folder, _ = running
+    planned = replan.plan({"topology": "adverts"})
+    (block,) = folder.wanted().blocks
+    folder.want(replace(folder.wanted(), blocks=(replace(block, executors=2),)))
+    with pytest.raises(replan.ReplanError, match="wanted elsewhere since"):
+        replan.apply({"topology": "adverts"}, planned)
+
+
+def test_a_load_for_which_there_is_no_room_is_told(running):
+    _, load = running
+    load["rps"] = 60_000.0
+    with pytest.raises(replan.ReplanError, match="no set of queries has room"):
+        replan.plan({"topology": "adverts"})
+
+
+def test_a_job_that_was_never_begun_is_planned_for_the_stated_rates(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    planned = replan.plan({"topology": "adverts", "load": None})
+    assert not planned["ask"] and planned["was"] is None and planned["load"] == 1.0
+    assert asdict(ONE)["blocks"][0]["cluster"] == planned["placement"]["blocks"][0]["cluster"]
