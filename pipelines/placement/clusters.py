@@ -37,4 +37,8 @@ def started_clusters(topology: Topology, settings: Settings, folder: Path) -> It
 def _sized(settings: Settings, cluster: SparkCluster, folder: Path) -> Settings:
     memory = f"{max(round(1024 * cluster.memory_gb), 1)}m"
     spark = {"master": None, "worker_cores": cluster.cores, "worker_memory": memory}
-    return settings.model_copy(update={"var": folder, "spark": settings.spark.model_copy(update=spark)})
+    free = dict.fromkeys(("spark_master", "spark_master_ui", "spark_worker", "spark_worker_ui"), 0)
+    return settings.model_copy(update={
+        "var": folder, "spark": settings.spark.model_copy(update=spark),
+        "ports": settings.ports.model_copy(update=free),  # those that are named are for one cluster
+    })  # fmt: skip

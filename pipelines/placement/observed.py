@@ -19,13 +19,16 @@ NEWEST = 50_000
 """Messages of the topic that are looked at."""
 
 
-def observe_job(settings: Settings, folder: JobFolder, last_s: float) -> tuple[list[ObservedBlock], float | None]:
+def observe_job(
+    settings: Settings, folder: JobFolder, last_s: float, factor: float = 1.0
+) -> tuple[list[ObservedBlock], float | None]:
     """Return a job's queries, as planned and as measured, and the latency along its slowest path.
 
     Args:
         settings: with a broker.
         folder: of the job.
         last_s: seconds up to now that count.
+        factor: of the stated rates, for the plan's side.
 
     Raises:
         SettingsError: no job was begun there.
@@ -40,7 +43,7 @@ def observe_job(settings: Settings, folder: JobFolder, last_s: float) -> tuple[l
             said = decode(MetricSample, record.value)
             if said.job in batches and said.kind == "batch" and said.wall_time >= since:
                 batches[said.job].append(said)
-    found = [observe_block(topology, placement, at, batches[name]) for at, name in enumerate(names)]
+    found = [observe_block(topology, placement, at, batches[name], factor) for at, name in enumerate(names)]
     return found, slowest_path_s(topology, placement, found)
 
 

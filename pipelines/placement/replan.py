@@ -141,4 +141,4 @@ def _count(made: Placement) -> str:
 
 
 def _where(block: Block) -> str:
-    return f"{block.executors} on {block.cluster}"
+    return f"{block.executors} {'executor' if block.executors == 1 else 'executors'} on {block.cluster}"

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from models.placement.plan.applications import BlockApplication, applications_of
-from models.placement.plan.measured import Placement
+from models.placement.plan.moved import place_block
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
 from pipelines.stack.processes import Process, ProcessError
 
@@ -78,7 +78,7 @@ class Supervisor:
         """Start all blocks, upstream first: each once the one before it works, or was given up; `look` goes on then."""
         for block in self._wanted():
             self.look_at(block)
-            while self._blocks[block.name].since_s is not None:
+            while (known := self._blocks.get(block.name)) is not None and known.since_s is not None:
                 time.sleep(ASK_S)
                 self.look_at(block)
 
@@ -86,6 +86,14 @@ class Supervisor:
         """Start again what has ended, and move what is wanted elsewhere; call it every second or so."""
         for block in self._wanted():
             self.look_at(block)
+
+    def settled(self) -> bool:
+        """Return whether every block works where it is wanted, as of the last look."""
+        return all(
+            (known := self._blocks.get(block.name)) is not None and known.epoch.block == block and known.since_s is None
+            and not known.failed
+            for block in self._wanted()
+        )  # fmt: skip
 
     def look_at(self, block: BlockApplication) -> None:
         """See to one block, as it is wanted; waits for nothing but the end of one that moves.
@@ -98,8 +106,8 @@ class Supervisor:
             waits = time.monotonic() < known.again_s and known.tried == block
             if known.since_s is not None and block == known.epoch.block:
                 self._await(known, block)
-            elif block != known.epoch.block and not waits:
-                self._move(known, block)
+            elif block != known.epoch.block and not waits and not self._others_begin(block):
+                self._move(known, block)  # one after the other: what one leaves another may take, unless it comes back
             elif block == known.epoch.block and not self._runs(block.name) and not waits:
                 self._spawn(known)
         except (ProcessError, OSError, subprocess.SubprocessError) as error:
@@ -112,6 +120,9 @@ class Supervisor:
         """A block that this process has not seen yet, in its newest epoch."""
         epoch = self._folder.newest(block.name) or self._folder.begin_epoch(block)
         return self._blocks.setdefault(block.name, WatchedBlock(epoch))
+
+    def _others_begin(self, block: BlockApplication) -> bool:
+        return any(one.since_s is not None for name, one in self._blocks.items() if name != block.name)
 
     def _runs(self, name: str) -> bool:
         return name in self._home.processes and self._home.processes[name].running()
@@ -158,7 +169,8 @@ class Supervisor:
             if block.name in self._home.processes:
                 self._home.end(block.name)
             if (home := self._worked_before(known.epoch, block)) is not None:
-                self._folder.want(_with(self._folder.wanted(), home))
+                self._folder.want(place_block(self._topology, self._folder.wanted(), home.operators, home.cluster,
+                                              home.executors))  # fmt: skip
                 self._say(f"{told}, and goes back to {home.cluster}. {error}")
                 return
         except (OSError, subprocess.SubprocessError) as another:
@@ -175,11 +187,3 @@ class Supervisor:
         while before is not None and before.worked_by() is None:
             before = self._folder.before(before)
         return None if before is None or before.block == block else before.block
-
-
-def _with(placement: Placement, block: BlockApplication) -> Placement:
-    """A placement with one query where an application was."""
-    return replace(placement, blocks=tuple(
-        replace(one, cluster=block.cluster, executors=block.executors) if one.operators == block.operators else one
-        for one in placement.blocks
-    ))  # fmt: skip

@@ -1,11 +1,11 @@
 """Events of the adverts job, with what they come to."""
 
 import json
-from datetime import UTC, datetime
 
 import numpy as np
 
 from pipelines.jobs.chains.adverts import ADVERTS, KINDS, AdvertEvent
+from pipelines.placement.demo.feed import encode_event as encode_event
 from tests.fakes.committed import committed_records
 
 BEGIN = 1_700_000_000.0
@@ -19,12 +19,6 @@ def advert_events(count, seed=0, first=0, step_s=0.04):
     return [
         AdvertEvent(first + i, round(float(at[i]), 3), int(ads[i]), KINDS[kinds[i]]) for i in range(count)
     ]  # fmt: skip
-
-
-def encoded_event(event):
-    """An event as it stands on the topic."""
-    at = datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return json.dumps({**event._asdict(), "at": at, "user": "u", "page": "p"}).encode()
 
 
 def counted_adverts(kafka):

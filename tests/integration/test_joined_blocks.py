@@ -16,7 +16,7 @@ from pipelines.kafka.topics import create_topic
 from pipelines.placement.code import load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.topic_sink import BlockSink, once
-from tests.fakes.adverts import advert_events, counted_adverts, encoded_event
+from tests.fakes.adverts import advert_events, counted_adverts, encode_event
 from tests.fakes.committed import committed_records
 
 pytestmark = pytest.mark.integration
@@ -55,7 +55,7 @@ def two_blocks(spark, empty_topics):
     def send(events):
         publisher = Publisher(empty_topics)
         for event in events:
-            publisher.send_bytes("events", str(event.ad).encode(), encoded_event(event))
+            publisher.send_bytes("events", str(event.ad).encode(), encode_event(event))
         publisher.close()
 
     return run, send, empty_topics

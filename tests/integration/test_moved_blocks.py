@@ -16,7 +16,7 @@ from pipelines.placement.clusters import started_clusters
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
-from tests.fakes.adverts import advert_events, counted_adverts, encoded_event
+from tests.fakes.adverts import advert_events, counted_adverts, encode_event
 from tests.fakes.committed import committed_records
 from tests.fakes.waiting import wait_until
 
@@ -40,7 +40,7 @@ class Feed:
         while not self._stop.wait(0.5):
             more = advert_events(RATE // 2, first=len(self.events), step_s=STEP_S)
             for event in more:
-                publisher.send_bytes("events", str(event.ad).encode(), encoded_event(event))
+                publisher.send_bytes("events", str(event.ad).encode(), encode_event(event))
             self.events += more
         publisher.close()
 

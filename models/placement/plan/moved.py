@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from configs.topology import Topology
 from models.placement.plan.choose import PlanError
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
+
+
+def place_block(
+    topology: Topology, placement: Placement, operators: Sequence[str], cluster: str, executors: int
+) -> Placement:
+    """Return a placement in which a query is on a cluster with so many executors, also where there is no room for it.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        operators: of the query.
+        cluster: where it is then.
+        executors: that it has then.
+    """
+    changed = _with(placement, operators, cluster, executors)
+    return _measured(topology, changed) or changed
 
 
 def move_block(topology: Topology, placement: Placement, operator: str, cluster: str) -> Placement:
@@ -26,13 +45,11 @@ def move_block(topology: Topology, placement: Placement, operator: str, cluster:
         raise PlanError(f"{operator!r}: {topology.name} has no such operator. It has {', '.join(topology.operators)}.")
     if cluster not in topology.clusters:
         raise PlanError(f"{cluster!r}: {topology.name} has no such cluster. It has {', '.join(topology.clusters)}.")
-    own, clusters = placement.blocks[number], [block.cluster for block in placement.blocks]
+    own = placement.blocks[number]
     for name in own.operators:
         if (stated := topology.operators[name].cluster) not in (None, cluster):
             raise PlanError(f"operators.{name}.cluster={stated!r}: it may not run on {cluster}. Take that away first.")
-    clusters[number] = cluster
-    blocks, executors = zip(*((block.operators, block.executors) for block in placement.blocks), strict=True)
-    made = Measure(topology, rates_of(topology)).given(blocks, clusters, executors)
+    made = _measured(topology, _with(placement, own.operators, cluster, own.executors))
     if made is None:
         there = topology.clusters[cluster]
         taken = sum(one.executors for one in placement.blocks if one.cluster == cluster) * there.executor_cores
@@ -42,3 +59,18 @@ def move_block(topology: Topology, placement: Placement, operator: str, cluster:
             f"{there.memory_gb:g} GB. Move another query away first, or add to the cluster."
         )
     return made
+
+
+def _with(placement: Placement, operators: Sequence[str], cluster: str, executors: int) -> Placement:
+    return replace(placement, blocks=tuple(
+        replace(one, cluster=cluster, executors=executors) if one.operators == tuple(operators) else one
+        for one in placement.blocks
+    ))  # fmt: skip
+
+
+def _measured(topology: Topology, placement: Placement) -> Placement | None:
+    blocks = tuple(block.operators for block in placement.blocks)
+    clusters, executors = ([getattr(block, name) for block in placement.blocks] for name in ("cluster", "executors"))
+    if not {*clusters} <= topology.clusters.keys():
+        return None
+    return Measure(topology, rates_of(topology)).given(blocks, clusters, executors)

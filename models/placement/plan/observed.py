@@ -90,7 +90,8 @@ def observe_block(
 def records_quantile(batches: Iterable[BatchSample], level: float) -> float | None:
     """Return a quantile of the latency of all records of some batches, seconds; None where none was measured.
 
-    Between what a batch tells (median, 95 %, longest) its records lie evenly; below the median as far as above it.
+    Between what a batch tells (median, 95 %, longest) its records are taken to lie evenly, and below the median as far
+    as above it: nothing tells.
 
     Args:
         batches: with their records and latencies.

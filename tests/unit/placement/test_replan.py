@@ -25,7 +25,7 @@ def test_what_a_plan_would_change_of_a_running_job():
     (block,) = ONE.blocks
     moved = replace(ONE, blocks=(replace(block, cluster="east", executors=4),), price=4.0)
     said, ask = replan.compare(ADVERTS, ONE, moved, 2.3)
-    assert "from 3 on west to 4 on east (4.00 an hour after 1.80, 1.8 s)" in said and ask
+    assert "from 3 executors on west to 4 executors on east (4.00 an hour after 1.80, 1.8 s)" in said and ask
     cut = Placement((replace(block, operators=ALL[:2]), replace(block, operators=ALL[2:])), 1.8, 1.8, True)
     said, ask = replan.compare(ADVERTS, ONE, cut, 1.0)
     assert "fixed while it runs" in said and not ask

@@ -1,0 +1,43 @@
+"""The demonstration: its topology and its code say the same, its second plan moves queries, and its page."""
+
+from types import SimpleNamespace
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.choose import choose_placement
+from models.placement.plan.observed import ObservedBlock
+from pipelines.jobs.chains import served_adverts
+from pipelines.placement.demo.run import NAME, SURGE
+from pipelines.placement.page.demo_page import render_demo
+from pipelines.placement.replan import compare
+
+TOPOLOGY = load_topology(NAME, ROOT / "configs" / "topologies")
+
+
+def test_the_work_that_is_stated_is_what_the_code_waits():
+    stated = {name: one.work_ms for name, one in TOPOLOGY.operators.items() if one.work_ms >= 1}
+    assert stated == served_adverts.WORK_MS and TOPOLOGY.code == served_adverts.__name__
+
+
+def test_the_second_plan_moves_queries_of_the_first_one_to_the_other_cluster():
+    first, second = (choose_placement(TOPOLOGY, factor).placement for factor in (1.0, SURGE))
+    assert first.kept and second.kept
+    assert {one.cluster for one in first.blocks} == {"west"}
+    assert {one.cluster for one in second.blocks} == {"east", "west"}
+    said, can = compare(TOPOLOGY, first, second, SURGE)
+    assert can and "on east" in said
+
+
+def test_the_page_sets_what_was_measured_beside_both_plans():
+    phases = [
+        SimpleNamespace(
+            factor=factor, placement=(made := choose_placement(TOPOLOGY, factor).placement), path_s=7.5,
+            observed=[ObservedBlock(block, 60.0, 58.7, 0.21, 3.3, 20) for block in made.blocks],
+        )
+        for factor in (1.0, SURGE)
+    ]  # fmt: skip
+    text = render_demo(TOPOLOGY, *phases, "parse goes east", 31.0, 12_345, 0, 1_900, ["it began"])
+    assert "All 1,900 windows hold what 12,345 events come to." in text and "58.7" in text and "it began" in text
+    assert "parse goes east. Moved in 31 s while records came." in text
+    wrong = render_demo(TOPOLOGY, *phases, "parse goes east", 31.0, 12_345, 3, 1_900, [])
+    assert "3 of 1,900 windows do not hold" in wrong
