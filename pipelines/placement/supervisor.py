@@ -146,7 +146,8 @@ class Supervisor:
         if block.name in self._home.processes:
             self._home.end(block.name, STOP_S)
         known.epoch, known.since_s = self._folder.begin_epoch(block), None
-        self._say(f"{block.name}: goes from {was.cluster} to {block.cluster}, with {block.executors} executors")
+        way = f"goes from {was.cluster} to" if was.cluster != block.cluster else "begins anew on"
+        self._say(f"{block.name}: {way} {block.cluster}; executors: {was.executors} before, {block.executors} then")
         self._spawn(known)
 
     def _spawn(self, known: WatchedBlock) -> None:

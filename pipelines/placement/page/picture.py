@@ -120,7 +120,10 @@ def _edges(topology: Topology, placement: Placement, boxes: Mapping[str, Box], f
         if cut:
             kilobytes = bytes_of(topology, rates, edge) / 1000
             told = f"{rates.sent[edge.tail]:,.0f}/s, {kilobytes:,.0f} kB/s"
-            yield _text((x1 + x2) / 2, (one.y + other.y) / 2 - 8, told, "var(--capacity)", anchor="middle")
+            if edge.tail in topology.sources:  # half way there may be a band's heading
+                yield _text(x1 + 10, one.y - 6, told, "var(--capacity)")
+            else:
+                yield _text((x1 + x2) / 2, (one.y + other.y) / 2 - 8, told, "var(--capacity)", anchor="middle")
 
 
 def _operator(name: str, box: Box, source: bool) -> str:

@@ -146,7 +146,7 @@ def test_the_page_has_the_section_also_of_a_backfill_that_did_not_end(tmp_path):
     run_backfill.write(tmp_path, at=5, seconds=14, windows=(50, 0, 50))
     page = render_report(tmp_path).read_text()
     assert page.index("Load and capacity") < page.index("Backfill of a corrected hour") < page.index(">Decisions<")
-    assert "was not done: waiting" in page
+    assert "was not done: running" in page
     drawn = figures(page)
     assert {"backfill", "backfill-control"} <= set(drawn)
     used = set(re.findall(r'"@([a-z]+)(?:/\d+)?"', json.dumps(drawn)))
