@@ -131,7 +131,7 @@ def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
         OSError: the run folder has no such file, or it cannot be read.
         ValueError: it is no JSON.
     """
-    written = json.loads(_start(run_dir, job).read_text())
+    written = json.loads(first_offsets_file(run_dir, job).read_text())
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
@@ -149,12 +149,13 @@ def fix_first_offsets(
         OSError: the file cannot be written or read.
         ValueError: the file is no JSON, or kafka-python has no such security option.
     """
-    if not _start(run_dir, job).is_file():
+    if not first_offsets_file(run_dir, job).is_file():
         known = {topic: topic_offsets(settings.kafka, topic) for topic in topics}
         ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
-        _start(run_dir, job).write_text(json.dumps(ends))
+        first_offsets_file(run_dir, job).write_text(json.dumps(ends))
     return read_first_offsets(run_dir, job)
 
 
-def _start(run_dir: Path, job: str) -> Path:
+def first_offsets_file(run_dir: Path, job: str) -> Path:
+    """Return the file of a run's first offsets."""
     return run_dir / f"{job}.start.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.measured import Placement
-from pipelines.jobs.launch import fix_first_offsets
+from pipelines.jobs.launch import first_offsets_file, fix_first_offsets
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.topics import create_topic
 from pipelines.placement.clusters import started_clusters
@@ -57,8 +56,8 @@ def begin_job(settings: Settings, topology_file: Path, say: Callable[[str], None
         return folder
     placement = choose_placement(topology).placement
     topics = _made_topics(settings, topology, placement)
-    shutil.rmtree(folder.path, ignore_errors=True)  # what a beginning left that was broken off
-    folder.path.mkdir(parents=True)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    first_offsets_file(folder.path, topology.name).unlink(missing_ok=True)  # of a beginning that was broken off
     fix_first_offsets(settings, folder.path, topology.name, topics)
     folder.begin(topology_file, placement)
     return folder
@@ -73,8 +72,7 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
         say: called with what a person is told.
 
     Raises:
-        StackError: the job runs already, or a cluster does not start.
-        ProcessError: a block does not begin at the first start.
+        StackError: the job runs already, or a cluster does not start. A query that does not begin is tried again.
     """
     topology = folder.topology()
     own = settings.model_copy(update={"var": folder.path / "stack"})
