@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from models.contract.controller import close_interval
-from models.contract.objective import HEAD
 from models.contract.service_rate import CERTAIN
 from models.contract.signals import SharedPlan, Signals
 from models.contract.state import ControllerState
@@ -29,6 +28,9 @@ NEAR = 0.9
 LEVEL_STEP, MOST_LEVEL = 0.15, 0.5
 """By how much the quantile of capacity that a replay goes by rises after each quiet interval, and how far: to the
 median, in three. How much is left beside live batches no live batch tells; live records' own latency does."""
+QUIET = 0.95
+"""Ratio of the worst signal to its limit up to which an interval is quiet. Not where the controller's price begins
+(0.9): a limit that was set near what live records alone come to would be met there by chance in every other one."""
 BORNE = 0.5
 """Share of the decided rate that replays are admitted at least where live records are said to have borne it."""
 AT_LEAST = 0.45
@@ -102,7 +104,7 @@ def next_level(
         return CERTAIN
     if is_broken(worst):
         return (level + CERTAIN) / 2
-    quiet = worst is not None and worst <= HEAD
+    quiet = worst is not None and worst <= QUIET
     reading = [one for one in replays if one["state"] == "running" and (one.get("warm") or not begins(one))]
     admitted = math.fsum(one.get("admitted_rps") or 0.0 for one in reading)
     borne = reading and admitted >= BORNE * state.controls.replay_rps

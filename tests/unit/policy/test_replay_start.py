@@ -66,7 +66,7 @@ def test_the_rate_is_half_of_what_is_left_at_least_unless_a_limit_is_broken():
 def test_a_limit_that_has_a_price_and_is_kept_lowers_nothing():
     priced = replace(STATE, multipliers={"lag": 0.01})
     assert raise_to(priced, 80.0, CERTAIN, TERMS, 1.0).controls.replay_rps == 40.0
-    assert next_level(0.35, 0.95, reads(SLOW_START_S), priced) == 0.35
+    assert next_level(0.35, 0.96, reads(SLOW_START_S), priced) == 0.35
 
 
 @pytest.mark.parametrize(("replays", "cost"), [
@@ -93,7 +93,7 @@ def reads(since_s, state="running"):
 def test_more_of_the_capacity_is_believed_after_each_interval_in_which_live_records_were_well_within_their_limits():
     level, steps = 0.05, []
     for _ in range(6):
-        level = next_level(level, 0.9, reads(SLOW_START_S), STATE)
+        level = next_level(level, 0.95, reads(SLOW_START_S), STATE)
         steps.append(round(level, 9))
     assert steps == [0.2, 0.35, 0.5, 0.5, 0.5, 0.5]
 
@@ -106,7 +106,7 @@ def test_nothing_is_learned_from_an_interval_without_a_replay_that_reads_or_with
         bound = [{**one, "admitted_rps": admitted_rps} for one in reads(SLOW_START_S)]
         assert next_level(0.25, 0.5, bound, decided) == pytest.approx(level)
     assert next_level(0.25, None, reads(SLOW_START_S), STATE) == 0.25
-    assert next_level(0.25, 0.91, reads(SLOW_START_S), STATE) == 0.25
+    assert next_level(0.25, 0.96, reads(SLOW_START_S), STATE) == 0.25
 
 
 def test_a_broken_limit_halves_what_is_believed_beyond_the_certain_and_relief_ends_it():
