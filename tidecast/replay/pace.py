@@ -13,6 +13,9 @@ SAVE_S = 10.0
 """Longest that a replay saves its rate up for one batch, seconds: a batch, however small, takes planning by the driver
 and tasks from live records, so few large ones cost less than many small ones. With half of that the taxi day's replay
 took a third longer; bursts, which a batch that is under way goes on beside, cost live records less."""
+APART_S = 5.0
+"""Seconds from the start of a batch to that of the next one that are enough, however long it took: small ones, back to
+back, kept live batches at half as long again, where large ones did not."""
 WORTH = 4
 """Records of each partition that a batch reads, the first one among them: for fewer it is not worth its tasks."""
 FIXED = 0.3
@@ -79,7 +82,7 @@ def rows_per_batch(
         worth: fewest records that a batch is run for, the first one among them: at a low rate they are read all the
             same, and the debt is waited for.
         split: whether more records are more tasks, and not longer ones (`rows_per_task`): then they are short as long
-            as those of the batch before were.
+            as those of the batch before were, and fewer than `worth` would make none of them shorter.
 
     Returns:
         0 for no rate; else at least `partitions`.
@@ -91,7 +94,15 @@ def rows_per_batch(
     own_s = before.task_s - before.fixed_s
     short = before.rows * task_s / own_s if own_s > (SPLIT * task_s if split else 0) else math.inf
     grown = before.rows * (1.0 if before.first else FASTER)
-    return max(int(min(max(rps * SAVE_S, worth), short, grown)), partitions)
+    return max(int(min(max(rps * SAVE_S, worth), short, grown)), worth if split else partitions, partitions)
+
+
+def apart_s(batch_s: float) -> float:
+    """Return the seconds from the start of a batch that took so many until the next one may begin.
+
+    What it took is left to live records then, but no more than that APART_S come together.
+    """
+    return max(batch_s, min(2 * batch_s, APART_S))
 
 
 @dataclass

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import SAVE_S, WORTH, Debt, Pace, fixed_part, rows_per_batch
+from tidecast.replay.pace import SAVE_S, WORTH, Debt, Pace, apart_s, fixed_part, rows_per_batch
 from tidecast.replay.staged import StagedRange, rows_at_once
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
@@ -43,6 +43,7 @@ class ReplayQuery:
         self._admitted: int | None = None
         self._began: float | None = None
         self._came: float | None = None
+        self._next_at = 0.0
         self._reading_since = time.time()
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_at_once(order) if order.table else len(self._first)
@@ -64,6 +65,7 @@ class ReplayQuery:
                 self._came = self._rate(batch, began)
                 self._pace = self._paced(batch)
                 self.newest, self._began = batch, began
+                self._next_at = began + apart_s(batch.batch_s)
                 self._owe(batch)
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
@@ -96,7 +98,8 @@ class ReplayQuery:
         self._rps, self._paid_at = rps, now
         if rows:
             self._debt.forgive(max(rps * SAVE_S, self._worth))
-        if rows and (not may_begin or self._debt.rows or self._query.status["message"] == READING):
+        early = not may_begin or self._debt.rows or time.time() < self._next_at
+        if rows and (early or self._query.status["message"] == READING):
             rows = 0  # live records need the cores, the rate has not allowed it until now, or Spark would go on at once
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)

@@ -44,11 +44,12 @@ class Batches:
 
     def __init__(self, monkeypatch):
         self.now, self.admitted = 100.0, []
-        monkeypatch.setattr("tidecast.replay.query.time", SimpleNamespace(monotonic=lambda: self.now))
+        clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now)
+        monkeypatch.setattr("tidecast.replay.query.time", clock)
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
             _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
-            _admitted=None, _began=None, _worth=200,
+            _admitted=None, _began=None, _worth=200, _next_at=0.0,
             _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
@@ -59,6 +60,15 @@ class Batches:
     def reads(self, rows, batch_s=0.5):
         self.now += batch_s
         self.query._owe(SimpleNamespace(rows=rows, batch_s=batch_s))
+
+
+def test_what_a_small_batch_took_is_left_to_live_records_before_the_next_one(monkeypatch):
+    told = Batches(monkeypatch)
+    told.query._next_at = told.now + 2.0
+    for after_s, files in ((0.0, 0), (1.9, 0), (0.2, 1)):
+        told.now += after_s
+        told.query.admit(1e4)
+        assert told.admitted[-1] == files
 
 
 def test_a_file_that_is_more_than_the_rate_allows_is_followed_by_a_pause(monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, fixed_part, rows_per_batch
+from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, apart_s, fixed_part, rows_per_batch
 
 TASK_S, PARTITIONS = 0.5, 4
 
@@ -30,6 +30,16 @@ def test_a_batch_is_worth_its_tasks_or_waits_unless_its_records_are_slow():
     assert rows_per_batch(0.5, Pace(80, 5.0), TASK_S, PARTITIONS, worth=16) == 8
     assert rows_per_batch(0.0, Pace(80, 0.1), TASK_S, PARTITIONS, worth=16) == 0
     assert rows_per_batch(0.5, None, TASK_S, PARTITIONS, worth=16) == 16
+
+
+def test_where_more_records_are_more_tasks_it_is_never_less_than_worth_them():
+    assert rows_per_batch(0.5, Pace(80, 5.0), TASK_S, PARTITIONS, worth=16, split=True) == 16
+    assert rows_per_batch(10.0, Pace(8, 3.0), TASK_S, PARTITIONS, worth=16, split=True) == 16
+    assert rows_per_batch(10.0, Pace(80, 0.1), TASK_S, PARTITIONS, worth=16, split=True) == 100
+
+
+def test_a_small_batch_leaves_live_records_what_it_took_and_a_large_one_nothing():
+    assert [apart_s(seconds) for seconds in (0.3, 2.0, 3.0, 5.0, 9.0)] == [0.6, 4.0, 5.0, 5.0, 9.0]
 
 
 @given(
