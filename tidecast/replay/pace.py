@@ -30,9 +30,10 @@ COLD_S = 2.0
 class Pace(NamedTuple):
     """What a replay's newest batch that read anything told: its records, and seconds of its tasks.
 
-    `task_s` is the mean run time of a task of the heaviest stage, `work_s` that of all tasks of all stages together.
-    `fixed_s` of them it is believed to take whatever it reads. Of the query's `first` batch next to nothing is known:
-    executors loaded what it runs. `tasks` are those of its heaviest stage.
+    `task_s` is the mean run time of one of the `tasks` of the stage that ran the longest in all. Not of that whose
+    tasks are the longest: a few that write state take as long for next to no records, and less to read would make them
+    no shorter. `work_s` is that of all tasks of all stages. `fixed_s` of a task it is believed to take whatever it reads.
+    Of the query's `first` batch next to nothing is known: executors loaded what it runs.
     """
 
     rows: int

@@ -65,7 +65,6 @@ class ReplayQuery:
                 self._came = self._rate(batch, began)
                 self._pace = self._paced(batch)
                 self.newest, self._began = batch, began
-                self._next_at = began + apart_s(batch.batch_s)
                 self._owe(batch)
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
@@ -98,7 +97,7 @@ class ReplayQuery:
         self._rps, self._paid_at = rps, now
         if rows:
             self._debt.forgive(max(rps * SAVE_S, self._worth))
-        early = not may_begin or self._debt.rows or time.time() < self._next_at
+        early = not may_begin or self._debt.rows or now < self._next_at
         if rows and (early or self._query.status["message"] == READING):
             rows = 0  # live records need the cores, the rate has not allowed it until now, or Spark would go on at once
         if rows != self._admitted:
@@ -138,9 +137,10 @@ class ReplayQuery:
         )
 
     def _owe(self, batch: Batch) -> None:
-        """The next batch is read when the rate has made up for this one."""
+        """The next batch is read when the rate has made up for this one, and live records have had as long."""
         self._debt.owe(batch.rows, self._rps, batch.batch_s)
         self._paid_at = time.monotonic()
+        self._next_at = self._paid_at + apart_s(batch.batch_s) - batch.batch_s
 
     def _rate(self, batch: Batch, began: float) -> float | None:
         """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""
@@ -150,8 +150,9 @@ class ReplayQuery:
 
     def _paced(self, batch: Batch) -> Pace:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
-        task_s, tasks = max(
-            ((stage.run_s / stage.tasks, stage.tasks) for stage in stages if stage.tasks), default=(0.0, 0)
+        _, task_s, tasks = max(
+            ((stage.run_s, stage.run_s / stage.tasks, stage.tasks) for stage in stages if stage.tasks),
+            default=(0, 0.0, 0),
         )
         self._task_s.append(task_s)
         work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)

@@ -44,7 +44,7 @@ class Batches:
 
     def __init__(self, monkeypatch):
         self.now, self.admitted = 100.0, []
-        clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now)
+        clock = SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr("tidecast.replay.query.time", clock)
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
@@ -64,7 +64,7 @@ class Batches:
 
 def test_what_a_small_batch_took_is_left_to_live_records_before_the_next_one(monkeypatch):
     told = Batches(monkeypatch)
-    told.query._next_at = told.now + 2.0
+    told.reads(200, batch_s=2.0)
     for after_s, files in ((0.0, 0), (1.9, 0), (0.2, 1)):
         told.now += after_s
         told.query.admit(1e4)
