@@ -49,6 +49,8 @@ class JobOperator(FiniteSection):
         unit: recovery unit; operators of different ones are never one query.
         exactly_once: commit unit of its sink; None: it has none.
         timer: whether it owns event-time timers.
+        served: whether each record also waits `work_ms` when the job runs, as for a service: a plan is tried before its
+            work is written.
     """
 
     of: Annotated[tuple[Name, ...], Field(min_length=1)]
@@ -61,6 +63,7 @@ class JobOperator(FiniteSection):
     unit: str = ""
     exactly_once: Name | None = None
     timer: bool = False
+    served: bool = False
 
 
 class SparkCluster(FiniteSection):

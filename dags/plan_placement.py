@@ -1,10 +1,10 @@
 """Plan anew which cluster each query of a job runs on, and with how many executors, for the load that it has now.
 
 Runs every morning for the first topology, or by hand with a form. A job that runs (`tidecast job up`) is planned for
-the records/s that its agents have measured in the last ten minutes, another one for the rates that its topology states.
-The plan's page is written to `var/plans`. Where the running job's queries would be elsewhere or have other executors, a
-person is asked under "Required actions", and they are moved then, while they run. Which operators are one query is not
-changed so.
+the records/s, and the work of a record, that its agents have measured in the last ten minutes, another one for the
+rates that its topology states. The plan's page is written to `var/plans`. Where the running job's queries would be
+elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run.
+Which operators are one query is not changed so.
 """
 
 from typing import Any

@@ -60,6 +60,28 @@ def move_job_block(job: str, operator: str, cluster: str) -> None:
     print(f"{job}: the query of {operator} is wanted on {cluster}")
 
 
+@app.command("contracts")
+def write_query_contracts(job: str) -> None:
+    """Write a contract for each query of a job that has none: from its next start on the autoscaler scales the query.
+
+    Each gets its share of the job's target, and from one executor to as many as the largest cluster has room for on
+    which it may run. Change the files as those of any other job.
+
+    Raises:
+        SettingsError: the job was never begun (status 2).
+        OSError: a file cannot be written.
+    """
+    from pipelines.placement.running import job_folder
+    from pipelines.placement.scaled.contracts import write_contracts
+
+    settings = settings_from_options()
+    made = write_contracts(settings, job_folder(settings, job))
+    for file in made:
+        print(file)
+    if not made:
+        print(f"{job}: each of its queries has a contract in {settings.contracts_dir}")
+
+
 @app.command("measure")
 def measure_job_in_blocks(
     job: str, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now.")] = 120.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -18,8 +19,16 @@ _READER = {
 }  # fmt: skip
 
 
-def read_committed(kafka: Kafka, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Yield key and value of each record that is committed now, in order per partition.
+class CommittedRecord(NamedTuple):
+    """A record; `at_s`: when it was sent, epoch seconds."""
+
+    key: bytes | None
+    value: bytes | None
+    at_s: float
+
+
+def read_committed(kafka: Kafka, topic: str) -> Iterator[CommittedRecord]:
+    """Yield each record that is committed now, in order per partition.
 
     Args:
         kafka: the broker, its security and the topics' prefix.
@@ -38,7 +47,7 @@ def read_committed(kafka: Kafka, topic: str) -> Iterator[tuple[bytes | None, byt
             message = reader.poll(1.0)
             error = None if message is None else message.error()
             if message is not None and error is None:
-                yield message.key(), message.value()
+                yield CommittedRecord(message.key(), message.value(), message.timestamp()[1] / 1000)
             elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())
             elif time.monotonic() > until:  # the client itself tries again by itself, and for ever

@@ -14,11 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from configs.contract import Contract, Executors
 from configs.errors import CorrectableError
 from configs.settings import Settings, load
 from configs.topology import Topology
-from models.placement.plan.applications import BlockApplication
+from models.placement.plan.applications import BlockApplication, applications_of
+from models.placement.plan.measured import CATCH_UP
+from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
 from pipelines.jobs.launch import Launch, read_first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
@@ -26,6 +27,7 @@ from pipelines.jobs.running import attach_agent, finish_query, stop_on_signals
 from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.scaled.contracts import begun_with, contract_of
 from pipelines.placement.topic_sink import BlockSink, once
 from pipelines.spark.session import cluster_session
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-CATCH_UP = 5.0
-"""Triggers whose records a micro-batch takes at most: what waits is worked off in batches of that size."""
 LOOK_S = 0.2
 _WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
 
@@ -60,8 +60,9 @@ def run_block(argv: list[str] | None = None) -> int:
             parser.error(f"{args.name}: no such block in {args.job}")
         settings = block_settings(load(), topology, epoch.block)
         code = load_code(topology)
-        contract = block_contract(topology, epoch.block)
-        spark = cluster_session(f"tidecast {args.name}", settings, contract)
+        contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
+        begun = begun_with(contract, epoch.block.executors, _room(topology, folder, epoch.block))
+        spark = cluster_session(f"tidecast {args.name}", settings, begun)
         start = read_first_offsets(folder.path, topology.name)
         launch = Launch(args.name, spark, settings, epoch.folder, start)
         log = ProgressLog(epoch.folder, args.name, spark.sparkContext)
@@ -72,9 +73,16 @@ def run_block(argv: list[str] | None = None) -> int:
         if spark is not None:
             spark.stop()
         return 1
-    agent = attach_agent(query, args.name, settings, contract, mode="observe")
+    agent = attach_agent(query, args.name, settings, contract, mode="act" if scaled else "observe")
     _until(stop, spark, query, epoch)
     return finish_query(spark, query, agent, log)
+
+
+def _room(topology: Topology, folder: JobFolder, block: BlockApplication) -> int:
+    """Executors that a block's cluster has for it, beside one of each other block there."""
+    placement = folder.wanted()
+    names = [one.name for one in applications_of(topology, placement)]
+    return max(most_executors(topology, placement, names.index(block.name), block.cluster), block.executors)
 
 
 def block_settings(settings: Settings, topology: Topology, block: BlockApplication) -> Settings:
@@ -86,13 +94,6 @@ def block_settings(settings: Settings, topology: Topology, block: BlockApplicati
         "max_offsets_per_trigger": math.ceil(CATCH_UP * (topology.trigger_s * offered + marks)),
     }  # fmt: skip
     return settings.model_copy(update={"job": settings.job.model_copy(update=job)})
-
-
-def block_contract(topology: Topology, block: BlockApplication) -> Contract:
-    """Return the contract by which a block's executors are as many as its placement says."""
-    cores = topology.clusters[block.cluster].executor_cores
-    executors = Executors(min=block.executors, max=block.executors, cores=cores)
-    return Contract(job=block.name, latency_target_s=topology.target_s, executors=executors)
 
 
 def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockEpoch, job_id: str) -> StreamingQuery:

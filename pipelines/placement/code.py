@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from configs.errors import SettingsError
 from configs.topology import Topology
 from models.placement.rates import operators_in_order
+from pipelines.jobs.chains.served import served
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,11 +28,13 @@ class JobCode(NamedTuple):
     """
 
     sources: Mapping[str, str]
-    operators: Mapping[str, Operator]
+    operators: dict[str, Operator]
 
 
 def load_code(topology: Topology) -> JobCode:
     """Import the module that a topology names, and return what it says of the topology's sources and operators.
+
+    Those that the topology says are `served` also wait.
 
     Raises:
         SettingsError: the topology names none, it cannot be imported, or it lacks a source or an operator.
@@ -42,7 +45,7 @@ def load_code(topology: Topology) -> JobCode:
         module = importlib.import_module(topology.code)
     except ImportError as error:
         raise SettingsError(f"{topology.name}.yaml: code={topology.code!r} cannot be imported: {error}.") from None
-    code = JobCode(getattr(module, "SOURCES", {}), getattr(module, "OPERATORS", {}))
+    code = JobCode(getattr(module, "SOURCES", {}), dict(getattr(module, "OPERATORS", {})))
     for what, names, known in (
         ("SOURCES", topology.sources, code.sources), ("OPERATORS", topology.operators, code.operators),
     ):  # fmt: skip
@@ -50,6 +53,9 @@ def load_code(topology: Topology) -> JobCode:
             raise SettingsError(
                 f"{topology.name}.yaml: {topology.code}.{what} has no {missing[0]!r}; it has {list(known)}. Add it."
             )
+    for name, one in topology.operators.items():
+        if one.served:
+            code.operators[name] = served(code.operators[name], one.work_ms)
     return code
 
 

@@ -12,6 +12,7 @@ import shutil
 import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from configs.errors import SettingsError
 from configs.topology import Topology, load_topology
@@ -46,6 +47,14 @@ class BlockEpoch:
             return int((self.folder / "works").read_text() or 0)
         except FileNotFoundError:
             return None
+
+
+class OffloadNote(NamedTuple):
+    """A query that was off-loaded: from its own cluster to another one, at a moment (epoch seconds)."""
+
+    home: str
+    away: str
+    since_s: float
 
 
 class JobFolder:
@@ -109,6 +118,25 @@ class JobFolder:
         coming = self._placement.with_suffix(".coming")
         coming.write_text(json.dumps(asdict(placement), indent=1))
         coming.replace(self._placement)
+
+    def offloaded(self) -> dict[str, OffloadNote]:
+        """Read which queries were off-loaded; a file that another program wrote to tells of none."""
+        try:
+            told = json.loads((self.path / "offloaded.json").read_text())
+            return {str(name): OffloadNote(str(home), str(away), float(at)) for name, (home, away, at) in told.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def note_offloaded(self, name: str, note: OffloadNote | None) -> None:
+        """Note that a query was off-loaded, or is so no more (None).
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        known = {**self.offloaded(), name: note}
+        coming = self.path / "offloaded.coming"
+        coming.write_text(json.dumps({one: at for one, at in known.items() if at is not None}))
+        coming.replace(self.path / "offloaded.json")
 
     def newest(self, name: str) -> BlockEpoch | None:
         """Return the newest epoch of a block; None: it has none."""

@@ -11,6 +11,7 @@ from configs.errors import FinalError
 from configs.settings import Settings, load
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of
+from models.placement.plan.as_measured import as_measured
 from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
@@ -32,7 +33,8 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     """Plan a topology for a load, and write the plan's page; nothing is changed.
 
     Args:
-        form: `topology`, its name; and maybe `load`, of the sources' rates: by default as a running job is measured.
+        form: `topology`, its name; and maybe `load`, of the stated rates: by default a running job has the rates, and
+            the work of its records, that were measured.
 
     Returns:
         `sentence`, what would change of the running job; `ask`, whether anything would that can be applied; `load`;
@@ -46,16 +48,19 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     folder, name = job_folder(settings, form["topology"]), form["topology"]
     began = folder.began()
     topology = folder.topology() if began else load_topology(name, settings.topologies_dir)
-    factor = form.get("load") or (_measured_load(settings, folder) if began else 1.0)
+    factor = told = form.get("load") or 1.0
+    measured = began and not form.get("load")
+    if measured:
+        topology, told = _measured(settings, folder)
     try:
         made = choose_placement(topology, factor)
     except PlanError as error:
         raise ReplanError(f"{error}") from None
-    page = write_plan_page(topology, made, factor, settings.var_dir / "plans" / f"{name}.html")
+    page = write_plan_page(topology, made, factor, settings.var_dir / "plans" / f"{name}.html", measured)
     was = folder.wanted() if began else None
-    sentence, ask = compare(topology, was, made.placement, factor)
+    sentence, ask = compare(topology, was, made.placement, told)
     return {
-        "sentence": sentence, "ask": ask, "load": factor, "page": str(page),
+        "sentence": sentence, "ask": ask, "load": told, "page": str(page),
         "was": None if was is None else _as_json(was), "placement": _as_json(made.placement),
     }  # fmt: skip
 
@@ -122,11 +127,12 @@ def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], read
     return sum(one.rps or 0.0 for one in known) / said if said else 1.0
 
 
-def _measured_load(settings: Settings, folder: JobFolder) -> float:
-    topology = folder.topology()
+def _measured(settings: Settings, folder: JobFolder) -> tuple[Topology, float]:
+    """A running job's topology as its queries were measured, and by how much more comes than is stated."""
+    topology, placement = folder.topology(), folder.wanted()
     found, _ = observe_job(settings, folder, LAST_S)
-    reads = [list(block.reads) for block in applications_of(topology, folder.wanted())]
-    return measured_factor(found, list(topology.sources), reads)
+    reads = [list(block.reads) for block in applications_of(topology, placement)]
+    return as_measured(topology, placement, found), measured_factor(found, list(topology.sources), reads)
 
 
 def _as_json(made: Placement) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from configs.errors import SettingsError
@@ -18,6 +19,9 @@ from pipelines.kafka.topics import create_topic
 from pipelines.placement.clusters import started_clusters
 from pipelines.placement.code import load_code
 from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.scaled.beside import Beside
+from pipelines.placement.scaled.forecast_relay import ForecastRelay
+from pipelines.placement.scaled.offloading import Offloading
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
 
@@ -29,7 +33,9 @@ def job_folder(settings: Settings, name: str) -> JobFolder:
     return JobFolder(settings.var_dir / "jobs" / name)
 
 
-def begin_job(settings: Settings, topology_file: Path, say: Callable[[str], None] = print) -> JobFolder:
+def begin_job(
+    settings: Settings, topology_file: Path, say: Callable[[str], None] = print, placement: Placement | None = None
+) -> JobFolder:
     """Return the folder of a job; one that was never begun is planned and begun, and its topics are created.
 
     What it reads begins at the present end of its sources' topics.
@@ -38,6 +44,7 @@ def begin_job(settings: Settings, topology_file: Path, say: Callable[[str], None
         settings: with a broker.
         topology_file: of the job.
         say: called with what a person is told.
+        placement: of the queries of one that was never begun; None: as planned.
 
     Raises:
         SettingsError: the topology is wrong, names no code, or a topic has more partitions than its queries.
@@ -54,7 +61,7 @@ def begin_job(settings: Settings, topology_file: Path, say: Callable[[str], None
                 f"To begin anew with it, move {folder.path} away."
             )
         return folder
-    placement = choose_placement(topology).placement
+    placement = placement or choose_placement(topology).placement
     topics = _made_topics(settings, topology, placement)
     folder.path.mkdir(parents=True, exist_ok=True)
     first_offsets_file(folder.path, topology.name).unlink(missing_ok=True)  # of a beginning that was broken off
@@ -79,9 +86,15 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
     with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
         supervisor = Supervisor(folder, home, masters, say)
         supervisor.start()
-        while True:
-            time.sleep(LOOK_S)
-            supervisor.look()
+        relay = Beside(
+            "forecasts of later queries", lambda: ForecastRelay(settings.kafka, topology, folder.wanted), say
+        )
+        offloading = Beside("off-loading", lambda: Offloading(settings, folder, say), say)
+        with closing(relay), closing(offloading):
+            while True:
+                time.sleep(LOOK_S)
+                for one in (supervisor.look, relay.step, offloading.step):
+                    one()
 
 
 def _made_topics(settings: Settings, topology: Topology, placement: Placement) -> list[str]:

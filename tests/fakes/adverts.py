@@ -1,12 +1,11 @@
 """Events of the adverts job, with what they come to."""
 
-import json
-
 import numpy as np
 
-from pipelines.jobs.chains.adverts import ADVERTS, KINDS, AdvertEvent
-from pipelines.placement.demo.feed import encode_event as encode_event
-from tests.fakes.committed import committed_records
+from pipelines.jobs.chains.adverts import ADVERTS, KINDS, AdvertEvent, result_keys
+from pipelines.jobs.chains.feed import encode_event as encode_event
+from pipelines.jobs.chains.truth import newest_counts, read_count, true_counts
+from pipelines.kafka.committed import read_committed
 
 BEGIN = 1_700_000_000.0
 
@@ -22,9 +21,10 @@ def advert_events(count, seed=0, first=0, step_s=0.04):
 
 
 def counted_adverts(kafka):
-    """What the newest record of each key says: counts of a key only grow."""
-    found = {}
-    for key, value in committed_records(kafka, "adverts.count"):
-        said = json.loads(value)
-        found[key] = max(found.get(key, (0, 0)), (said["n"], said["seq_sum"]))
-    return found
+    """What the newest record of each key says."""
+    return newest_counts(read_count(key, value) for key, value, _ in read_committed(kafka, "adverts.count"))
+
+
+def true_adverts(events):
+    """What it should say."""
+    return true_counts(events, result_keys)

@@ -9,14 +9,13 @@ from configs.settings import ROOT
 from configs.topology import load_topology
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Placement
-from pipelines.jobs.chains.adverts import true_counts
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.spark import spark_options
 from pipelines.kafka.topics import create_topic
 from pipelines.placement.code import load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.topic_sink import BlockSink, once
-from tests.fakes.adverts import advert_events, counted_adverts, encode_event
+from tests.fakes.adverts import advert_events, counted_adverts, encode_event, true_adverts
 from tests.fakes.committed import committed_records
 
 pytestmark = pytest.mark.integration
@@ -74,7 +73,7 @@ def test_two_blocks_count_every_event_once_whatever_batches_are_run_again(two_bl
     send(events)
     run(0, tmp_path / "first")
     run(1, tmp_path / "second")
-    assert counted_adverts(kafka) == true_counts(events)
+    assert counted_adverts(kafka) == true_adverts(events)
     written = sorted(committed_records(kafka, "adverts.count"))
     for number, name in enumerate(("first", "second")):
         forget_last_commit(tmp_path / name)
@@ -85,7 +84,7 @@ def test_two_blocks_count_every_event_once_whatever_batches_are_run_again(two_bl
     send(more)
     run(0, tmp_path / "first")
     run(1, tmp_path / "second")
-    assert counted_adverts(kafka) == true_counts([*events, *more])
+    assert counted_adverts(kafka) == true_adverts([*events, *more])
 
 
 def test_a_block_that_was_moved_is_shut_out_where_it_was(two_blocks, tmp_path):
@@ -100,7 +99,7 @@ def test_a_block_that_was_moved_is_shut_out_where_it_was(two_blocks, tmp_path):
     with pytest.raises(Exception, match="written by epoch 2, this is 1"):
         run(0, tmp_path / "east", epoch=1)
     run(1, tmp_path / "second")
-    assert counted_adverts(kafka) == true_counts([*events, *more])
+    assert counted_adverts(kafka) == true_adverts([*events, *more])
 
 
 def test_code_that_does_not_fit_is_told(spark):

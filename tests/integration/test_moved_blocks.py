@@ -10,14 +10,14 @@ import pytest
 
 from configs.settings import ROOT, load
 from models.placement.plan.moved import move_block
-from pipelines.jobs.chains.adverts import VIEW, true_counts
+from pipelines.jobs.chains.adverts import VIEW
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.placement.clusters import started_clusters
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
-from tests.fakes.adverts import advert_events, counted_adverts, encode_event
+from tests.fakes.adverts import advert_events, counted_adverts, encode_event, true_adverts
 from tests.fakes.committed import committed_records
 from tests.fakes.waiting import wait_until
 
@@ -92,7 +92,7 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
                 home.processes[name].wait(10)
             looked_until(supervisor, said, "adverts.parse: runs", "adverts.join: runs")
             events = feed.end()
-            truth = true_counts(events)
+            truth = true_adverts(events)
             wait_until(lambda: counted_adverts(few) == truth, "all counts", PATIENCE_S, every_s=1.0)
             between = [json.loads(value)["seq"] for _, value in committed_records(few, "adverts.project")]
             assert sorted(between) == [one.seq for one in events if one.kind == VIEW]

@@ -32,8 +32,8 @@ class Pace(NamedTuple):
 
     `task_s` is the mean run time of one of the `tasks` of the stage that ran the longest in all. Not of that whose
     tasks are the longest: a few that write state take as long for next to no records, and less to read would make them
-    no shorter. `work_s` is that of all tasks of all stages. `fixed_s` of a task it is believed to take whatever it reads.
-    Of the query's `first` batch next to nothing is known: executors loaded what it runs.
+    no shorter. `work_s` is that of all tasks of all stages. `fixed_s` of a task it is believed to take whatever it
+    reads. Of the query's `first` batch next to nothing is known: executors loaded what it runs.
     """
 
     rows: int

@@ -7,28 +7,33 @@ from collections.abc import Mapping
 import numpy as np
 
 from configs.topology import Topology
+from models.placement.graph import Floats
 from models.placement.plan.candidates import block_of
 from models.placement.plan.measured import Placement
 from models.placement.rates import edges_of, rates_of
-from models.policy.core.view import LoadAhead
 
 
-def downstream(ahead: LoadAhead, now_rps: float, factor: float, delay_s: float) -> LoadAhead:
-    """Return what reaches a query of a load ahead: each record of it makes `factor` records, `delay_s` later.
+def downstream(ahead: Floats, now_rps: float | None, factor: float, delay_s: float, step_s: float) -> Floats:
+    """Return the forecast of a query that what a forecast is for reaches later: each record makes `factor` of it.
 
-    Until the first of it arrives the query gets what the source sends now.
+    Until the first record of the forecast arrives the query gets what comes now.
 
     Args:
-        ahead: of the source, of one run.
-        now_rps: records/s that the source sends now.
-        factor: records that reach the query for one of the source.
+        ahead: (steps, levels) records/s.
+        now_rps: records/s that come now; None: as in the first step.
+        factor: records that reach the query for one of these.
         delay_s: that the queries before it take.
+        step_s: length of a step.
+
+    Returns:
+        (steps, levels) records/s.
     """
-    if delay_s <= 0:
-        return LoadAhead(ahead.offsets_s, ahead.levels, factor * ahead.rps)
-    now = np.full((len(ahead.rps), 1, len(ahead.levels)), now_rps)
-    offsets = np.concatenate([[delay_s], ahead.offsets_s + delay_s])
-    return LoadAhead(offsets, ahead.levels, factor * np.concatenate([now, ahead.rps], axis=1))
+    whole, rest_s = divmod(delay_s, step_s)
+    whole = min(whole, len(ahead))
+    before = ahead[:1] if now_rps is None else np.full((1, ahead.shape[1]), now_rps)
+    came = np.concatenate([np.repeat(before, int(whole) + 1, axis=0), ahead])
+    share, steps = rest_s / step_s, len(ahead)
+    return factor * (share * came[:steps] + (1 - share) * came[1 : steps + 1])
 
 
 def factors_and_delays(topology: Topology, placement: Placement) -> Mapping[int, tuple[float, float]]:

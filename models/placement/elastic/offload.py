@@ -6,13 +6,19 @@ Proactive autoscaling paper, "Autoscaling", with the conditions of its text inst
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from configs.topology import Topology
+from models.contract.queueing import micro_batch
 
 STAY_S = 3600.0
 """For which a stage is planned to stay there."""
 IN_TURN = 3
 """Decisions that have to agree."""
+OUTAGE_S = 40.0
+"""For which a query stands still while it is moved, as was measured (`tidecast plan --demo`)."""
 BACK = 0.8
 """Share of the latency there at which it is better here again."""
 
@@ -89,3 +95,45 @@ class OffloadRule:
         if agreed < IN_TURN:
             return before._replace(agreed=agreed)
         return Offload(not before.there, now_s, 0)
+
+
+def offload_choice(
+    topology: Topology, rooms: Sequence[int], home: str, other: str, needed: int, inputs: Mapping[str, Any]
+) -> OffloadChoice | None:
+    """Return what is known of a query on its own cluster and on another one, by a decision about it.
+
+    None where that tells too little, or there is no room there.
+
+    Args:
+        topology: of the job.
+        rooms: executors that it may have at home and there.
+        home: its own cluster.
+        other: to which it may go, or where it is.
+        needed: executors that were decided.
+        inputs: of that decision.
+    """
+    rps, per_record_s = (
+        max((_number(inputs.get(name)) for name in names), default=0.0)
+        for names in (("arrival_rps", "forecast_rps"), ("per_record_s",))
+    )
+    if not rps or not per_record_s or not rooms[1]:
+        return None
+    cores = [topology.clusters[name].executor_cores for name in (home, other)]
+    able = [room * own / per_record_s for room, own in zip(rooms, cores, strict=True)]
+    overhead_s = _number(inputs.get("overhead_s")) or topology.overhead_s
+    late_s = [_late_s(topology, rps, one, overhead_s) for one in able]
+    link_s = topology.round_trip_ms(home, other) / 1000
+    return OffloadChoice(needed, rooms[0], late_s[0], late_s[1], rps, able[1], link_s, OUTAGE_S)
+
+
+def _number(value: Any) -> float:
+    """A number above 0 that a decision tells; 0 for anything else."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return float(value) if known else 0.0
+
+
+def _late_s(topology: Topology, rps: float, able_rps: float, overhead_s: float) -> float:
+    if able_rps <= 0:
+        return math.inf
+    batch = micro_batch(rps, able_rps, overhead_s, topology.trigger_s)
+    return batch.quantile_s(topology.quantile) if batch.stable else math.inf

@@ -80,11 +80,11 @@ def _found(topology: Topology, factor: float, seed: int) -> list[Placement]:
     """The best placement of each candidate that has room, the best one first."""
     rates = rates_of(topology, factor)
     measure = Measure(topology, rates)
-    best = (_best_of(measure, blocks) for blocks in candidate_blocks(topology, rates, seed))
+    best = (best_of(measure, blocks) for blocks in candidate_blocks(topology, rates, seed))
     return sorted((one for one in best if one is not None), key=_rank)
 
 
-def _best_of(measure: Measure, blocks: Blocks) -> Placement | None:
+def best_of(measure: Measure, blocks: Blocks) -> Placement | None:
     """The best of the ways to put blocks on clusters; None where none has room."""
     placed = (measure.with_executors(blocks, clusters) for clusters in _clusters(measure, blocks))
     return min((one for one in placed if one is not None), key=_rank, default=None)
@@ -114,7 +114,7 @@ def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
     of = block_of(tuple(merged))
     if why := illegal_because(fusion_task(topology, measure.rates), [of[name] for name in names]):
         return why
-    joined = _best_of(measure, upstream_first(topology, merged))
+    joined = best_of(measure, upstream_first(topology, merged))
     if joined is None:
         return "no cluster has room for both as one query"
     if made.kept and not joined.kept:

@@ -12,6 +12,8 @@ from models.placement.partition.count import UTILISATION
 from models.placement.plan.candidates import Blocks, block_of
 from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of
 
+CATCH_UP = 5.0
+"""Triggers whose records a micro-batch takes at most: what waits is worked off in batches of that size."""
 LEAST_GAIN_S = 1e-3
 """Seconds that a further executor has to take off what results are late."""
 LEAST_PRICE = 1e-9
@@ -164,3 +166,20 @@ class Measure:
         away, since = (broker, 0.0) if number is None else (clusters[number], until[number])
         ways = self.topology.round_trip_ms(away, broker) + self.topology.round_trip_ms(broker, cluster)
         return since + ways / 2000
+
+
+def greatest_factor(topology: Topology, placement: Placement) -> float:
+    """Return by how much more than its load a placement can take: until its first query falls behind for good.
+
+    That query runs batches of CATCH_UP triggers' records of the load, back to back.
+
+    Args:
+        topology: of the job, at whose stated rates the batches' size is set.
+        placement: of its operators, at these rates.
+    """
+    most_s = CATCH_UP * topology.trigger_s
+    return min(
+        most_s / (topology.overhead_s + most_s * one.load / (one.executors * cores))
+        for one in placement.blocks
+        for cores in (topology.clusters[one.cluster].executor_cores,)
+    )

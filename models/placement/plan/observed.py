@@ -13,6 +13,9 @@ from models.placement.plan.candidates import block_of
 from models.placement.plan.measured import Block, Placement
 from models.placement.rates import edges_of, rates_of
 
+LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
+"""Batches, and the standard deviation of their records as a share of the mean, from which on what a record takes is
+told apart from what every batch takes."""
 LEVELS = (np.arange(40) + 0.5) / 40
 """Quantiles of a batch's records that stand for all of them."""
 
@@ -55,6 +58,7 @@ class ObservedBlock(NamedTuple):
         cores: that its tasks kept busy, waiting included.
         latency_s: the topology's quantile of its records' latency.
         batches: that were measured.
+        record_s: core-seconds of a record beyond what every batch takes; None where the batches differ too little.
     """
 
     block: Block
@@ -63,6 +67,7 @@ class ObservedBlock(NamedTuple):
     cores: float | None
     latency_s: float | None
     batches: int
+    record_s: float | None = None
 
 
 def observe_block(
@@ -84,7 +89,20 @@ def observe_block(
         return ObservedBlock(block, said, None, None, None, len(batches))
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
     rps, cores = sum(one.batch_rows or 0 for one in since) / span_s, sum(one.run_s or 0.0 for one in since) / span_s
-    return ObservedBlock(block, said, rps, cores, records_quantile(since, topology.quantile), len(since))
+    latency_s = records_quantile(since, topology.quantile)
+    return ObservedBlock(block, said, rps, cores, latency_s, len(since), _record_s(since))
+
+
+def _record_s(batches: Sequence[BatchSample]) -> float | None:
+    """The slope of what batches take over their records, by least squares."""
+    known = [(one.batch_rows, one.run_s) for one in batches if one.batch_rows and one.run_s is not None]
+    if len(known) < LEAST_BATCHES:
+        return None
+    rows, took = np.array(known, float).T
+    if rows.std() < LEAST_SPREAD * rows.mean():
+        return None
+    slope = float(np.polyfit(rows, took, 1)[0])
+    return slope if slope > 0 else None
 
 
 def records_quantile(batches: Iterable[BatchSample], level: float) -> float | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from configs.topology import Topology
 from models.placement.plan.candidates import block_of
 from models.placement.plan.measured import Placement
-from models.placement.rates import edges_of
+from models.placement.rates import edges_of, memory_of
 
 
 class PathShare(NamedTuple):
@@ -40,6 +40,36 @@ def path_shares(topology: Topology, placement: Placement) -> list[PathShare]:
         PathShare(number, own * topology.target_s / (before[number] + after[number] - own))
         for number, own in enumerate(took)
     ]  # fmt: skip
+
+
+def most_executors(
+    topology: Topology, placement: Placement, number: int, cluster: str, scaled: Callable[[int], bool] = lambda at: True
+) -> int:
+    """Return how many executors a query may have on a cluster, beside those of the other queries there.
+
+    Not more than its partitions have tasks for; 0 where its memory has no room.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        number: of the query.
+        cluster: where it would be.
+        scaled: whether another query can do with one executor; else it keeps those that it was placed with.
+    """
+    own = topology.clusters[cluster]
+    others = {at: one for at, one in enumerate(placement.blocks) if at != number and one.cluster == cluster}
+    names = [*placement.blocks[number].operators, *(name for one in others.values() for name in one.operators)]
+    if memory_of(topology, names) > own.memory_gb * 1e9:
+        return 0
+    kept = sum(1 if scaled(at) else one.executors for at, one in others.items())
+    room = own.cores - topology.driver_cores * (len(others) + 1) - own.executor_cores * kept
+    return max(min(room, max(topology.partitions, own.executor_cores)) // own.executor_cores, 0)
+
+
+def allowed_clusters(topology: Topology, operators: Sequence[str]) -> list[str]:
+    """Return the clusters on which a query of some operators may run: all, or that to which one of them is pinned."""
+    pinned = [pin for name in operators if (pin := topology.operators[name].cluster) is not None]
+    return pinned[:1] or [*topology.clusters]
 
 
 def _longest(took: Sequence[float], links: set[tuple[int, int]], order: Sequence[int]) -> list[float]:

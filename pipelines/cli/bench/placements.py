@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from configs.errors import SettingsError
+from configs.settings import load
 from pipelines.cli.options import JsonFile, split_names
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import write_figure
+
+Save = Callable[[dict[str, Any]], None]
 
 
 def measure_placements(
@@ -19,34 +23,53 @@ def measure_placements(
 ) -> None:
     """Cut graphs into blocks, and put jobs on nodes, by this project's ways and others: how near is each to the best?
 
-    All parts take some half an hour; what the file of `--json` says of the others stays. `small`: graphs of which all
-    blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers' testbeds in the twin. `jobs`:
-    random ones. `search`: learned placement beside all placements. `performance`: the LSTM beside simple predictors.
+    All parts but `real` take some half an hour; what the file of `--json` says of the others stays. `small`: graphs of
+    which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers' testbeds in the twin.
+    `jobs`: random ones. `search`: learned placement beside all placements. `performance`: the LSTM beside simple
+    predictors. `real`: the plan's placements and others on two real clusters; two hours, it goes on where the last call
+    stopped.
 
     Raises:
-        SettingsError: an unknown part (status 2).
+        SettingsError: an unknown part; for `real`, the address of a service is set (status 2).
+        StackError, ProcessError, PortError, JavaError, BrokerError, TrialError: a service, a cluster or a query of
+            `real` does not start or answer (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
-    ways = _ways()
+    ways, found = _ways(), dict[str, Any]()
+
+    def save(name: str, part: dict[str, Any]) -> None:
+        found[name] = part
+        write_figure(as_json, found)
+
     names = split_names(parts) or list(ways)
     if unknown := [name for name in names if name not in ways]:
         raise SettingsError(f"--parts {unknown[0]!r}: there is no such part; there are {', '.join(ways)}.")
-    found = dict(read_figure(as_json).data) if as_json is not None and as_json.exists() else {}
+    if as_json is not None and as_json.exists():
+        found |= read_figure(as_json).data
     for name in names:
-        found[name] = ways[name]()
+        save(name, ways[name](partial(save, name)))
         print(f"{name}: measured", flush=True)
-        write_figure(as_json, found)
 
 
-def _ways() -> Mapping[str, Callable[[], dict[str, Any]]]:
+def _ways() -> Mapping[str, Callable[[Save], dict[str, Any]]]:
+    """How each part is measured, by its name; `Save` takes what a part has come to so far."""
     from pipelines.bench.placement.blocks import measure_blocks
     from pipelines.bench.placement.large import measure_large
     from pipelines.bench.placement.learned import measure_performance, measure_search
     from pipelines.bench.placement.papers import measure_papers
     from pipelines.bench.placement.random_jobs import measure_random_jobs
+    from pipelines.bench.placement.real.measure import measure_real
 
-    return {
+    at_once = {
         "small": measure_blocks, "large": measure_large, "papers": measure_papers, "jobs": measure_random_jobs,
         "search": measure_search, "performance": measure_performance,
     }  # fmt: skip
+    return {
+        **{name: partial(_whole, measure) for name, measure in at_once.items()},
+        "real": lambda save: measure_real(load(), save),
+    }
+
+
+def _whole(measure: Callable[[], dict[str, Any]], save: Save) -> dict[str, Any]:
+    return measure()

@@ -5,13 +5,17 @@ Filter, project, join with a table, window. An event names an advert, of which t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipelines.jobs.chains.windowed import count_per_window, window_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ADVERTS, PER_CAMPAIGN, WINDOW_S, DELAY_S = 1_000, 10, 10, 20
+ADVERTS, PER_CAMPAIGN = 1_000, 10
 KINDS = ("view", "click", "purchase")
 VIEW = KINDS[0]
 SOURCES = {"events": "seq long, at timestamp, user string, page string, ad long, kind string"}
@@ -24,6 +28,8 @@ class AdvertEvent(NamedTuple):
     at: float
     ad: int
     kind: str
+    user: str = "u"
+    page: str = "p"
 
 
 def parse(events: DataFrame) -> DataFrame:
@@ -50,13 +56,7 @@ def join(projected: DataFrame) -> DataFrame:
 
 def count(joined: DataFrame) -> DataFrame:
     """Count views (`n`), and add their sequence numbers up, per campaign and window; the newest of a key holds."""
-    from pyspark.sql import functions as F
-
-    windowed = joined.withWatermark("at", f"{DELAY_S} seconds").groupBy(F.window("at", f"{WINDOW_S} seconds"), "key")
-    counts = windowed.agg(F.count(F.lit(1)).alias("n"), F.sum("seq").alias("seq_sum"))
-    begin = F.col("window.start").cast("long")
-    key = F.concat_ws("@", "key", begin.cast("string")).alias("key")
-    return counts.select(key, F.col("key").alias("campaign"), begin.alias("begin"), "n", "seq_sum")
+    return count_per_window(joined)
 
 
 OPERATORS: dict[str, Callable[..., DataFrame]] = {
@@ -64,12 +64,13 @@ OPERATORS: dict[str, Callable[..., DataFrame]] = {
 }  # fmt: skip
 
 
-def true_counts(events: Iterable[AdvertEvent]) -> dict[str, tuple[int, int]]:
-    """Return what the job's last records say of some events: by key, views and the sum of their sequence numbers."""
-    found: dict[str, tuple[int, int]] = {}
-    for one in events:
-        if one.kind == VIEW and 0 <= one.ad < ADVERTS:
-            key = f"{one.ad // PER_CAMPAIGN}@{int(one.at // WINDOW_S) * WINDOW_S}"
-            n, total = found.get(key, (0, 0))
-            found[key] = n + 1, total + one.seq
-    return found
+def draw(seq: int, at: float, random: np.random.Generator) -> AdvertEvent:
+    """Return an event of a drawn advert and kind."""
+    return AdvertEvent(seq, at, int(random.integers(ADVERTS)), KINDS[int(random.integers(len(KINDS)))])
+
+
+def result_keys(event: AdvertEvent) -> list[str]:
+    """Return the keys of `count` at which an event counts: campaign@begin of the window."""
+    if event.kind != VIEW or not 0 <= event.ad < ADVERTS:
+        return []
+    return [window_key(event.ad // PER_CAMPAIGN, event.at)]

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from configs.errors import CorrectableError
 from configs.settings import ROOT, Settings
 from configs.topology import load_topology
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.measured import Placement
 from models.placement.plan.observed import ObservedBlock
-from pipelines.jobs.chains.adverts import true_counts
+from pipelines.jobs.chains import adverts
+from pipelines.jobs.chains.feed import ChainFeed
+from pipelines.jobs.chains.truth import Counts, newest_counts, read_count, true_counts, wrong_keys
 from pipelines.kafka.committed import read_committed
-from pipelines.kafka.topics import create_topics
-from pipelines.placement.clusters import started_clusters
-from pipelines.placement.demo.feed import AdvertFeed
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job
 from pipelines.placement.replan import compare
-from pipelines.placement.running import begin_job, job_folder
-from pipelines.placement.supervisor import Supervisor
+from pipelines.placement.tried import TrialError, TriedJob, tried_job
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 
@@ -35,10 +30,6 @@ SURGE = 2.5
 WARM_S, MEASURED_S, NOTICED_S, CAUGHT_UP_S = 20.0, 40.0, 10.0, 90.0
 """Seconds: before anything is measured, that are measured, of the higher load before it is planned for, and for the
 last records to be counted."""
-
-
-class DemoPlanError(CorrectableError, RuntimeError):
-    """The demonstration did not come to its end; the message says where."""
 
 
 class Phase(NamedTuple):
@@ -88,7 +79,7 @@ def run_demo(settings: Settings, say: Callable[[str], None] = print) -> tuple[Jo
         BrokerError: an event was not taken.
         PlanError: the clusters have no room.
         StackError, ProcessError, PortError, JavaError: a service, a cluster or a query does not start.
-        DemoPlanError: the second plan is none that a running job can take, or its queries do not work in time.
+        TrialError: the second plan is none that a running job can take, or its queries do not work in time.
     """
     told, own = list[str](), isolated_settings(settings, "plan_demo")
 
@@ -96,68 +87,51 @@ def run_demo(settings: Settings, say: Callable[[str], None] = print) -> tuple[Jo
         told.append(line)
         say(line)
 
-    own = own.model_copy(update={"spark": own.spark.model_copy(update={"master": None})})
-    folder, file = job_folder(own, NAME), ROOT / "configs" / "topologies" / f"{NAME}.yaml"
-    topology = load_topology(NAME, file.parent)
+    file = ROOT / "configs" / "topologies" / f"{NAME}.yaml"
+    rps = load_topology(NAME, file.parent).sources["events"].rps
     with Stack(own, {"broker"}) as stack:
-        shutil.rmtree(folder.path, ignore_errors=True)  # of a demonstration before this one
-        partitions = {"event_partitions": topology.partitions}
-        live = stack.settings.model_copy(update={"kafka": stack.settings.kafka.model_copy(update=partitions)})
-        create_topics(live.kafka)
-        begin_job(live, file, tell)
-        home = live.model_copy(update={"var": folder.path / "stack"})
-        with started_clusters(topology, live, folder.path / "clusters") as masters, Stack(home, ()) as drivers:
-            supervisor = Supervisor(folder, drivers, masters, tell)
-            tell(f"{NAME}: planned for {topology.sources['events'].rps:g} events/s; its queries start, upstream first")
-            supervisor.start()
-            if not supervisor.settled():
-                raise DemoPlanError("a query does not begin: " + " ".join(told[-2:]))
-            with AdvertFeed(live.kafka, topology.sources["events"].rps) as feed:
-                return folder, _run(live, folder, supervisor, feed, tell, told)
+        tell(f"{NAME}: planned for {rps:g} events/s; its queries start, upstream first")
+        with (
+            tried_job(stack.settings, file, None, tell) as job,
+            ChainFeed(job.settings.kafka, "events", adverts.draw, rps) as feed,
+        ):
+            return job.folder, _run(job, feed, tell, told)
 
 
 def _run(
-    settings: Settings, folder: JobFolder, supervisor: Supervisor, feed: AdvertFeed, tell: Callable[[str], None],
-    told: list[str],
-) -> DemoResult:  # fmt: skip
-    topology, rps = folder.topology(), feed.rps
-    _watch(supervisor, feed, WARM_S + MEASURED_S)
+    job: TriedJob, feed: ChainFeed[adverts.AdvertEvent], tell: Callable[[str], None], told: list[str]
+) -> DemoResult:
+    settings, folder, rps = job.settings, job.folder, feed.rps
+    topology = folder.topology()
+    job.watch(feed, WARM_S + MEASURED_S)
     before = _measured(settings, folder, 1.0)
     tell(f"the load rises to {SURGE:g} times as much")
     feed.rps = SURGE * rps
-    _watch(supervisor, feed, NOTICED_S)
+    job.watch(feed, NOTICED_S)
     planned = choose_placement(topology, SURGE).placement
     change, can = compare(topology, folder.wanted(), planned, SURGE)
     if not can:
-        raise DemoPlanError(f"nothing was to be moved: {change}. State other work in {NAME}.yaml and in its code.")
+        raise TrialError(f"nothing was to be moved: {change}. State other work in {NAME}.yaml.")
     tell(f"planned anew. {change}")
     folder.want(planned)
     since = time.monotonic()
-    while not supervisor.settled() and time.monotonic() - since < 2 * CAUGHT_UP_S:
-        _watch(supervisor, feed, 1.0)
+    while not job.supervisor.settled() and time.monotonic() - since < 2 * CAUGHT_UP_S:
+        job.watch(feed, 1.0)
     moved_s = time.monotonic() - since
-    if not supervisor.settled() or folder.wanted() != planned:
-        raise DemoPlanError("the queries do not work where they were moved: " + " ".join(told[-2:]))
+    if not job.supervisor.settled() or folder.wanted() != planned:
+        raise TrialError("the queries do not work where they were moved: " + " ".join(told[-2:]))
     until = time.monotonic() + CAUGHT_UP_S
-    _watch(supervisor, feed, WARM_S)
+    job.watch(feed, WARM_S)
     while time.monotonic() < until and not (observe_job(settings, folder, WARM_S)[1] or math.inf) <= topology.target_s:
-        _watch(supervisor, feed, 2.0)  # what came while they moved is worked off
-    _watch(supervisor, feed, MEASURED_S)
+        job.watch(feed, 2.0)  # what came while they moved is worked off
+    job.watch(feed, MEASURED_S)
     after = _measured(settings, folder, SURGE)
-    truth = true_counts(feed.end())
+    truth = true_counts(feed.end(), adverts.result_keys)
     wrong, until = _wrong(settings, truth), time.monotonic() + CAUGHT_UP_S
     while wrong and time.monotonic() < until:
-        _watch(supervisor, feed, 2.0)
+        job.watch(feed, 2.0)
         wrong = _wrong(settings, truth)
     return DemoResult(before, after, change, moved_s, len(feed.events), wrong, len(truth), tuple(told))
-
-
-def _watch(supervisor: Supervisor, feed: AdvertFeed, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        supervisor.look()
-        feed.check()
-        time.sleep(0.5)
 
 
 def _measured(settings: Settings, folder: JobFolder, factor: float) -> Phase:
@@ -165,14 +139,10 @@ def _measured(settings: Settings, folder: JobFolder, factor: float) -> Phase:
     return Phase(factor, folder.wanted(), observed, path_s)
 
 
-def _wrong(settings: Settings, truth: dict[str, tuple[int, int]]) -> int:
-    """Windows whose newest counts are not what the events come to: counts of a window only grow."""
-    found: dict[str, tuple[int, int]] = {}
-    for key, value in read_committed(settings.kafka, RESULTS):
-        said = json.loads(value or b"{}")
-        name = (key or b"").decode()
-        found[name] = max(found.get(name, (0, 0)), (said["n"], said["seq_sum"]))
-    return sum(found.get(key) != true for key, true in truth.items()) + len(found.keys() - truth.keys())
+def _wrong(settings: Settings, truth: Counts) -> int:
+    """Windows whose newest counts are not what the events come to."""
+    found = newest_counts(read_count(one.key, one.value) for one in read_committed(settings.kafka, RESULTS))
+    return len(wrong_keys(found, truth))
 
 
 def page_of(settings: Settings) -> Path:

@@ -13,7 +13,7 @@ from pipelines.html.numbers import number
 from pipelines.placement.page.picture import draw_job
 
 
-def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path: Path) -> Path:
+def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False) -> Path:
     """Write the page of a plan to `path`; folders are made if need be.
 
     Args:
@@ -21,22 +21,26 @@ def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path
         plan: of its operators.
         factor: of the sources' rates, for which it was made.
         path: of the file.
+        measured: whether rates and work of the topology are those of the running job.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_plan(topology, plan, factor), encoding="utf-8")
+    path.write_text(render_plan(topology, plan, factor, measured), encoding="utf-8")
     return path
 
 
-def render_plan(topology: Topology, plan: PlacementPlan, factor: float) -> str:
+def render_plan(topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False) -> str:
     """Return the page as HTML that opens without a network."""
     made = plan.placement
     load = "at the stated rates" if factor == 1 else f"at {factor:g} times the stated rates"
+    about = f"Found by a model {load}: nothing of it is measured."
+    if measured:
+        about = "Found by a model, for the rates and the work that the running job was measured to have."
     body = [
         f"<h1>{escape(topology.name)}: what runs together, and where</h1>",
-        f'<p class="about">Found by a model {load}: nothing of it is measured.</p>',
+        f'<p class="about">{about}</p>',
         tile_row(_tiles(topology, made)),
         section(
             "The job on its clusters", "A frame is a query with its executors. Thick lines are topics between queries.",

@@ -14,7 +14,6 @@ from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.shares import path_shares
 from models.placement.rates import edges_of, operators_in_order, rates_of
-from models.policy.core.view import LoadAhead
 
 
 def placed(topology, *blocks, latency_s=1.0):
@@ -101,10 +100,13 @@ def test_shares_of_every_path_come_to_the_target_at_most(seed):
 
 
 def test_a_forecast_reaches_a_later_query_later_by_hand():
-    ahead = LoadAhead(np.array([5.0, 10.0]), (0.5,), np.array([[[100.0], [200.0]]]))
-    found = downstream(ahead, now_rps=80.0, factor=0.5, delay_s=3.0)
-    assert found.offsets_s.tolist() == [3, 8, 13] and found.rps[0, :, 0].tolist() == [40, 50, 100]
-    assert downstream(ahead, 80.0, 0.5, 0.0).rps[0, :, 0].tolist() == [50, 100]
+    ahead = np.array([[100.0, 120.0], [200.0, 240.0], [300.0, 320.0]])
+    found = downstream(ahead, now_rps=80.0, factor=0.5, delay_s=2.5, step_s=10.0)
+    assert found.tolist() == [[47.5, 55.0], [87.5, 105.0], [137.5, 150.0]]
+    assert downstream(ahead, 80.0, 0.5, 10.0, 10.0)[:, 0].tolist() == [40, 50, 100]
+    assert downstream(ahead, 80.0, 0.5, 45.0, 10.0)[:, 0].tolist() == [40, 40, 40]
+    assert downstream(ahead, None, 1.0, 10.0, 10.0).tolist() == [[100, 120], [100, 120], [200, 240]]
+    assert downstream(ahead, 80.0, 0.5, 0.0, 10.0).tolist() == (ahead / 2).tolist()
 
 
 def test_what_reaches_each_query_for_one_record_of_the_source():

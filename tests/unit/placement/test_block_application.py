@@ -1,14 +1,20 @@
 """What a block's application is given: its settings, its contract, and where the marks of its batches are kept."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.contract import load_contract
 from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Placement
-from pipelines.placement.block import block_contract, block_settings
+from models.placement.plan.shares import most_executors
+from pipelines.placement.block import block_settings
+from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.scaled.contracts import begun_with, contract_of, write_contracts
 from pipelines.placement.topic_sink import BlockSink
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
@@ -26,10 +32,60 @@ def test_a_block_takes_five_triggers_of_records_and_of_marks_at_most():
     assert block_settings(load(), slow, second).job.trigger == "0.5 seconds"
 
 
-def test_a_block_has_as_many_executors_as_its_placement_says():
-    contract = block_contract(ADVERTS, applications_of(ADVERTS, TWO)[1])
+def test_a_block_has_as_many_executors_as_its_placement_says(tmp_path):
+    settings = load(contracts=tmp_path)
+    contract, scaled = contract_of(settings, ADVERTS, applications_of(ADVERTS, TWO)[1], print)
     assert (contract.job, contract.executors.min, contract.executors.max) == ("adverts.join", 3, 3)
-    assert contract.latency_target_s == ADVERTS.target_s
+    assert contract.latency_target_s == ADVERTS.target_s and not scaled
+
+
+def test_a_block_with_a_contract_is_scaled_within_it_and_begins_as_it_was_placed(tmp_path):
+    settings, folder = load(contracts=tmp_path), JobFolder(tmp_path / "job")
+    folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
+    first, second = applications_of(ADVERTS, TWO)
+    assert [path.name for path in write_contracts(settings, folder)] == ["adverts.parse.yaml", "adverts.join.yaml"]
+    contract, scaled = contract_of(settings, ADVERTS, second, print)
+    assert scaled and (contract.executors.min, contract.executors.max) == (1, 4)
+    assert contract.latency_target_s == pytest.approx(ADVERTS.target_s / 2) and contract.error_budget == 0.05
+    bounds = [begun_with(contract, placed, room).executors for placed, room in ((3, 4), (3, 2), (9, 9))]
+    assert [(one.min, one.max) for one in bounds] == [(3, 4), (2, 2), (4, 4)]
+    (tmp_path / "adverts.parse.yaml").write_text("job: adverts.parse\nexecutors: {min: 2, max: 2}\n")
+    assert write_contracts(settings, folder) == []
+    mine = contract_of(settings, ADVERTS, first, print)[0]
+    assert (begun_with(mine, 1, 4).executors.min, mine.executors.max) == (2, 2)
+
+
+def test_a_contract_that_is_wrong_is_said_and_nobody_scales_by_it(tmp_path):
+    settings, said = load(contracts=tmp_path), []
+    (tmp_path / "adverts.join.yaml").write_text("job: adverts.join\nlatency_target_s: -1\n")
+    contract, scaled = contract_of(settings, ADVERTS, applications_of(ADVERTS, TWO)[1], said.append)
+    assert not scaled and contract.executors.max == 3 and "latency_target_s" in said[0]
+
+
+@pytest.mark.parametrize("target_s", [0.2, 8.0])
+def test_written_contracts_can_be_read_whatever_is_promised(tmp_path, target_s):
+    file = tmp_path / "adverts.yaml"
+    text = (ROOT / "configs" / "topologies" / "adverts.yaml").read_text()
+    file.write_text(text.replace("target_s: 8", f"target_s: {target_s}\nquantile: 0.99999"))
+    folder, settings = JobFolder(tmp_path / "job"), load(contracts=tmp_path / "contracts")
+    folder.begin(file, TWO)
+    for made in write_contracts(settings, folder):
+        assert load_contract(made.stem, made.parent).latency_target_s >= ADVERTS.overhead_s
+
+
+def test_blocks_of_one_cluster_leave_each_other_an_executor():
+    both = replace(TWO, blocks=tuple(replace(block, cluster="west") for block in TWO.blocks))
+    assert [most_executors(ADVERTS, both, number, "west") for number in (0, 1)] == [3, 3]
+    assert [most_executors(ADVERTS, TWO, number, cluster) for number, cluster in ((0, "east"), (1, "west"))] == [4, 4]
+    few = ADVERTS.model_copy(update={"partitions": 2})
+    assert [most_executors(few, TWO, number, cluster) for number, cluster in ((0, "east"), (1, "west"))] == [2, 2]
+    assert (
+        most_executors(ADVERTS, TWO, 0, "west") == 3 and most_executors(ADVERTS, TWO, 0, "west", lambda at: False) == 1
+    )
+    heavy = ADVERTS.model_copy(update={"clusters": {
+        name: one.model_copy(update={"memory_gb": 0.1}) for name, one in ADVERTS.clusters.items()
+    }})  # fmt: skip
+    assert most_executors(heavy, TWO, 1, "west") == 0
 
 
 @given(st.integers(1, 40), st.integers(1, 4))

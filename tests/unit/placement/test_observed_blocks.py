@@ -27,7 +27,7 @@ def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
     found = observe_block(ADVERTS, TWO, 0, batches)
     assert (found.said_rps, found.rps, found.cores, found.batches) == (600, 500, 0.75, 2)
     assert found.latency_s == 1.0 and found.block is TWO.blocks[0]
-    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (pytest.approx(396.0), None, None, None, 0)
+    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (pytest.approx(396.0), None, None, None, 0, None)
 
 
 def test_a_quantile_over_batches_counts_each_by_its_records():

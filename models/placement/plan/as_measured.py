@@ -1,0 +1,75 @@
+"""A topology with the rates and the work that its running queries were measured to have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from configs.topology import Topology
+from models.placement.plan.candidates import block_of
+from models.placement.plan.measured import Measure, Placement
+from models.placement.plan.observed import ObservedBlock
+from models.placement.rates import cores_of, edges_of, rates_of
+
+LATE = 2.0
+"""Multiple of its planned latency beyond which a query is taken to be behind: it reads less than what reaches it."""
+LEAST_WORK = 0.01
+"""Share of the stated work that is left at least: work is above 0."""
+
+
+def as_measured(topology: Topology, placement: Placement, observed: Sequence[ObservedBlock]) -> Topology:
+    """Return a topology as its queries were measured; what was not measured stays as it is stated.
+
+    Sources have the records/s that the queries read that take only theirs; the operators whose records a later query
+    takes make as many of one as it reads, more where it is behind; the work of a query's operators is stretched alike,
+    so that a record takes what its batches told.
+
+    Args:
+        topology: of the job.
+        placement: of its operators, upstream first.
+        observed: each query, in the placement's order.
+    """
+    blocks = tuple(block.operators for block in placement.blocks)
+    place, known, edges = block_of(blocks), set[str](), list(edges_of(topology))
+    tails = [
+        {edge.tail for edge in edges if place.get(edge.head) == number != place.get(edge.tail)}
+        for number in range(len(blocks))
+    ]
+    for taken, one in zip(tails, observed, strict=True):
+        said = sum(rates_of(topology).sent[name] for name in taken)
+        mixed = len({name in topology.sources for name in taken}) > 1
+        if one.rps is None or not said or taken & known or mixed:
+            continue  # not measured, or a query before it has told
+        known |= taken
+        factor = one.rps / said
+        topology = _with_rates(topology, taken, max(factor, 1.0) if _is_behind(one) else factor)
+    rates = rates_of(topology)
+    loads, cores = Measure(topology, rates).loads(blocks), cores_of(topology, rates)
+    work: dict[str, float] = {}
+    for number, one in enumerate(observed):
+        own = sum(cores[name] for name in blocks[number])
+        if one.record_s is not None and own > 0:
+            taken_rps = sum(rates.sent[name] for name in tails[number])
+            found = one.record_s * taken_rps - (loads[number] - own)  # beside what it reads and writes
+            work |= dict.fromkeys(blocks[number], max(found / own, LEAST_WORK))
+    operators = {
+        name: own.model_copy(update={"work_ms": own.work_ms * work.get(name, 1.0)})
+        for name, own in topology.operators.items()
+    }
+    return topology.model_copy(update={"operators": operators})
+
+
+def _is_behind(one: ObservedBlock) -> bool:
+    return one.latency_s is not None and one.latency_s > LATE * one.block.latency_s
+
+
+def _with_rates(topology: Topology, names: set[str], factor: float) -> Topology:
+    """So many times the records of some sources or operators."""
+    sources = {
+        name: own.model_copy(update={"rps": own.rps * factor}) if name in names else own
+        for name, own in topology.sources.items()
+    }
+    operators = {
+        name: own.model_copy(update={"selectivity": own.selectivity * factor}) if name in names else own
+        for name, own in topology.operators.items()
+    }
+    return topology.model_copy(update={"sources": sources, "operators": operators})

@@ -1,0 +1,1 @@
+"""Placements on two real clusters: as planned, and others beside them."""

@@ -1,0 +1,135 @@
+"""Moves a query to another cluster when its own is too small for what the autoscaler decides, and back."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from configs.settings import Settings
+from models.placement.elastic.offload import Offload, OffloadRule, offload_choice
+from models.placement.plan.applications import BlockApplication, applications_of
+from models.placement.plan.measured import Placement
+from models.placement.plan.moved import place_block
+from models.placement.plan.shares import allowed_clusters, most_executors
+from pipelines.kafka.broker import Follower
+from pipelines.placement.job_folder import JobFolder, OffloadNote
+from pipelines.placement.scaled.contracts import contract_file
+from tidecast.messages import Decision, Heartbeat, MessageError, decode
+
+EVERY_S, SILENT_S, BACK_S = 10.0, 15.0, 600.0
+"""Seconds between two looks at all queries, of which several have to agree; after which a decision that nothing
+confirms is too old; and by which decisions before this process are looked at."""
+
+
+class Offloading:
+    """Follows the decisions about a job's queries, and wants those elsewhere for which the rule says so."""
+
+    def __init__(self, settings: Settings, folder: JobFolder, say: Callable[[str], None] = print) -> None:
+        """Nothing is moved yet.
+
+        Args:
+            settings: with the broker and the folder of the contracts.
+            folder: of the job, which was begun.
+            say: called with what a person is told.
+
+        Raises:
+            BrokerError: the broker does not answer, or has none of Tidecast's topics.
+        """
+        self._settings, self._folder, self._topology, self._say = settings, folder, folder.topology(), say
+        self._follower = Follower(settings.kafka, ["decisions", "heartbeats"], start="latest")
+        self._follower.seek_to_time(time.time() - BACK_S)
+        self._rule = OffloadRule()
+        self._newest: dict[str, Decision] = {}
+        self._heard: dict[str, float] = {}
+        self._agreed: dict[tuple[str, str], int] = {}
+        self._again_s = time.monotonic() + EVERY_S
+
+    def step(self) -> None:
+        """Read what was decided since the last call, and every EVERY_S want at most one query elsewhere.
+
+        Raises:
+            OSError: the job's folder cannot be written.
+        """
+        now_s = time.monotonic()
+        for record in self._follower.poll(0.0):
+            with suppress(MessageError):  # of another program, or another release
+                kind: type[Decision | Heartbeat] = Decision if record.topic == "decisions" else Heartbeat
+                said = decode(kind, record.value)
+                if isinstance(said, Decision):
+                    self._newest[said.job] = said
+                if isinstance(said, Decision) or said.by == "autoscaler":
+                    self._heard[said.job] = now_s - max(time.time() - said.wall_time, 0.0)
+        if now_s < self._again_s:
+            return
+        self._again_s, placement = now_s + EVERY_S, self._folder.wanted()
+        for number, block in enumerate(applications_of(self._topology, placement)):
+            if self._look_at(number, block, placement):
+                return
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._follower.close()
+
+    def _look_at(self, number: int, block: BlockApplication, placement: Placement) -> bool:
+        """Want a query elsewhere if the rule says so; return whether it did."""
+        said = self._newest.get(block.name)
+        silent = time.monotonic() - self._heard.get(block.name, -math.inf) > SILENT_S
+        if said is None or said.mode != "act" or silent or not contract_file(self._settings, block.name).is_file():
+            self._forget(block.name)
+            return False
+        note = self._note_of(block)
+        away, left = note is not None and block.cluster == note.away, "" if note is None else note.away
+        home, since_s = (note.home, note.since_s) if note is not None and away else (block.cluster, -math.inf)
+        others = [left] if away else [
+            one for one in allowed_clusters(self._topology, block.operators) if one not in (home, left)
+        ]  # fmt: skip
+        asked: list[tuple[float, str, Offload]] = []
+        for other in others:
+            rooms = [self._room(placement, number, name) for name in (home, other)]
+            choice = offload_choice(self._topology, rooms, home, other, said.executors, said.inputs)
+            before = Offload(away, since_s, self._agreed.pop((block.name, other), 0))
+            if choice is not None:
+                after = self._rule.decide(time.time(), before, choice)
+                self._agreed[block.name, other] = after.agreed
+                if after.there != before.there:
+                    asked.append((choice.there_s, other, after))
+        if not asked:
+            return False
+        _, other, after = min(asked, key=lambda one: one[:2])
+        self._want(number, block, placement, OffloadNote(home, other, after.since_s), after.there, said.executors)
+        return True
+
+    def _want(
+        self, number: int, block: BlockApplication, placement: Placement, note: OffloadNote, there: bool, needed: int
+    ) -> None:  # fmt: skip
+        cluster = note.away if there else note.home
+        executors = max(min(needed, self._room(placement, number, cluster)), 1)
+        self._folder.note_offloaded(block.name, note if there else None)
+        self._folder.want(place_block(self._topology, placement, block.operators, cluster, executors))
+        self._forget(block.name)
+        why = f"{note.home} has no room for what it needs" if there else f"{note.home} has room for it again"
+        self._say(f"{block.name}: wanted on {cluster}, as {why}")
+
+    def _note_of(self, block: BlockApplication) -> OffloadNote | None:
+        """What is noted of a query; of one that is elsewhere for a while, nothing.
+
+        It did not work there, or a person, or a plan, has moved it: it does not go there again soon.
+        """
+        note = self._folder.offloaded().get(block.name)
+        if note is not None and block.cluster != note.away and time.time() - note.since_s > self._rule.stay_s / 2:
+            self._folder.note_offloaded(block.name, None)
+            return None
+        return note
+
+    def _room(self, placement: Placement, number: int, cluster: str) -> int:
+        names = [one.name for one in applications_of(self._topology, placement)]
+        return most_executors(
+            self._topology, placement, number, cluster, lambda at: contract_file(self._settings, names[at]).is_file()
+        )  # fmt: skip
+
+    def _forget(self, name: str) -> None:
+        """No agreement lasts beyond a look at which nothing was known, or a move."""
+        for known in [one for one in self._agreed if one[0] == name]:
+            del self._agreed[known]

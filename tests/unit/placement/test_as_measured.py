@@ -1,0 +1,61 @@
+"""A topology as its queries were measured, by hand."""
+
+import numpy as np
+import pytest
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.as_measured import as_measured
+from models.placement.plan.measured import Block, Measure, Placement
+from models.placement.plan.observed import ObservedBlock, observe_block
+from models.placement.rates import rates_of
+from tests.unit.placement.test_observed_blocks import batch
+
+ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
+FIRST = Block(("parse", "views", "project"), "east", 1, 1.0, 1.0)
+SECOND = Block(("join", "count"), "west", 3, 1.0, 1.5)
+TWO = Placement((FIRST, SECOND), 3.0, 2.5, True)
+
+
+def seen(rps, record_s=None, block=FIRST, said=600.0):
+    return ObservedBlock(block, said, rps, 1.0, 1.0, 40, record_s)
+
+
+def test_sources_and_what_reaches_a_later_query_are_as_measured():
+    found = as_measured(ADVERTS, TWO, [seen(900.0), seen(450.0, block=SECOND, said=198.0)])
+    rates = rates_of(found)
+    assert rates.sent["events"] == pytest.approx(900.0) and rates.sent["project"] == pytest.approx(450.0)
+    assert found.operators["views"] == ADVERTS.operators["views"]
+    assert found.operators["project"].selectivity == pytest.approx(450 / (0.33 * 900))
+
+
+def test_the_work_of_a_query_is_what_its_batches_tell_of_a_record():
+    found = as_measured(ADVERTS, TWO, [seen(900.0, 0.004), seen(None)])
+    blocks = (FIRST.operators, SECOND.operators)
+    assert Measure(found, rates_of(found)).loads(blocks)[0] == pytest.approx(0.004 * 900)
+    ratio = found.operators["parse"].work_ms / ADVERTS.operators["parse"].work_ms
+    assert found.operators["views"].work_ms == pytest.approx(ratio * ADVERTS.operators["views"].work_ms)
+    assert found.operators["join"] == ADVERTS.operators["join"]
+
+
+def test_a_query_that_is_behind_does_not_lower_what_reaches_it():
+    late = seen(100.0, block=SECOND, said=198.0)._replace(latency_s=3.1)
+    assert rates_of(as_measured(ADVERTS, TWO, [seen(600.0), late])).sent["project"] == pytest.approx(198.0)
+    more = late._replace(rps=400.0)
+    assert rates_of(as_measured(ADVERTS, TWO, [seen(600.0), more])).sent["project"] == pytest.approx(400.0)
+    in_time = late._replace(latency_s=2.9)
+    assert rates_of(as_measured(ADVERTS, TWO, [seen(600.0), in_time])).sent["project"] == pytest.approx(100.0)
+
+
+def test_what_was_not_measured_is_as_stated():
+    assert as_measured(ADVERTS, TWO, [seen(None), seen(None)]) == ADVERTS
+
+
+def test_what_a_record_takes_is_told_apart_from_what_a_batch_takes_where_batches_differ():
+    random = np.random.default_rng(0)
+    rows = random.integers(200, 1200, 30)
+    batches = [batch(100.0 + at, int(many), 0.5 + 0.003 * many) for at, many in enumerate(rows)]
+    assert observe_block(ADVERTS, TWO, 0, batches).record_s == pytest.approx(0.003)
+    alike = [batch(100.0 + at, 600 + at % 3, 2.3) for at in range(30)]
+    assert observe_block(ADVERTS, TWO, 0, alike).record_s is None
+    assert observe_block(ADVERTS, TWO, 0, batches[:5]).record_s is None

@@ -1,0 +1,120 @@
+"""What is forecast for a job's first query, sent on to its later ones."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.measured import Block, Placement
+from pipelines.placement.scaled import forecast_relay
+from pipelines.placement.scaled.forecast_relay import DOWNSTREAM, ForecastRelay, LaterQuery, forecast_on, later_queries
+from tidecast.messages import Forecast, Heartbeat, encode
+
+ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
+TWO = Placement((
+    Block(("parse", "views", "project"), "east", 1, 1.0, 5.0), Block(("join", "count"), "west", 3, 1.0, 1.0),
+), 3.0, 2.0, True)  # fmt: skip
+
+
+def forecast(job, kind="blend", first=100.0):
+    rows = [[first, 1.2 * first], [2 * first, 2.4 * first]]
+    return Forecast(job, 1e9, 1e9, 1.0, 10.0, [0.5, 0.9], rows, "m", "3", "champion", kind, 60, 7, 80.0)
+
+
+def beat(job, by="serving"):
+    return Heartbeat(job, by, 1e9, 1e9, 1.0, "7")
+
+
+class Record:
+    """As a `Follower` gives them."""
+
+    def __init__(self, message):
+        self.topic = "forecasts" if isinstance(message, Forecast) else "heartbeats"
+        self.value = encode(message)
+
+
+class Broker:
+    """Stands for follower and publisher."""
+
+    def __init__(self):
+        self.coming, self.sent = [], []
+
+    def poll(self, wait_s):
+        found, self.coming = [one if hasattr(one, "topic") else Record(one) for one in self.coming], []
+        return found
+
+    def send(self, topic, key, message):
+        self.sent.append((topic, key, message))
+
+
+@pytest.fixture
+def broker(monkeypatch):
+    made = Broker()
+    monkeypatch.setattr(forecast_relay, "Follower", lambda *args, **how: made)
+    monkeypatch.setattr(forecast_relay, "Publisher", lambda *args, **how: made)
+    return made
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(forecast_relay.time, "monotonic", lambda: made.now)
+    return made
+
+
+def test_a_forecast_on_is_of_fewer_records_and_later():
+    found = forecast_on(forecast("adverts.parse"), LaterQuery("adverts.join", 0.5, 5.0))
+    assert found.quantiles == [[45.0, 50.0], [75.0, 90.0]] and found.last_rps == 40.0
+    assert (found.job, found.kind, found.epoch, found.model) == ("adverts.join", DOWNSTREAM, 7, "m")
+    found.check()
+
+
+def test_what_the_first_query_is_told_is_sent_on_to_the_later_ones(broker):
+    relay = ForecastRelay(None, ADVERTS, lambda: TWO)
+    bad = Record(beat("x"))
+    bad.value = b"{"
+    first = "adverts.parse"
+    broker.coming = [bad, forecast("other"), forecast(first), beat(first), beat(first, "autoscaler")]
+    relay.step()
+    (topic, key, made), (also, _, alive) = broker.sent
+    assert (topic, key, also) == ("forecasts", "adverts.join", "heartbeats") and alive.job == "adverts.join"
+    assert made.quantiles[0] == pytest.approx([0.33 * 90, 0.33 * 100])
+    broker.coming = [made, forecast(first)]  # what it has sent comes back, and is no model's of the later query
+    relay.step()
+    assert [key for _, key, _ in broker.sent[2:]] == ["adverts.join"]
+
+
+def test_rates_that_say_nothing_of_later_queries_send_nothing_on(broker):
+    silent = ADVERTS.model_copy(update={"sources": {"events": ADVERTS.sources["events"].model_copy(update={"rps": 0})}})
+    assert later_queries(silent, TWO) == ("adverts.parse", [])
+    relay = ForecastRelay(None, silent, lambda: TWO)
+    broker.coming = [forecast("adverts.parse")]
+    relay.step()
+    assert broker.sent == []
+
+
+def test_a_query_that_has_a_model_of_its_own_is_told_nothing(broker, clock):
+    relay = ForecastRelay(None, ADVERTS, lambda: TWO)
+    broker.coming = [forecast("adverts.join"), forecast("adverts.parse")]
+    relay.step()
+    assert broker.sent == []
+    clock.now += 119.0
+    broker.coming = [forecast("adverts.parse")]
+    relay.step()
+    assert broker.sent == []
+    clock.now += 2.0
+    broker.coming = [forecast("adverts.parse")]
+    relay.step()
+    assert [key for _, key, _ in broker.sent] == ["adverts.join"]
+
+
+def test_a_model_of_its_own_that_forecasts_by_half_hours_is_not_taken_for_gone(broker, clock):
+    relay = ForecastRelay(None, ADVERTS, lambda: TWO)
+    broker.coming = [replace(forecast("adverts.join"), step_s=1800.0)]
+    relay.step()
+    clock.now += 1800.0
+    broker.coming = [forecast("adverts.parse")]
+    relay.step()
+    assert broker.sent == []

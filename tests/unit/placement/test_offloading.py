@@ -1,0 +1,142 @@
+"""A query goes to another cluster when its own is too small for what is decided, and comes back."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from configs.settings import ROOT, load
+from configs.topology import load_topology
+from models.placement.elastic.offload import offload_choice
+from models.placement.plan.measured import Block, Placement
+from pipelines.placement.job_folder import JobFolder, OffloadNote
+from pipelines.placement.scaled import offloading
+from pipelines.placement.scaled.offloading import EVERY_S, Offloading
+from tidecast.messages import Decision, Heartbeat, encode
+
+FILE = ROOT / "configs" / "topologies" / "served_adverts.yaml"
+ADVERTS = load_topology("served_adverts", FILE.parent)
+TWO = Placement((
+    Block(("parse", "views", "project"), "west", 1, 0.2, 3.0), Block(("join", "count"), "west", 1, 0.4, 3.0),
+), 1.2, 6.0, True)  # fmt: skip
+BEGAN = 1e9
+HOME = [("west", 1), ("west", 1)]
+INPUTS = {"arrival_rps": 55.0, "forecast_rps": None, "per_record_s": 0.016, "overhead_s": 0.5}
+
+
+def decision(executors, inputs=INPUTS, mode="act"):
+    return Decision("1", "served_adverts.join", 1e9, 1e9, 1.0, mode, "mpc", executors, "", ["up"], inputs, {})
+
+
+class Record:
+    """As a `Follower` gives them."""
+
+    def __init__(self, message):
+        self.topic = "decisions" if isinstance(message, Decision) else "heartbeats"
+        self.value = encode(message)
+
+
+class Told:
+    """A job's folder, and looks at decisions that are told by hand."""
+
+    def __init__(self, path, monkeypatch, file=FILE, placement=TWO):
+        self.now, self.coming, self.said = BEGAN, [], []
+        self.folder = JobFolder(path)
+        self.folder.begin(file, placement)
+        monkeypatch.setattr(offloading, "time", self)
+        monkeypatch.setattr(offloading, "Follower", lambda *args, **how: self)
+        settings = load(contracts=path.parent)
+        (path.parent / "served_adverts.join.yaml").write_text("job: served_adverts.join")
+        self.looker = Offloading(settings, self.folder, self.said.append)
+
+    def monotonic(self):
+        return self.now
+
+    time = monotonic
+
+    def seek_to_time(self, wall_time):
+        self.sought = wall_time
+
+    def poll(self, wait_s):
+        found, self.coming = [Record(replace(one, wall_time=self.now)) for one in self.coming], []
+        return found
+
+    def look(self, *messages, after_s=EVERY_S):
+        self.now += after_s
+        self.coming = list(messages)
+        self.looker.step()
+        return [(block.cluster, block.executors) for block in self.folder.wanted().blocks]
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch):
+    return Told(tmp_path / "job", monkeypatch)
+
+
+def beat(told):
+    return Heartbeat("served_adverts.join", "autoscaler", told.now, told.now, 1.0, "1")
+
+
+def test_it_goes_where_three_looks_agree_that_its_own_cluster_has_no_room(told):
+    assert told.look(decision(2)) == HOME  # west has two cores, of which one is the other's
+    assert told.look(beat(told)) == HOME
+    assert told.look(beat(told)) == [("west", 1), ("east", 2)]
+    assert told.said == ["served_adverts.join: wanted on east, as west has no room for what it needs"]
+    assert told.folder.offloaded() == {"served_adverts.join": OffloadNote("west", "east", told.now)}
+
+
+def test_what_nothing_confirms_and_what_has_room_moves_nothing(told):
+    assert told.look(decision(2)) == told.look() == told.look() == told.look() == HOME
+    told.look(beat(told))
+    assert told.look(beat(told)) == HOME  # what agreed before the silence counts no more
+    for _ in range(5):
+        assert told.look(decision(1)) == HOME
+        assert told.look(decision(2, inputs={})) == HOME
+        assert told.look(decision(2, mode="observe")) == HOME
+        assert told.look(decision(2, inputs={**INPUTS, "arrival_rps": "55", "per_record_s": None})) == HOME
+    assert told.said == []
+
+
+def test_a_query_without_a_contract_stays(told):
+    (told.folder.path.parent / "served_adverts.join.yaml").unlink()
+    for _ in range(5):
+        assert told.look(decision(2)) == HOME
+
+
+def test_it_does_not_go_again_soon_where_it_did_not_work(told):
+    for _ in range(3):
+        told.look(decision(2))
+    told.folder.want(TWO)  # as the supervisor does
+    for _ in range(20):
+        assert told.look(decision(2)) == HOME
+    told.look(decision(2), after_s=1800.0)
+    for _ in range(3):
+        found = told.look(decision(2))
+    assert found[1][0] == "east" and len(told.said) == 2
+
+
+def test_it_comes_back_after_half_the_stay_where_it_has_room_and_is_quicker(tmp_path, monkeypatch):
+    larger = tmp_path / "served_adverts.yaml"
+    larger.write_text(FILE.read_text().replace("west: {cores: 2", "west: {cores: 4"))
+    parse, join = TWO.blocks
+    away = replace(TWO, blocks=(replace(parse, cluster="east"), replace(join, cluster="east", executors=2)))
+    told = Told(tmp_path / "job", monkeypatch, larger, away)
+    told.folder.note_offloaded("served_adverts.join", OffloadNote("west", "east", told.now))
+    busy = decision(3, inputs={**INPUTS, "arrival_rps": 100.0})
+    while told.now < BEGAN + 1790.0:
+        assert told.look(busy)[1] == ("east", 2)
+    found = [told.look(busy)[1] for _ in range(4)]
+    assert found[0] == ("east", 2) and found[-1] == ("west", 3)
+    assert told.folder.offloaded() == {} and "has room for it again" in told.said[-1]
+
+
+def test_what_is_known_of_a_query_here_and_there():
+    choice = offload_choice(ADVERTS, (1, 3), "west", "east", 2, INPUTS)
+    assert (choice.needed, choice.most, choice.rps) == (2, 1, 55.0)
+    assert choice.there_rps == pytest.approx(3 / 0.016) and math.isfinite(choice.there_s)
+    assert choice.there_s < choice.here_s
+    busy = offload_choice(ADVERTS, (1, 3), "west", "east", 2, {**INPUTS, "forecast_rps": 90.0})
+    assert busy.here_s == math.inf and busy.rps == 90.0
+    assert offload_choice(ADVERTS, (1, 3), "west", "east", 2, {}) is None
+    assert offload_choice(ADVERTS, (1, 0), "west", "east", 2, INPUTS) is None
+    assert offload_choice(ADVERTS, (1, 3), "west", "east", 2, {**INPUTS, "arrival_rps": True}) is None
