@@ -52,20 +52,38 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
 def over_loads(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Summarise all loads: of each way the median of its ratios, None where a load's is not known.
 
-    Also `n`, sessions with a replay; `p99_ratio`, ours ÷ live alone, of the worst load; `inexact`, sessions whose
-    finished replay did not see just its range.
+    A load's is `ratio`, `any`, and `least`: where none of a way's arms keeps the limit, its slowest one counts, as to
+    keep it would take longer still; those of each load are `loads`. Also `keeping`, on how many of the loads that were
+    measured a way, and `ours`, keeps it; `n`, sessions with a replay; `p99_ratio`, ours ÷ live alone, of the worst
+    load; `inexact`, sessions whose finished replay did not see just its range.
     """
-    found: dict[str, Any] = {}
-    for way in RIVALS:
-        for kind in ("ratio", "any"):
-            ratios = [part[way][kind] for part in parts.values()]
-            found.setdefault(way, {})[kind] = None if None in ratios or not ratios else median(ratios)
+    found: dict[str, Any] = {"ours": {"keeping": sum(_keeps(part, (OURS,)) for part in parts.values())}}
+    for way, names in RIVALS.items():
+        kinds = {kind: [part[way][kind] for part in parts.values()] for kind in ("ratio", "any")}
+        least = {load: _at_least(part, way) for load, part in parts.items()}
+        kinds["least"] = [*least.values()]
+        found[way] = {kind: None if None in own or not own else median(own) for kind, own in kinds.items()}
+        found[way] |= {"loads": least, "keeping": sum(_keeps(part, names) for part in parts.values())}
     arms = [(arm, part["limit_s"]) for part in parts.values() for arm in part["arms"]]
     ours = [MOST_RATIO * arm["p99_s"] / limit_s for arm, limit_s in arms if arm["arm"] == OURS and limit_s]
     return {
         **found, "n": sum(arm["n"] for arm, _ in arms), "p99_ratio": max(ours) if len(ours) == len(LOADS) else None,
         "inexact": sum(arm["inexact"] for arm, _ in arms) if arms else None,
     }  # fmt: skip
+
+
+def _keeps(part: Mapping[str, Any], names: Sequence[str]) -> bool:
+    return any(one["kept"] for one in part["arms"] if one["arm"] in names)
+
+
+def _at_least(part: Mapping[str, Any], way: str) -> float | None:
+    """A way's time ÷ ours; of one that keeps the limit with no arm, at least that of its slowest."""
+    arms = {one["arm"]: one for one in part["arms"]}
+    if part[way]["ratio"] is not None:
+        return float(part[way]["ratio"])
+    if not _keeps(part, (OURS,)) or not {*RIVALS[way]} <= arms.keys():
+        return None
+    return float(max(arms[name]["median_s"] for name in RIVALS[way]) / arms[OURS]["median_s"])
 
 
 def _arm(arm: str, sessions: Sequence[Found], limit_s: float | None) -> dict[str, Any]:

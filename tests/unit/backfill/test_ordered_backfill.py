@@ -133,7 +133,7 @@ def test_one_whose_first_batch_has_just_begun_is_not_taken_to_be_at_full_speed()
         return looked.plan.replay_rps[0] * looked.plan.step_s
 
     now = NOW + 600
-    long_since, half_way, just = (replayed_at_once(now, now - since) for since in (40, 20, 0))
+    long_since, half_way, just = (replayed_at_once(now, now - since) for since in (SLOW_START_S, SLOW_START_S / 2, 0))
     assert long_since > half_way > just
     assert long_since - half_way == pytest.approx(half_way - just, rel=0.01)
 

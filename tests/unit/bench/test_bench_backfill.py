@@ -256,7 +256,9 @@ def test_finishing_by_hand():
     assert part["fixed"]["ratio"] is None and part["fixed"]["why"] == "not measured to its end"
     assert part["split"]["ratio"] == 1.3
     over = finish.over_loads({"steady": made, "taxi": made, "bursts": made})
-    assert over["split"] == {"ratio": 1.3, "any": 1.3} and over["p99_ratio"] == pytest.approx(1.15)
+    each = dict.fromkeys(("steady", "taxi", "bursts"), 1.3)
+    assert over["split"] == {"ratio": 1.3, "any": 1.3, "least": 1.3, "loads": each, "keeping": 3}
+    assert over["p99_ratio"] == pytest.approx(1.15) and over["ours"] == {"keeping": 3}
     assert finish.over_loads({"steady": made, "taxi": part})["fixed"]["ratio"] is None
 
 
@@ -268,10 +270,16 @@ def test_who_does_not_keep_the_limit_has_no_ratio_and_who_does_not_finish_counts
     made = finish.summarise(kept_of(finish.plan_load("steady", finish.MINUTES), showed), "steady")
     assert made["two"]["ratio"] == 4.5 and next(a for a in made["arms"] if a["arm"] == "two")["finished"] == 0
     assert made["split"] == {"ratio": None, "any": 0.5, "arm": None, "why": "none of its arms keeps the limit"}
+    over = finish.over_loads({"steady": made})
+    split = {"ratio": None, "any": 0.5, "least": 0.5, "loads": {"steady": 0.5}, "keeping": 0}
+    assert over["split"] == split
+    assert over["two"]["keeping"] == 1 and over["two"]["least"] == 4.5
     loud = kept_of(
         finish.plan_load("steady", finish.MINUTES), lambda c: session(400) if c.arm == "alone" else finished(9, 900)
     )
-    assert finish.summarise(loud, "steady")["two"]["why"] == "none of its arms keeps the limit"
+    none = finish.summarise(loud, "steady")
+    assert none["two"]["why"] == "none of its arms keeps the limit"
+    assert finish.over_loads({"steady": none})["two"]["least"] is None  # ours does not keep it either
     short = kept_of(finish.plan_load("steady", 1.0), showed)
     assert finish.summarise(short, "steady")["arms"] == []
 
