@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from models.policy.replays.start import SLOW_START_S
 from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, LEAD_S, Arrangement, seed_of
 from pipelines.bench.backfill.cells import Found, MeasuredCell
 from pipelines.bench.backfill.loads import STEADY, TAXI, mean_rps
@@ -19,7 +20,7 @@ ROW, LOADS, ARM = "deadline", (STEADY, TAXI), "by"
 MINUTES, COUNT = 1.0, 6
 WORK, DEADLINE = (0.3, 1.0), (1.2, 4.0)
 """Work: of the cell's minutes with all executors, uniform in its logarithm; deadline: of the shortest time, uniform.
-That is the work with all executors and the seconds until they are there."""
+That is the work with all executors, the seconds until they are there, and those of a slow start."""
 IDLE = 0.15
 """Share of the capacity that stays free for live latency, as plans suppose."""
 DAY_S = 720.0
@@ -39,7 +40,7 @@ def arrange_deadline(cell: MeasuredCell) -> Arrangement:
     work_s = 60 * cell.minutes * math.exp(random.uniform(*np.log(WORK)))
     ratio = float(random.uniform(*DEADLINE))
     free = (1 - IDLE) * CAPACITY_RPS - mean_rps(cell.load, DAY_S)
-    by_s = round(ratio * (work_s + LEAD_S), 1)
+    by_s = round(ratio * (work_s + LEAD_S + SLOW_START_S), 1)
     return Arrangement(
         (1, EXECUTORS), True, "ordered", 0, None, round(free * work_s), DAY_S, LATE * by_s, True, seed_of(cell), by_s
     )
