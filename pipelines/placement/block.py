@@ -10,9 +10,11 @@ import math
 import os
 import sys
 import threading
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from configs.errors import CorrectableError
 from configs.settings import Settings, load
@@ -27,7 +29,7 @@ from pipelines.jobs.running import attach_agent, finish_query, stop_on_signals
 from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
-from pipelines.placement.scaled.contracts import begun_with, contract_of
+from pipelines.placement.scaled.contracts import begun_with, contract_file, contract_of
 from pipelines.placement.topic_sink import BlockSink, once
 from pipelines.spark.session import cluster_session
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_S = 0.2
+LOOK_S, ALL_THERE_S = 0.2, 15.0
+"""Seconds between two looks, and after the first work for which the other executors are waited for."""
 _WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
@@ -61,7 +64,7 @@ def run_block(argv: list[str] | None = None) -> int:
         settings = block_settings(load(), topology, epoch.block)
         code = load_code(topology)
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
-        begun = begun_with(contract, epoch.block.executors, _room(topology, folder, epoch.block))
+        begun = begun_with(contract, epoch.block.executors, _room(settings, topology, folder, epoch.block))
         spark = cluster_session(f"tidecast {args.name}", settings, begun)
         start = read_first_offsets(folder.path, topology.name)
         launch = Launch(args.name, spark, settings, epoch.folder, start)
@@ -73,16 +76,22 @@ def run_block(argv: list[str] | None = None) -> int:
         if spark is not None:
             spark.stop()
         return 1
-    agent = attach_agent(query, args.name, settings, contract, mode="act" if scaled else "observe")
-    _until(stop, spark, query, epoch)
+    epoch.note_scaled(scaled)
+    attach = partial(attach_agent, query, args.name, settings, contract, mode="act" if scaled else "observe")
+    agent = _until(stop, spark, query, epoch, attach)
     return finish_query(spark, query, agent, log)
 
 
-def _room(topology: Topology, folder: JobFolder, block: BlockApplication) -> int:
-    """Executors that a block's cluster has for it, beside one of each other block there."""
+def _room(settings: Settings, topology: Topology, folder: JobFolder, block: BlockApplication) -> int:
+    """Executors that a block's cluster has for it, beside one of each block there that is scaled, and all of others."""
     placement = folder.wanted()
     names = [one.name for one in applications_of(topology, placement)]
-    return max(most_executors(topology, placement, names.index(block.name), block.cluster), block.executors)
+
+    def kept(at: int) -> int:
+        return 1 if contract_file(settings, names[at]).is_file() else placement.blocks[at].executors
+
+    room = most_executors(topology, placement, names.index(block.name), block.cluster, kept)
+    return max(room, block.executors)
 
 
 def block_settings(settings: Settings, topology: Topology, block: BlockApplication) -> Settings:
@@ -130,20 +139,36 @@ def _committed(launch: Launch, topic: str) -> DataFrame:
     return launch.spark.readStream.format("kafka").options(**options).load()
 
 
-def _until(stop: threading.Event, spark: SparkSession, query: StreamingQuery, epoch: BlockEpoch) -> None:
-    """Wait for a signal or the end of the query; note when executors have worked, or are there with nothing to do."""
-    noted = False
+def _until(
+    stop: threading.Event, spark: SparkSession, query: StreamingQuery, epoch: BlockEpoch, attach: Callable[[], Any]
+) -> Any:
+    """Wait for a signal or the end of the query; return its agent.
+
+    Notes when executors have worked, or are there with nothing to do. The agent, which takes over those that are there,
+    is attached when all are that the block was placed with, or after a while.
+    """
+    worked_s, agent = None, None
     while query.isActive and not stop.wait(LOOK_S):
-        if not noted and (noted := _works(spark, query)):
+        if worked_s is None and _works(spark, query):
             epoch.note_work(os.getpid())
+            worked_s = time.monotonic()
+        if agent is None and worked_s is not None:
+            late = time.monotonic() - worked_s > ALL_THERE_S
+            if late or _registered(spark) >= epoch.block.executors:
+                agent = attach()
+    return agent
+
+
+def _registered(spark: SparkSession) -> int:
+    there: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    return there - 1  # the driver is one of them
 
 
 def _works(spark: SparkSession, query: StreamingQuery) -> bool:
     if any("addBatch" in progress["durationMs"] for progress in query.recentProgress):
         return True
-    executors: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
     status = query.status
-    return executors > 1 and status["message"] in _WAITS and not status["isDataAvailable"]  # the driver is one of them
+    return _registered(spark) > 0 and status["message"] in _WAITS and not status["isDataAvailable"]
 
 
 if __name__ == "__main__":

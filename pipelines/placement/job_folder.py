@@ -41,6 +41,17 @@ class BlockEpoch:
         """Note that the application works, by the process id of its driver."""
         (self.folder / "works").write_text(str(pid))
 
+    def note_scaled(self, scaled: bool) -> None:
+        """Note whether the agent of the application that begins applies decisions."""
+        (self.folder / "scaled").write_text(str(int(scaled)))
+
+    def is_scaled(self) -> bool:
+        """Return whether the agent of the last application applied decisions."""
+        try:
+            return (self.folder / "scaled").read_text() == "1"
+        except FileNotFoundError:
+            return False
+
     def worked_by(self) -> int | None:
         """Return the process id of the last driver that worked; None: none ever did."""
         try:

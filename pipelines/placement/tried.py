@@ -82,6 +82,7 @@ def tried_job(
     live = settings.model_copy(update={
         "kafka": settings.kafka.model_copy(update={"event_partitions": topology.partitions}),
         "spark": settings.spark.model_copy(update={"master": None}),
+        "contracts": settings.var_dir / "contracts",  # none: nobody scales it
     })  # fmt: skip
 
     def say(line: str) -> None:

@@ -47,8 +47,8 @@ def factors_and_delays(topology: Topology, placement: Placement) -> Mapping[int,
     every = sum(one.rps for one in topology.sources.values())
     found: dict[int, tuple[float, float]] = {}
     for number in range(len(placement.blocks)):
-        coming = [edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)]
-        before = [place[edge.tail] for edge in coming if edge.tail in place]
+        coming = {edge.tail for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)}
+        before = [place[name] for name in coming if name in place]
         delay_s = max((found[one][1] + placement.blocks[one].latency_s for one in before), default=0.0)
-        found[number] = sum(rates.sent[edge.tail] for edge in coming) / max(every, 1e-9), delay_s
+        found[number] = sum(rates.sent[name] for name in coming) / max(every, 1e-9), delay_s
     return found

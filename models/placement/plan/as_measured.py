@@ -34,14 +34,18 @@ def as_measured(topology: Topology, placement: Placement, observed: Sequence[Obs
         {edge.tail for edge in edges if place.get(edge.head) == number != place.get(edge.tail)}
         for number in range(len(blocks))
     ]
+    held = 1.0  # share of its records that a query which is behind has sent on
     for taken, one in zip(tails, observed, strict=True):
         said = sum(rates_of(topology).sent[name] for name in taken)
         mixed = len({name in topology.sources for name in taken}) > 1
         if one.rps is None or not said or taken & known or mixed:
             continue  # not measured, or a query before it has told
         known |= taken
-        factor = one.rps / said
-        topology = _with_rates(topology, taken, max(factor, 1.0) if _is_behind(one) else factor)
+        factor = one.rps / said / held
+        if _is_behind(one) and factor < 1.0:
+            held *= factor
+            factor = 1.0
+        topology = _with_rates(topology, taken, factor)
     rates = rates_of(topology)
     loads, cores = Measure(topology, rates).loads(blocks), cores_of(topology, rates)
     work: dict[str, float] = {}

@@ -10,7 +10,7 @@ from configs.topology import Topology
 from models.contract.queueing import micro_batch
 from models.placement.partition.count import UTILISATION
 from models.placement.plan.candidates import Blocks, block_of
-from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of
+from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of, operators_in_order
 
 CATCH_UP = 5.0
 """Triggers whose records a micro-batch takes at most: what waits is worked off in batches of that size."""
@@ -70,16 +70,20 @@ class Measure:
     rates: Rates
 
     def loads(self, blocks: Blocks) -> list[float]:
-        """Return the cores that each block keeps busy: its work, what it reads from topics and writes, inner edges."""
+        """Return the cores that each block keeps busy: its work, what it reads from topics and writes, inner edges.
+
+        A query that writes several topics runs what is before them once for each.
+        """
         place, work, hop = block_of(blocks), cores_of(self.topology, self.rates), self.topology.hop
-        found, written = [sum(work[name] for name in block) for block in blocks], set[str]()
+        runs = runs_of(self.topology, blocks)
+        found, written = [sum(runs[name] * work[name] for name in block) for block in blocks], set[str]()
         for tail, head in edges_of(self.topology):
             rps, one, other = self.rates.sent[tail], place.get(tail), place.get(head)
             if one == other and one is not None:
-                found[one] += rps * hop.inline_ms / 1000
+                found[one] += runs[head] * rps * hop.inline_ms / 1000
                 continue
             if other is not None:
-                found[other] += rps * hop.read_ms / 1000
+                found[other] += runs[head] * rps * hop.read_ms / 1000
             if one is not None and tail not in written:  # whoever else takes its records reads the same topic
                 found[one] += rps * hop.write_ms / 1000
                 written.add(tail)
@@ -168,6 +172,24 @@ class Measure:
         return since + ways / 2000
 
 
+def runs_of(topology: Topology, blocks: Blocks) -> dict[str, int]:
+    """Return how often each operator is run in its query: once for each topic that is written of what it makes.
+
+    Spark runs each branch of a query from its source on; nothing between them is kept.
+
+    Args:
+        topology: of the job.
+        blocks: operators of each query.
+    """
+    place, edges = block_of(blocks), list(edges_of(topology))
+    reached: dict[str, set[str]] = {}
+    for name in reversed(operators_in_order(topology)):
+        heads = [edge.head for edge in edges if edge.tail == name]
+        own = {name} if any(place.get(head) != place[name] for head in heads) else set()
+        reached[name] = own.union(*(reached[head] for head in heads if place.get(head) == place[name]))
+    return {name: max(len(topics), 1) for name, topics in reached.items()}
+
+
 def greatest_factor(topology: Topology, placement: Placement) -> float:
     """Return by how much more than its load a placement can take: until its first query falls behind for good.
 
@@ -177,9 +199,13 @@ def greatest_factor(topology: Topology, placement: Placement) -> float:
         topology: of the job, at whose stated rates the batches' size is set.
         placement: of its operators, at these rates.
     """
+    return CATCH_UP * topology.trigger_s / max(full_batches_s(topology, placement))
+
+
+def full_batches_s(topology: Topology, placement: Placement) -> list[float]:
+    """Return how long each query's batch of CATCH_UP triggers' records takes, seconds."""
     most_s = CATCH_UP * topology.trigger_s
-    return min(
-        most_s / (topology.overhead_s + most_s * one.load / (one.executors * cores))
-        for one in placement.blocks
-        for cores in (topology.clusters[one.cluster].executor_cores,)
-    )
+    cores = [one.executors * topology.clusters[one.cluster].executor_cores for one in placement.blocks]
+    return [
+        topology.overhead_s + most_s * one.load / many for one, many in zip(placement.blocks, cores, strict=True)
+    ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from configs.topology import Topology
 from models.placement.graph import Floats
 from models.placement.plan.candidates import block_of
-from models.placement.plan.measured import Block, Placement
+from models.placement.plan.measured import Block, Placement, runs_of
 from models.placement.rates import edges_of, rates_of
 
 LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
@@ -82,15 +82,22 @@ def observe_block(
         batches: of it, in order; at least two give rates.
         factor: of the sources' rates, for the model's side.
     """
-    rates, place = rates_of(topology, factor), block_of(tuple(block.operators for block in placement.blocks))
-    reads = {edge.tail for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)}
-    said, block = sum(rates.sent[name] for name in reads), placement.blocks[number]
+    blocks = tuple(block.operators for block in placement.blocks)
+    rates, place, runs = rates_of(topology, factor), block_of(blocks), runs_of(topology, blocks)
+    read = [edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)]
+    said, block = sum(rates.sent[name] for name in {edge.tail for edge in read}), placement.blocks[number]
+    told = sum(runs[edge.head] * rates.sent[edge.tail] for edge in read)  # each branch reads its source anew
+    times = told / said if said > 0 else 1.0
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
         return ObservedBlock(block, said, None, None, None, len(batches))
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
-    rps, cores = sum(one.batch_rows or 0 for one in since) / span_s, sum(one.run_s or 0.0 for one in since) / span_s
+    rps = sum(one.batch_rows or 0 for one in since) / span_s / times
+    cores = sum(one.run_s or 0.0 for one in since) / span_s
     latency_s = records_quantile(since, topology.quantile)
-    return ObservedBlock(block, said, rps, cores, latency_s, len(since), _record_s(since))
+    record_s = _record_s(since)
+    return ObservedBlock(
+        block, said, rps, cores, latency_s, len(since), None if record_s is None else record_s * times
+    )  # fmt: skip
 
 
 def _record_s(batches: Sequence[BatchSample]) -> float | None:

@@ -43,7 +43,7 @@ def path_shares(topology: Topology, placement: Placement) -> list[PathShare]:
 
 
 def most_executors(
-    topology: Topology, placement: Placement, number: int, cluster: str, scaled: Callable[[int], bool] = lambda at: True
+    topology: Topology, placement: Placement, number: int, cluster: str, kept: Callable[[int], int] = lambda at: 1
 ) -> int:
     """Return how many executors a query may have on a cluster, beside those of the other queries there.
 
@@ -54,15 +54,15 @@ def most_executors(
         placement: of its operators.
         number: of the query.
         cluster: where it would be.
-        scaled: whether another query can do with one executor; else it keeps those that it was placed with.
+        kept: executors of another query that stay its own.
     """
     own = topology.clusters[cluster]
     others = {at: one for at, one in enumerate(placement.blocks) if at != number and one.cluster == cluster}
     names = [*placement.blocks[number].operators, *(name for one in others.values() for name in one.operators)]
     if memory_of(topology, names) > own.memory_gb * 1e9:
         return 0
-    kept = sum(1 if scaled(at) else one.executors for at, one in others.items())
-    room = own.cores - topology.driver_cores * (len(others) + 1) - own.executor_cores * kept
+    taken = own.executor_cores * sum(map(kept, others))
+    room = own.cores - topology.driver_cores * (len(others) + 1) - taken
     return max(min(room, max(topology.partitions, own.executor_cores)) // own.executor_cores, 0)
 
 

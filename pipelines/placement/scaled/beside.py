@@ -43,6 +43,8 @@ class Beside:
         try:
             self._helper = self._helper or self._opened()
             self._helper.step()
+            if time.monotonic() - self._again_s > AGAIN_S:
+                self._failure = ""  # it has worked since
         except Exception as error:
             self.close()
             self._again_s = time.monotonic() + AGAIN_S

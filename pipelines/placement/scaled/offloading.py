@@ -15,8 +15,7 @@ from models.placement.plan.moved import place_block
 from models.placement.plan.shares import allowed_clusters, most_executors
 from pipelines.kafka.broker import Follower
 from pipelines.placement.job_folder import JobFolder, OffloadNote
-from pipelines.placement.scaled.contracts import contract_file
-from tidecast.messages import Decision, Heartbeat, MessageError, decode
+from tidecast.messages import Control, Decision, Heartbeat, MessageError, decode
 
 EVERY_S, SILENT_S, BACK_S = 10.0, 15.0, 600.0
 """Seconds between two looks at all queries, of which several have to agree; after which a decision that nothing
@@ -30,18 +29,20 @@ class Offloading:
         """Nothing is moved yet.
 
         Args:
-            settings: with the broker and the folder of the contracts.
+            settings: with the broker.
             folder: of the job, which was begun.
             say: called with what a person is told.
 
         Raises:
             BrokerError: the broker does not answer, or has none of Tidecast's topics.
         """
-        self._settings, self._folder, self._topology, self._say = settings, folder, folder.topology(), say
+        self._folder, self._topology, self._say = folder, folder.topology(), say
         self._follower = Follower(settings.kafka, ["decisions", "heartbeats"], start="latest")
         self._follower.seek_to_time(time.time() - BACK_S)
+        self._modes = Follower(settings.kafka, ["control"])
         self._rule = OffloadRule()
         self._newest: dict[str, Decision] = {}
+        self._mode: dict[str, str] = {}
         self._heard: dict[str, float] = {}
         self._agreed: dict[tuple[str, str], int] = {}
         self._again_s = time.monotonic() + EVERY_S
@@ -61,6 +62,11 @@ class Offloading:
                     self._newest[said.job] = said
                 if isinstance(said, Decision) or said.by == "autoscaler":
                     self._heard[said.job] = now_s - max(time.time() - said.wall_time, 0.0)
+        for record in self._modes.poll(0.0):
+            with suppress(MessageError):
+                word = decode(Control, record.value)
+                if word.mode is not None:
+                    self._mode[word.job] = word.mode
         if now_s < self._again_s:
             return
         self._again_s, placement = now_s + EVERY_S, self._folder.wanted()
@@ -69,14 +75,15 @@ class Offloading:
                 return
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         self._follower.close()
+        self._modes.close()
 
     def _look_at(self, number: int, block: BlockApplication, placement: Placement) -> bool:
         """Want a query elsewhere if the rule says so; return whether it did."""
         said = self._newest.get(block.name)
         silent = time.monotonic() - self._heard.get(block.name, -math.inf) > SILENT_S
-        if said is None or said.mode != "act" or silent or not contract_file(self._settings, block.name).is_file():
+        if said is None or said.mode != "act" or silent or not self._is_scaled(block.name):
             self._forget(block.name)
             return False
         note = self._note_of(block)
@@ -106,7 +113,7 @@ class Offloading:
     ) -> None:  # fmt: skip
         cluster = note.away if there else note.home
         executors = max(min(needed, self._room(placement, number, cluster)), 1)
-        self._folder.note_offloaded(block.name, note if there else None)
+        self._folder.note_offloaded(block.name, note)
         self._folder.want(place_block(self._topology, placement, block.operators, cluster, executors))
         self._forget(block.name)
         why = f"{note.home} has no room for what it needs" if there else f"{note.home} has room for it again"
@@ -125,9 +132,19 @@ class Offloading:
 
     def _room(self, placement: Placement, number: int, cluster: str) -> int:
         names = [one.name for one in applications_of(self._topology, placement)]
-        return most_executors(
-            self._topology, placement, number, cluster, lambda at: contract_file(self._settings, names[at]).is_file()
-        )  # fmt: skip
+
+        def kept(at: int) -> int:
+            if not self._is_scaled(names[at]):
+                return placement.blocks[at].executors
+            said = self._newest.get(names[at])
+            return 1 if said is None else max(said.executors, 1)
+
+        return most_executors(self._topology, placement, number, cluster, kept)
+
+    def _is_scaled(self, query: str) -> bool:
+        """Whether its agent applies decisions: it was started with a contract, and nobody has told it otherwise."""
+        epoch = self._folder.newest(query)
+        return epoch is not None and epoch.is_scaled() and self._mode.get(query, "act") == "act"
 
     def _forget(self, name: str) -> None:
         """No agreement lasts beyond a look at which nothing was known, or a move."""

@@ -47,6 +47,12 @@ def test_a_query_that_is_behind_does_not_lower_what_reaches_it():
     assert rates_of(as_measured(ADVERTS, TWO, [seen(600.0), in_time])).sent["project"] == pytest.approx(100.0)
 
 
+def test_what_a_query_that_is_behind_holds_back_is_no_other_ones_selectivity():
+    late = seen(500.0)._replace(latency_s=5.0)
+    rates = rates_of(as_measured(ADVERTS, TWO, [late, seen(165.0, block=SECOND, said=198.0)]))
+    assert rates.sent["events"] == pytest.approx(600.0) and rates.sent["project"] == pytest.approx(198.0)
+
+
 def test_what_was_not_measured_is_as_stated():
     assert as_measured(ADVERTS, TWO, [seen(None), seen(None)]) == ADVERTS
 

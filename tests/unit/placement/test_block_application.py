@@ -79,9 +79,7 @@ def test_blocks_of_one_cluster_leave_each_other_an_executor():
     assert [most_executors(ADVERTS, TWO, number, cluster) for number, cluster in ((0, "east"), (1, "west"))] == [4, 4]
     few = ADVERTS.model_copy(update={"partitions": 2})
     assert [most_executors(few, TWO, number, cluster) for number, cluster in ((0, "east"), (1, "west"))] == [2, 2]
-    assert (
-        most_executors(ADVERTS, TWO, 0, "west") == 3 and most_executors(ADVERTS, TWO, 0, "west", lambda at: False) == 1
-    )
+    assert most_executors(ADVERTS, TWO, 0, "west") == 3 and most_executors(ADVERTS, TWO, 0, "west", lambda at: 3) == 1
     heavy = ADVERTS.model_copy(update={"clusters": {
         name: one.model_copy(update={"memory_gb": 0.1}) for name, one in ADVERTS.clusters.items()
     }})  # fmt: skip

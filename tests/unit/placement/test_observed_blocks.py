@@ -6,8 +6,9 @@ import pytest
 
 from configs.settings import ROOT
 from configs.topology import load_topology
-from models.placement.plan.measured import Block, Placement
+from models.placement.plan.measured import Block, Measure, Placement, runs_of
 from models.placement.plan.observed import observe_block, records_quantile, slowest_path_s
+from models.placement.rates import rates_of
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -43,3 +44,20 @@ def test_a_path_takes_what_its_queries_take_together():
     second = observe_block(ADVERTS, TWO, 1, [batch(0.0, 5), batch(1.0, 5, latency=(3.0, 3.0, 3.0))])
     assert slowest_path_s(ADVERTS, TWO, [first, second]) == 5.0
     assert slowest_path_s(ADVERTS, TWO, [first, observe_block(ADVERTS, TWO, 1, [])]) is None
+
+
+def test_a_query_that_writes_two_topics_runs_what_is_before_them_twice():
+    ranked = load_topology("words_ranked", ROOT / "configs" / "topologies" / "bench")
+    blocks = (("parse", "split", "count"), ("top",))
+    assert runs_of(ranked, blocks) == {"parse": 2, "split": 2, "count": 1, "top": 1}
+    assert set(runs_of(ranked, (("parse",), ("split",), ("count",), ("top",))).values()) == {1}
+    rates = rates_of(ranked)
+    both, (alone, _, _) = (
+        Measure(ranked, rates).loads(one) for one in (blocks, (("parse", "split"), ("count",), ("top",)))
+    )
+    work = {name: own.work_ms / 1000 * rates.taken[name] for name, own in ranked.operators.items()}
+    assert alone == pytest.approx(work["parse"] + work["split"], rel=0.02)
+    assert both[0] == pytest.approx(2 * (work["parse"] + work["split"]) + work["count"], rel=0.02)
+    placement = Placement(tuple(Block(one, "east", 1, 1.0, 1.0) for one in blocks), 1.0, 1.0, True)
+    batches = [batch(100.0 + 4 * at, 240, 3.0) for at in range(5)]  # 30 lines a second, read twice
+    assert observe_block(ranked, placement, 0, batches).rps == pytest.approx(30.0)

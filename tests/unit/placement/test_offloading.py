@@ -2,17 +2,19 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.elastic.offload import offload_choice
+from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Placement
 from pipelines.placement.job_folder import JobFolder, OffloadNote
 from pipelines.placement.scaled import offloading
 from pipelines.placement.scaled.offloading import EVERY_S, Offloading
-from tidecast.messages import Decision, Heartbeat, encode
+from tidecast.messages import Control, Decision, Heartbeat, encode
 
 FILE = ROOT / "configs" / "topologies" / "served_adverts.yaml"
 ADVERTS = load_topology("served_adverts", FILE.parent)
@@ -43,11 +45,13 @@ class Told:
         self.now, self.coming, self.said = BEGAN, [], []
         self.folder = JobFolder(path)
         self.folder.begin(file, placement)
+        for block in applications_of(self.folder.topology(), placement):
+            self.folder.begin_epoch(block).note_scaled(block.name == "served_adverts.join")
         monkeypatch.setattr(offloading, "time", self)
-        monkeypatch.setattr(offloading, "Follower", lambda *args, **how: self)
-        settings = load(contracts=path.parent)
-        (path.parent / "served_adverts.join.yaml").write_text("job: served_adverts.join")
-        self.looker = Offloading(settings, self.folder, self.said.append)
+        self.control = []
+        followed = {"decisions": self, "control": SimpleNamespace(poll=self.poll_control)}
+        monkeypatch.setattr(offloading, "Follower", lambda kafka, topics, **how: followed[topics[0]])
+        self.looker = Offloading(load(), self.folder, self.said.append)
 
     def monotonic(self):
         return self.now
@@ -59,6 +63,10 @@ class Told:
 
     def poll(self, wait_s):
         found, self.coming = [Record(replace(one, wall_time=self.now)) for one in self.coming], []
+        return found
+
+    def poll_control(self, wait_s):
+        found, self.control = [SimpleNamespace(value=encode(one)) for one in self.control], []
         return found
 
     def look(self, *messages, after_s=EVERY_S):
@@ -97,10 +105,26 @@ def test_what_nothing_confirms_and_what_has_room_moves_nothing(told):
     assert told.said == []
 
 
-def test_a_query_without_a_contract_stays(told):
-    (told.folder.path.parent / "served_adverts.join.yaml").unlink()
+def test_a_query_that_its_agent_does_not_scale_stays(told):
+    told.folder.newest("served_adverts.join").note_scaled(False)
     for _ in range(5):
         assert told.look(decision(2)) == HOME
+    told.folder.newest("served_adverts.join").note_scaled(True)
+    told.control = [Control("served_adverts.join", 1e9, "freeze")]
+    for _ in range(5):
+        assert told.look(decision(2)) == HOME
+    told.control = [Control("served_adverts.join", 1e9, "act")]
+    for _ in range(3):
+        found = told.look(decision(2))
+    assert found[1][0] == "east"
+
+
+def test_what_another_scaled_query_was_decided_is_its_own(told):
+    told.folder.newest("served_adverts.parse").note_scaled(True)
+    other = replace(decision(2), job="served_adverts.parse")
+    for _ in range(3):
+        found = told.look(decision(2), other)
+    assert found == [("east", 2), ("west", 1)]  # each would have room for two, were the other one without any
 
 
 def test_it_does_not_go_again_soon_where_it_did_not_work(told):
@@ -127,7 +151,9 @@ def test_it_comes_back_after_half_the_stay_where_it_has_room_and_is_quicker(tmp_
         assert told.look(busy)[1] == ("east", 2)
     found = [told.look(busy)[1] for _ in range(4)]
     assert found[0] == ("east", 2) and found[-1] == ("west", 3)
-    assert told.folder.offloaded() == {} and "has room for it again" in told.said[-1]
+    assert "has room for it again" in told.said[-1]
+    for _ in range(20):
+        assert told.look(decision(9, inputs={**INPUTS, "arrival_rps": 400.0}))[1][0] == "west"  # not there again soon
 
 
 def test_what_is_known_of_a_query_here_and_there():

@@ -44,8 +44,8 @@ def test_its_source_is_a_topic_before_it_begins_and_what_it_left_before_is_gone(
     left.parent.mkdir(parents=True)
     left.touch()
     with tried_job(settings, FILE, None, said.append) as job:
-        assert job.settings.kafka.event_partitions == 6 and not left.exists()
-    assert world.done == ["topics", ("lines", 6), "begin", "start"] and said == ["it runs"]
+        assert job.settings.kafka.event_partitions == 2 and not left.exists()
+    assert world.done == ["topics", ("lines", 2), "begin", "start"] and said == ["it runs"]
 
 
 def test_a_query_that_does_not_begin_is_named(world, tmp_path):

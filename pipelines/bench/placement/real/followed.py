@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+
+APART_S, LEAST_BATCHES = 0.5, 3
+"""Seconds without a result that part those of one batch from those of the next, and batches that tell a rate."""
 
 
 class CountResult(NamedTuple):
@@ -46,7 +50,9 @@ def record_latencies(
 
 
 def counted_rate(results: Iterable[CountResult], since_s: float, until_s: float) -> float | None:
-    """Return the records/s that came to count between two moments, by a straight line; None with too few results.
+    """Return the records/s that came to count between two moments, by a straight line; None with too few batches.
+
+    A record counts once for each key.
 
     Args:
         results: in any order.
@@ -61,7 +67,7 @@ def counted_rate(results: Iterable[CountResult], since_s: float, until_s: float)
         if since_s <= one.at_s <= until_s:
             at.append(one.at_s)
             total.append(many)
-    if len(set(at)) < 2:
+    if sum(later - before > APART_S for before, later in pairwise(at)) < LEAST_BATCHES - 1:
         return None
     return float(np.polyfit(np.array(at) - at[0], total, 1)[0])
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from configs.settings import Settings
-from models.placement.plan.measured import Placement, greatest_factor
+from models.placement.plan.measured import Placement, full_batches_s, greatest_factor
 from pipelines.bench.placement.real.cases import FED
 from pipelines.bench.placement.real.followed import CountResult, counted_rate, record_latencies
 from pipelines.jobs.chains.feed import ChainFeed
@@ -21,11 +21,13 @@ from pipelines.kafka.committed import read_committed
 from pipelines.placement.observed import observe_job
 from pipelines.placement.tried import TrialError, TriedJob, tried_job
 
-WARM_S, MEASURED_S, REACHED_S, SURGE_S, SETTLED_S = 25.0, 40.0, 12.0, 45.0, 15.0
+WARM_S, MEASURED_S, REACHED_S = 45.0, 40.0, 12.0
 """Seconds: before anything is measured; whose records are measured; within which these have to be in the results, at
-least; of the highest load, and of its beginning, which is not measured."""
+least."""
 LONGER = 1.5
 """Multiple of the latency that the model tells within which measured records have to be in the results."""
+BATCHES = 4
+"""Of the query whose full batches take the longest: for so many the highest load is measured, once all are full."""
 BEYOND = 2.0
 """Multiple of what a placement can take by the model, to which the load rises."""
 KEPT_UP = 0.9
@@ -75,19 +77,20 @@ def run_placement(settings: Settings, file: Path, placement: Placement, seed: in
         ((source, offered),) = ((name, one.rps) for name, one in topology.sources.items())
         most, fed = greatest_factor(topology, placement), FED[source]
         reached_s = max(REACHED_S, LONGER * placement.latency_s)
+        full_s = full_batches_s(topology, placement)
         with ChainFeed(job.settings.kafka, source, fed.draw, offered, seed) as feed:
             job.watch(feed, WARM_S)
             since = time.time()
             job.watch(feed, MEASURED_S + reached_s)
             observed, _ = observe_job(job.settings, job.folder, MEASURED_S + reached_s)
             surge, feed.rps = time.time(), BEYOND * most * offered
-            job.watch(feed, SURGE_S)
+            job.watch(feed, sum(full_s) + BATCHES * max(full_s))
             end = time.time()
             sent = feed.end()
         if told[begun:]:
             raise TrialError(f"{file.stem}: not measured, as a query began again: {told[begun]}")
         seen = [
-            _seen(job, name, sent, keys_of, (since, since + MEASURED_S), (surge, end), reached_s)
+            _seen(job, name, sent, keys_of, (since, since + MEASURED_S), (surge, surge + sum(full_s), end), reached_s)
             for name, keys_of in fed.keys_of.items() if name in topology.operators
         ]  # fmt: skip
     quantiles = [max(float(np.quantile(one.latency, level, method="higher")) for one in seen) for level in (0.5, 0.95)]
@@ -105,14 +108,14 @@ def run_placement(settings: Settings, file: Path, placement: Placement, seed: in
 
 def _seen(
     job: TriedJob, name: str, sent: list[Any], keys_of: Callable[[Any], Sequence[str]],
-    measured: tuple[float, float], highest: tuple[float, float], reached_s: float,
+    measured: tuple[float, float], highest: tuple[float, float, float], reached_s: float,
 ) -> ResultsSeen:  # fmt: skip
     topic = f"{job.folder.topology().name}.{name}"
     told = [(one.at_s, *read_count(one.key, one.value)) for one in read_committed(job.settings.kafka, topic)]
     results = [CountResult(at_s, key, n) for at_s, key, n, _ in told]
     keys = [(one.at, keys_of(one)) for one in sent]
     latency = np.array(record_latencies(keys, results, *measured))
-    counted = counted_rate(results, highest[0] + SETTLED_S, highest[1]) or 0.0
+    counted = counted_rate(results, *highest[1:]) or 0.0
     per_record = sum(len(names) for _, names in keys) / len(keys)
 
     def whole(counts: Any) -> dict[str, tuple[int, int]]:

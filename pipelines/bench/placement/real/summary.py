@@ -75,7 +75,7 @@ def _case(placements: Sequence[PlacementRuns]) -> dict[str, Any]:
         "plans": [_row(each) for each in placements],
         "ratio": chosen.latency_s / least_s if chosen is not None and math.isfinite(chosen.latency_s) else None,
         "near": chosen is not None and math.isfinite(chosen.latency_s) and chosen.latency_s <= NEAR * least_s,
-        "one": one is not None and one.latency_s <= NEAR * least_s,
+        "one": one is not None and math.isfinite(one.latency_s) and one.latency_s <= NEAR * least_s,
         "chose_one": chosen is not None and chosen is one,
     }  # fmt: skip
 
