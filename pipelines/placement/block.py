@@ -20,7 +20,7 @@ from configs.errors import CorrectableError
 from configs.settings import Settings, load
 from configs.topology import Topology
 from models.placement.plan.applications import BlockApplication, applications_of
-from models.placement.plan.measured import CATCH_UP
+from models.placement.plan.measured import CATCH_UP, Measure, Placement
 from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
 from pipelines.jobs.launch import Launch, read_first_offsets
@@ -61,10 +61,10 @@ def run_block(argv: list[str] | None = None) -> int:
         topology, epoch = folder.topology(), folder.newest(args.name)
         if epoch is None:
             parser.error(f"{args.name}: no such block in {args.job}")
-        settings = block_settings(load(), topology, epoch.block)
-        code = load_code(topology)
+        settings, placement, code = load(), folder.wanted(), load_code(topology)
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
-        begun = begun_with(contract, epoch.block.executors, _room(settings, topology, folder, epoch.block))
+        begun = begun_with(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
+        settings = block_settings(settings, topology, placement, epoch.block, begun.executors.max)
         spark = cluster_session(f"tidecast {args.name}", settings, begun)
         start = read_first_offsets(folder.path, topology.name)
         launch = Launch(args.name, spark, settings, epoch.folder, start)
@@ -82,9 +82,8 @@ def run_block(argv: list[str] | None = None) -> int:
     return finish_query(spark, query, agent, log)
 
 
-def _room(settings: Settings, topology: Topology, folder: JobFolder, block: BlockApplication) -> int:
+def _room(settings: Settings, topology: Topology, placement: Placement, block: BlockApplication) -> int:
     """Executors that a block's cluster has for it, beside one of each block there that is scaled, and all of others."""
-    placement = folder.wanted()
     names = [one.name for one in applications_of(topology, placement)]
 
     def kept(at: int) -> int:
@@ -94,13 +93,25 @@ def _room(settings: Settings, topology: Topology, folder: JobFolder, block: Bloc
     return max(room, block.executors)
 
 
-def block_settings(settings: Settings, topology: Topology, block: BlockApplication) -> Settings:
-    """Return the settings of a block's application: trigger, partitions and size of its micro-batches."""
-    offered = sum(rates_of(topology).sent[name] for name in block.reads)
+def block_settings(
+    settings: Settings, topology: Topology, placement: Placement, block: BlockApplication, executors: int
+) -> Settings:
+    """Return the settings of a block's application: trigger, partitions and size of its micro-batches.
+
+    Args:
+        settings: of whoever runs it.
+        topology: of the job.
+        placement: of its operators.
+        block: the block, one of these.
+        executors: that it may have, by whose work a full batch is measured.
+    """
+    blocks = tuple(one.operators for one in placement.blocks)
+    cores = executors * topology.clusters[block.cluster].executor_cores
+    able_rps = Measure(topology, rates_of(topology)).service_rps(blocks, blocks.index(block.operators), cores)
     marks = topology.partitions * len(block.reads)  # of transactions: they take an offset each, and are no records
     job = {
         "trigger": f"{topology.trigger_s:g} seconds", "state_partitions": topology.partitions,
-        "max_offsets_per_trigger": math.ceil(CATCH_UP * (topology.trigger_s * offered + marks)),
+        "max_offsets_per_trigger": math.ceil(CATCH_UP * (topology.trigger_s * able_rps + marks)),
     }  # fmt: skip
     return settings.model_copy(update={"job": settings.job.model_copy(update=job)})
 

@@ -13,7 +13,7 @@ from models.placement.plan.candidates import Blocks, block_of
 from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of, operators_in_order
 
 CATCH_UP = 5.0
-"""Triggers whose records a micro-batch takes at most: what waits is worked off in batches of that size."""
+"""Triggers for which the records of a micro-batch keep its executors busy at most: what waits is worked off so."""
 LEAST_GAIN_S = 1e-3
 """Seconds that a further executor has to take off what results are late."""
 LEAST_PRICE = 1e-9
@@ -88,6 +88,13 @@ class Measure:
                 found[one] += rps * hop.write_ms / 1000
                 written.add(tail)
         return found
+
+    def service_rps(self, blocks: Blocks, number: int, cores: int) -> float:
+        """Return how many of the records that a block reads so many cores can work on in a second."""
+        place, load = block_of(blocks), self.loads(blocks)[number]
+        read = {edge.tail for edge in edges_of(self.topology) if place.get(edge.head) == number != place.get(edge.tail)}
+        offered = sum(self.rates.sent[name] for name in read)
+        return cores * offered / load if load > 0 else float(cores)
 
     def with_executors(self, blocks: Blocks, clusters: Sequence[str]) -> Placement | None:
         """Return blocks on given clusters with executors by their work, and more while a result is too late.
@@ -193,19 +200,18 @@ def runs_of(topology: Topology, blocks: Blocks) -> dict[str, int]:
 def greatest_factor(topology: Topology, placement: Placement) -> float:
     """Return by how much more than its load a placement can take: until its first query falls behind for good.
 
-    That query runs batches of CATCH_UP triggers' records of the load, back to back.
+    That query runs full batches, back to back.
 
     Args:
-        topology: of the job, at whose stated rates the batches' size is set.
-        placement: of its operators, at these rates.
+        topology: of the job.
+        placement: of its operators.
     """
-    return CATCH_UP * topology.trigger_s / max(full_batches_s(topology, placement))
-
-
-def full_batches_s(topology: Topology, placement: Placement) -> list[float]:
-    """Return how long each query's batch of CATCH_UP triggers' records takes, seconds."""
-    most_s = CATCH_UP * topology.trigger_s
+    busy_s = CATCH_UP * topology.trigger_s
     cores = [one.executors * topology.clusters[one.cluster].executor_cores for one in placement.blocks]
-    return [
-        topology.overhead_s + most_s * one.load / many for one, many in zip(placement.blocks, cores, strict=True)
-    ]  # fmt: skip
+    able = min(many / max(one.load, 1e-9) for one, many in zip(placement.blocks, cores, strict=True))
+    return able * busy_s / full_batch_s(topology)
+
+
+def full_batch_s(topology: Topology) -> float:
+    """Return how long a query's fullest batch takes, seconds."""
+    return topology.overhead_s + CATCH_UP * topology.trigger_s

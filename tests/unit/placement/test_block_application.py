@@ -1,5 +1,6 @@
 """What a block's application is given: its settings, its contract, and where the marks of its batches are kept."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,9 @@ from configs.contract import load_contract
 from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.applications import applications_of
-from models.placement.plan.measured import Block, Placement
+from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.shares import most_executors
+from models.placement.rates import rates_of
 from pipelines.placement.block import block_settings
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled.contracts import begun_with, contract_of, write_contracts
@@ -23,13 +25,16 @@ TWO = Placement((
 ), 3.0, 2.0, True)  # fmt: skip
 
 
-def test_a_block_takes_five_triggers_of_records_and_of_marks_at_most():
+def test_a_full_batch_keeps_a_block_s_executors_busy_for_five_triggers():
     first, second = applications_of(ADVERTS, TWO)
-    job = block_settings(load(), ADVERTS, first).job
-    assert (job.trigger, job.state_partitions, job.max_offsets_per_trigger) == ("1 seconds", 12, 5 * (600 + 12))
-    assert block_settings(load(), ADVERTS, second).job.max_offsets_per_trigger == 5 * (198 + 12)
+    job = block_settings(load(), ADVERTS, TWO, first, 1).job
+    busy = Measure(ADVERTS, rates_of(ADVERTS)).loads(tuple(block.operators for block in TWO.blocks))
+    assert (job.trigger, job.state_partitions) == ("1 seconds", 12)
+    assert job.max_offsets_per_trigger == math.ceil(5 * (600 / busy[0] + 12))
+    many = block_settings(load(), ADVERTS, TWO, second, 3).job.max_offsets_per_trigger
+    assert many == math.ceil(5 * (3 * 198 / busy[1] + 12))
     slow = ADVERTS.model_copy(update={"trigger_s": 0.5})
-    assert block_settings(load(), slow, second).job.trigger == "0.5 seconds"
+    assert block_settings(load(), slow, TWO, second, 3).job.trigger == "0.5 seconds"
 
 
 def test_a_block_has_as_many_executors_as_its_placement_says(tmp_path):

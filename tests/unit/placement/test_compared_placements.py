@@ -61,7 +61,7 @@ def test_a_job_takes_as_much_as_the_query_that_falls_behind_first():
     topology = CASES["adverts_light"].model_copy(update={"trigger_s": 2.0, "overhead_s": 1.0})
     first, second = Block(("parse",), "east", 2, 0.8, 1.0), Block(("views",), "west", 1, 0.6, 1.0)
     made = Placement((first, second), 1.0, 1.0, True)
-    assert greatest_factor(topology, made) == pytest.approx(10 / (1 + 10 * 0.6))  # the other one: 10 / (1 + 10 * 0.4)
+    assert greatest_factor(topology, made) == pytest.approx(10 / 11 / 0.6)  # the other one: 10 / 11 / 0.4
     two = {name: one.model_copy(update={"executor_cores": 2}) for name, one in topology.clusters.items()}
     larger = topology.model_copy(update={"clusters": two})
-    assert greatest_factor(larger, made) == pytest.approx(10 / (1 + 10 * 0.3))
+    assert greatest_factor(larger, made) == pytest.approx(10 / 11 / 0.3)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from configs.settings import Settings
-from models.placement.plan.measured import Placement, full_batches_s, greatest_factor
+from models.placement.plan.measured import Placement, full_batch_s, greatest_factor
 from pipelines.bench.placement.real.cases import FED
 from pipelines.bench.placement.real.followed import CountResult, counted_rate, record_latencies
 from pipelines.jobs.chains.feed import ChainFeed
@@ -27,7 +27,7 @@ least."""
 LONGER = 1.5
 """Multiple of the latency that the model tells within which measured records have to be in the results."""
 BATCHES = 4
-"""Of the query whose full batches take the longest: for so many the highest load is measured, once all are full."""
+"""Full batches for which the highest load is measured, once those of all queries are full."""
 BEYOND = 2.0
 """Multiple of what a placement can take by the model, to which the load rises."""
 KEPT_UP = 0.9
@@ -77,20 +77,21 @@ def run_placement(settings: Settings, file: Path, placement: Placement, seed: in
         ((source, offered),) = ((name, one.rps) for name, one in topology.sources.items())
         most, fed = greatest_factor(topology, placement), FED[source]
         reached_s = max(REACHED_S, LONGER * placement.latency_s)
-        full_s = full_batches_s(topology, placement)
+        full_s, queries = full_batch_s(topology), len(placement.blocks)
         with ChainFeed(job.settings.kafka, source, fed.draw, offered, seed) as feed:
             job.watch(feed, WARM_S)
             since = time.time()
             job.watch(feed, MEASURED_S + reached_s)
             observed, _ = observe_job(job.settings, job.folder, MEASURED_S + reached_s)
             surge, feed.rps = time.time(), BEYOND * most * offered
-            job.watch(feed, sum(full_s) + BATCHES * max(full_s))
+            job.watch(feed, (queries + BATCHES) * full_s)
             end = time.time()
             sent = feed.end()
         if told[begun:]:
             raise TrialError(f"{file.stem}: not measured, as a query began again: {told[begun]}")
+        highest = surge, surge + queries * full_s, end
         seen = [
-            _seen(job, name, sent, keys_of, (since, since + MEASURED_S), (surge, surge + sum(full_s), end), reached_s)
+            _seen(job, name, sent, keys_of, (since, since + MEASURED_S), highest, reached_s)
             for name, keys_of in fed.keys_of.items() if name in topology.operators
         ]  # fmt: skip
     quantiles = [max(float(np.quantile(one.latency, level, method="higher")) for one in seen) for level in (0.5, 0.95)]
