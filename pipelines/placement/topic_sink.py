@@ -66,8 +66,9 @@ class BlockSink(NamedTuple):
 def once(kafka: dict[str, Any], sink: BlockSink) -> Callable[[DataFrame, int], None]:
     """Return the function for `foreachBatch` that sends columns topic, key and value, a task's share in a transaction.
 
-    A share is known again by the number of its partition. So partitions are sent as they are: to coalesce them groups
-    them by where they may be read, which is another place after a restart.
+    A share is known again by the number of its partition. So records are put into partitions by what they say: those of
+    a source are numbered in another order when a batch is run again after a restart, and a coalesce groups them by
+    where they may be read.
 
     Args:
         kafka: the settings' section, as plain values: tasks get it without loading the settings' classes.
@@ -100,7 +101,8 @@ def once(kafka: dict[str, Any], sink: BlockSink) -> Callable[[DataFrame, int], N
 
     def write(frame: DataFrame, batch: int) -> None:
         """Send a micro-batch."""
-        frame.select("topic", "key", "value").mapInArrow(send(batch), "records long").collect()
+        columns = ("topic", "key", "value")
+        frame.select(*columns).repartition(sink.parts, *columns).mapInArrow(send(batch), "records long").collect()
 
     return write
 
