@@ -49,7 +49,7 @@ def mean_gains(futures: Futures, steps: int, now: int) -> MeanGains:
     need = futures.live[:, :steps] / futures.cost[:, None]
     for extra in range(most + 1):
         room = fleet.worth[np.minimum(held + extra, fleet.most)] * worth[:, None]
-        records[:, extra] = futures.bounded(np.maximum(room - need, 0.0)).mean(axis=0)
+        records[:, extra] = np.clip(room - need, 0.0, futures.most_rps).mean(axis=0)
         starting[:, extra] = (room * late[:, None]).mean(axis=0)
     before = float((fleet.worth[futures.running] * worth * late).mean())
     return MeanGains(records * futures.step_s, starting * futures.step_s, before * futures.step_s, min(now, most))

@@ -6,11 +6,14 @@ minute later under nearly the same.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from models.backfill.climb import AT_ONCE, Climb
 from models.backfill.given import Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import JointErrors, rates_of
 from models.policy.core.capacity import Floats, Integers
@@ -33,9 +36,9 @@ class Futures:
         step_s: seconds per step.
         fleet: whose bounds hold.
         running: executors that run when the first step begins.
-        most_rps: (K,) replayed records/s at most; None: no bound.
-        start_s: seconds of a replay's slow start, or what is left of it (`policy.replays.start`); 0: it is over.
-        begun: whether the replay has begun; else its slow start waits until it may.
+        most_rps: replayed records/s at most.
+        climb: how the replay comes to what is left over.
+        reading_s: since its first batch was begun; None: it has not, and waits until it may.
     """
 
     live: Floats
@@ -46,9 +49,9 @@ class Futures:
     step_s: float
     fleet: Fleet
     running: int
-    most_rps: Floats | None = None
-    start_s: float = 0.0
-    begun: bool = True
+    most_rps: float = math.inf
+    climb: Climb = AT_ONCE
+    reading_s: float | None = 0.0
 
     @property
     def steps(self) -> int:
@@ -71,23 +74,23 @@ class Futures:
         late = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
         slots = slots - np.maximum(slots - before, 0.0) * late
         served = slots * self.slot_rps[:, None]
+        begun_s = self._begun_s(served)
+        of_live, of_served = self.climb.means(begun_s, self.step_s)
+        rps = np.maximum(of_served * served - of_live * self.live, 0.0) / self.cost[:, None]
+        return np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served)
+
+    def _begun_s(self, served: Floats) -> Floats:
+        """(..., S, K) seconds at the end of each step since the replay's first batch was begun, 0 before it."""
+        if self.reading_s is not None:
+            return np.broadcast_to(self.reading_s + (np.arange(self.steps) + 1) * self.step_s, served.shape)
+        may_begin = self._is_enough(FREE, served * self.climb.stages[0][1])
+        return np.logical_or.accumulate(may_begin, axis=-1).cumsum(axis=-1) * self.step_s
+
+    def _is_enough(self, share: float, served: Floats) -> NDArray[np.bool_]:
+        """(..., S, K) whether a replay may read, as `policy.replays.start.is_enough` has it."""
         left = np.maximum(served - self.live, 0.0)
-        return self.bounded(left / self.cost[:, None]) * self._reading(served, left)
-
-    def _reading(self, served: Floats, left: Floats) -> Floats:
-        """(..., S, K) share of each step in which the replay reads, as `policy.replays.start` lets it."""
         lowest = np.minimum.accumulate(self.live[:, ::-1], axis=1)[:, ::-1]
-        no_better = (left > 0) & (left >= NEAR * (left + self.live - lowest))
-        share: Floats = (no_better | (left >= GOING_FREE * served)).astype(float)
-        if self.start_s:
-            may_begin = self.begun | no_better | (left >= FREE * served)
-            begun_s = np.logical_or.accumulate(may_begin, axis=-1).cumsum(axis=-1) * self.step_s
-            share *= np.clip((begun_s - self.start_s) / self.step_s, 0.0, 1.0)
-        return share
-
-    def bounded(self, rps: Floats) -> Floats:
-        """Return (..., D) replayed records/s of the first steps, none above what the replay may have."""
-        return rps if self.most_rps is None else np.minimum(rps, self.most_rps[: rps.shape[-1]])
+        return ((left > 0) & (left >= NEAR * (left + self.live - lowest))) | (left >= share * served)
 
 
 def held_for(rps: Floats, slot_rps: float, idle: float, fleet: Fleet) -> Integers:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.backfill.climb import AT_ONCE, Climb
 from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, taken_by, weigh
 from models.backfill.futures import COUNT, Futures, draw_futures
 from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
@@ -60,8 +61,8 @@ class Surroundings:
         running, extra_now: executors that run now, and how many of them are a backfill's.
         seed, count: of the futures.
         others: backfills that go first.
-        most_rps: (K,) replayed records/s at most in each step; None: no bound.
-        start_s, begun: as of `Futures`, of this backfill; those that go first count as begun.
+        most_rps: replayed records/s at most.
+        climb, reading_s: as of `Futures`, of this backfill; those that go first have all that is left over.
     """
 
     outlook: LiveOutlook
@@ -74,9 +75,9 @@ class Surroundings:
     seed: int = 0
     count: int = COUNT
     others: tuple[OtherBackfill, ...] = ()
-    most_rps: Floats | None = None
-    start_s: float = 0.0
-    begun: bool = True
+    most_rps: float = math.inf
+    climb: Climb = AT_ONCE
+    reading_s: float | None = 0.0
 
     def futures(self, work: ReplayWork) -> Futures:
         """Draw what may come; backfills that go first are to this one what live records are."""
@@ -85,7 +86,7 @@ class Surroundings:
         )
         for other in self.others:
             futures = taken_by(futures, other.extra, other.records)
-        return replace(futures, most_rps=self.most_rps, start_s=self.start_s, begun=self.begun)
+        return replace(futures, most_rps=self.most_rps, climb=self.climb, reading_s=self.reading_s)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

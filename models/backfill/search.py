@@ -150,9 +150,11 @@ class _Pool:
         return np.array(made, np.int64).reshape(-1, self.steps), [best.price] * len(made)
 
     def trimmed(self) -> tuple[Integers, list[float]]:
-        """The best with an executor less for 1, 2, 4 ... steps."""
+        """The best with an executor less for 1, 2, 4 ... steps, and with none before a step."""
         best = self.best()
         made, length = [], 1
+        if best is not None and (used := np.flatnonzero(best.extra[: self.steps])).size:
+            made = [np.where(np.arange(self.steps) < m, 0, best.extra[: self.steps]) for m in used[1:]]
         while best is not None and length <= self.steps:
             for begin in range(0, self.steps, max(length // 2, 1)):
                 one = best.extra[: self.steps].copy()

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from configs.contract import Contract
+from models.backfill.climb import Climb
 from models.backfill.given import BackfillPlanError, Fleet, LivePromise, SlotRate
 from models.backfill.live.issued import IssuedLoad
 from models.backfill.plan import OtherBackfill, Surroundings
 from models.contract.admission import queue_margin_rps
 from models.contract.promised.derive import derive_terms
-from models.contract.service_rate import CERTAIN
 from models.contract.terms import LIVE, Terms
 from models.policy.core.capacity import Floats, speed_table
-from models.policy.core.rate_spread import slot_quantile
+from models.policy.core.rate_spread import rate_deviation, slot_quantile
 from models.policy.core.sustained import sustained_rates
 from models.policy.live.learned_lead import LONGEST_S, LearnedLead
 from models.policy.live.memory import Memory
-from models.policy.replays.start import SLOW_START_S
+from models.policy.replays.level import MOST_LEVEL
 
 MOST_STEPS, FEWEST_STEPS = 48, 8
 LONGER = 1.5
@@ -29,8 +30,6 @@ LEADS = 8
 """Quantiles of the lead time."""
 WIDER = 4
 """Executors whose worth is known, in units of the most that are allowed: to say what a deadline would take."""
-TAUGHT = 20
-"""Batches that what is learned of a batch rests on."""
 FIXED = "static"
 """The policy that always holds the same executors."""
 
@@ -87,14 +86,13 @@ def grid_until(known: KnownJob, by_s: float) -> StepGrid:
 
 
 def surroundings(
-    known: KnownJob, now_s: float, grid: StepGrid, extra_now: int = 0, admitted_rps: float = 0.0,
-    bound_rps: float | None = None, others: tuple[OtherBackfill, ...] = (), reading_s: float | None = None,
+    known: KnownJob, now_s: float, grid: StepGrid, extra_now: int = 0, bound_rps: float | None = None,
+    others: tuple[OtherBackfill, ...] = (), reading_s: float | None = None,
 ) -> Surroundings:  # fmt: skip
     """Return what a backfill of a job is planned from now.
 
-    The replay gets what the controller of its rate will give it at least: what the executors certainly serve (the 5 %
-    quantile) less live records and the margin, rising from interval to interval by as much as its box allows. What it
-    is given beyond that, once live records have borne it, shows in its progress, and in the next look at the plan. The
+    The replay gets what the controller of its rate gives it where live records bear that: of what the executors serve
+    less live records and the margin half at the 5 % quantile, and nearly all at the median some intervals later. The
     live job's own planner counts with the rate that is believed.
 
     Args:
@@ -102,7 +100,6 @@ def surroundings(
         now_s: epoch seconds.
         grid: steps of the plan.
         extra_now: executors that run for the backfill.
-        admitted_rps: rate that it is admitted with now.
         bound_rps: most that it was ordered to have; None: no bound.
         others: backfills that go first, their executors in the steps of the grid.
         reading_s: since its replay's first batch was begun; None: it has had none.
@@ -116,11 +113,11 @@ def surroundings(
     assert memory.executors is not None
     terms = derive_terms(contract, sustained_rates(contract, memory.model, tasks))
     worth = speed_table(WIDER * bounds.max, bounds.cores, tasks, contract.planning.scaling)
-    slot_rps = slot_quantile(memory.model, memory.scatter, CERTAIN)
-    idle = _margin_share(terms, slot_rps * float(worth[min(max(memory.executors, 1), len(worth) - 1)]))
+    slot_rps = partial(slot_quantile, memory.model, memory.scatter)
+    idle = _margin_share(terms, slot_rps(MOST_LEVEL) * float(worth[min(max(memory.executors, 1), len(worth) - 1)]))
     joint, headroom = issued.errors(grid.looked_at, grid.step_s, contract.planning.quantile)
     own = max(1 - memory.model.overhead_s / contract.batch_s, 0.1) / memory.model.per_record_s
-    slot = SlotRate(slot_rps, min(math.sqrt(memory.scatter / TAUGHT), 1.9), own)
+    slot = SlotRate(slot_rps(MOST_LEVEL), min(rate_deviation(memory.scatter), 1.9), own)
     held = contract.planning.static_executors if known.policy == FIXED else bounds.min
     most = bounds.max if memory.mode in (None, "act") else memory.executors
     fleet = Fleet(worth, min(max(held, 1), most), most, lead_times(known))
@@ -128,8 +125,8 @@ def surroundings(
     return Surroundings(
         issued.outlook(now_s, rate, grid.looked_at, grid.step_s), joint, LivePromise(idle, headroom), slot, fleet,
         min(memory.executors, len(worth) - 1), extra_now, others=others,
-        most_rps=_most_rps(known, terms, grid, admitted_rps, bound_rps),
-        start_s=max(SLOW_START_S - (reading_s or 0.0), 0.0), begun=reading_s is not None,
+        most_rps=_most_rps(contract, bound_rps), climb=Climb.admitted(terms.interval_s, slot_rps),
+        reading_s=reading_s,
     )  # fmt: skip
 
 
@@ -157,19 +154,12 @@ def _check(known: KnownJob, now_s: float, grid: StepGrid) -> IssuedLoad:
 
 
 def _margin_share(terms: Terms, service_rps: float) -> float:
-    """The share of what the executors certainly serve that stays free: what the controller leaves for live latency."""
+    """The share of what the executors serve that stays free: what the controller leaves for live latency."""
     margins = [queue_margin_rps(service_rps, path.quantile, path.share_s) for path in terms.paths if path.kind == LIVE]
     return min(max(margins, default=0.0) / service_rps, 0.9)
 
 
-def _most_rps(known: KnownJob, terms: Terms, grid: StepGrid, admitted_rps: float, bound_rps: float | None) -> Floats:
-    """(K,) what the replay may have at most: its box is climbed in steps, from the rate that it is admitted with.
-
-    A box that the contract does not state ends at what the most executors sustain, which bounds the replay anyway.
-    """
-    box, stated = terms.controls.replay_rps, known.contract.backpressure
-    since_s = (np.arange(grid.looked_at) + 0.5) * grid.step_s
-    climbed = admitted_rps + box.slew * box.max * since_s / terms.interval_s
-    bounds = (bound_rps, None if stated is None else stated.controls.replay_rps.max)
-    most: Floats = np.minimum(climbed, min((bound for bound in bounds if bound is not None), default=math.inf))
-    return most
+def _most_rps(contract: Contract, bound_rps: float | None) -> float:
+    """What the replay may have at most, by its order and by a box that its contract states."""
+    stated = None if contract.backpressure is None else contract.backpressure.controls.replay_rps.max
+    return min((bound for bound in (bound_rps, stated) if bound is not None), default=math.inf)

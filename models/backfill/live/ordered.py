@@ -124,13 +124,12 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
     """
     if order.by is None or not order.sure or not moment.runs(order) or moment.by_s(order) <= 0:
         return None
-    by_s, said = moment.by_s(order), moment.progress.get(order.id)
+    by_s = moment.by_s(order)
     grid = grid_until(moment.known, by_s)
     job_now = moment.clock.at(moment.now_s)
-    admitted = 0.0 if said is None else said.admitted_rps or 0.0
     around = surroundings(
-        moment.known, moment.now_s, grid, order.executors_at(job_now), admitted, order.most_rps,
-        _first(order, moment, grid), moment.reading_s(order),
+        moment.known, moment.now_s, grid, order.executors_at(job_now), order.most_rps, _first(order, moment, grid),
+        moment.reading_s(order),
     )  # fmt: skip
     work = moment.work(order)
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)

@@ -49,6 +49,15 @@ def slot_quantile(known: BatchTime, scatter: float, level: float) -> float:
     return math.exp(math.sqrt(scatter) * spreads * (BELOW if spreads < 0 else ABOVE)) / known.per_record_s
 
 
+def rate_deviation(scatter: float) -> float:
+    """Return the standard deviation of the logarithm of the rate that the next 20 batches will show, by its low side.
+
+    Args:
+        scatter: of `add_surprise`.
+    """
+    return math.sqrt(scatter) * BELOW / _AT_5
+
+
 def time_factor(scatter: float, level: float) -> float:
     """Return by what the time of the next 20 batches is above the predicted, as a quantile; level in (0, 1)."""
     return math.exp(math.sqrt(scatter) * TIME * NormalDist().inv_cdf(level) / _AT_5)

@@ -28,10 +28,11 @@ from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from models.policy.replays.carried import carry_over, on_clock
 from models.policy.replays.interval_latency import MEASURED, interval_latencies
+from models.policy.replays.level import next_level, raise_to
 from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
-from models.policy.replays.start import begins, certainly_left, enough_for, is_enough, next_level, raise_to
+from models.policy.replays.start import begins, certainly_left, enough_for, is_enough
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""

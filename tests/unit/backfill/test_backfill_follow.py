@@ -32,7 +32,7 @@ def sent(monkeypatch):
 
 @pytest.fixture(scope="module")
 def standing():
-    first, asked = moment(), order(by=NOW + 3600, sure=0.9)
+    first, asked = moment(), order(by=NOW + 3600, sure=0.9, records=900_000)
     return with_plan(asked, plan_order(asked, first), first)
 
 

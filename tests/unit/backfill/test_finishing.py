@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from models.backfill.climb import Climb
 from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, weigh
 from models.backfill.futures import Futures, draw_futures, held_for
 from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
@@ -35,20 +36,46 @@ def test_the_rest_goes_to_the_replay_and_a_new_executor_works_from_its_lead_time
     assert hours.tolist() == pytest.approx([0, 200 / 3600])
 
 
+def climbing(start_s, reading_s, stages=((1.0, 1.0),)):
+    """As `known`, with a load that falls after two steps, and a replay that climbs in stages of 20 s."""
+    falling = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]))
+    return replace(falling, climb=Climb(start_s, 20.0, stages), reading_s=reading_s)
+
+
 def test_a_replay_that_has_not_begun_waits_until_enough_is_left_and_then_for_its_first_batch():
-    falling = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]), start_s=30.0)
-    falling = replace(falling, begun=False)
+    falling = climbing(30.0, None)
     # 50 of 200 are a quarter, 50 of 100 half of what is served; so are 150 of 300, where two come in mid step.
     assert replayed(falling, np.zeros(4, int))[0].tolist() == [0, 0, 0, pytest.approx(3_500), pytest.approx(8_500)]
     assert replayed(falling, np.array([0, 2, 0, 0]))[0, 2:4].tolist() == pytest.approx([10_500, 15_500])
     # Where the load is as high as ever there is no better time, and a longer first batch takes of the next step.
-    slow = replace(known(), start_s=130.0, begun=False)
+    slow = replace(known(), climb=Climb(130.0, 20.0, ((1.0, 1.0),)), reading_s=None)
     assert replayed(slow, np.zeros(4, int))[0, 1:3].tolist() == [0, pytest.approx(3_500)]
 
 
 def test_one_that_has_just_begun_has_the_rest_of_its_slow_start_whatever_is_left_over():
-    just = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]), start_s=30.0)
-    assert replayed(just, np.zeros(4, int))[0].tolist() == pytest.approx([0, 3_500, 8_500, 13_500, 18_500])
+    just = replayed(climbing(30.0, 0.0), np.zeros(4, int))[0]
+    assert just.tolist() == pytest.approx([0, 3_500, 8_500, 13_500, 18_500])
+    assert replayed(climbing(30.0, 20.0), np.zeros(4, int))[0, 1] == pytest.approx(4_500)
+
+
+def test_it_climbs_to_its_last_share_of_what_is_left_over_a_stage_an_interval():
+    stages = ((0.5, 0.8), (0.6, 0.9), (0.9, 1.0))
+    # 30 s of nothing, 20 s of 0.5 * (160 - 150), 20 s of 0.6 * (180 - 150), then 0.9 of what is left over.
+    total = replayed(climbing(30.0, 0.0, stages), np.zeros(4, int))[0]
+    assert total[1] == pytest.approx(100 + 360 + 30 * 45)
+    assert np.diff(total)[1:].tolist() == pytest.approx([4_500] * 3)
+    long_since = replayed(climbing(30.0, 70.0, stages), np.zeros(4, int))[0]
+    assert np.diff(long_since).tolist() == pytest.approx([4_500] * 4)
+
+
+def test_what_its_controller_admits_rises_from_half_of_the_certain_to_nearly_all_of_the_median():
+    climb = Climb.admitted(10.0, lambda level: 100.0 * (0.5 + level))
+    assert (climb.start_s, climb.interval_s) == (30.0, 10.0)
+    assert np.ravel(climb.stages) == pytest.approx([0.5, 0.55, 0.65, 0.7, 0.8, 0.85, 0.95, 1.0])
+
+
+def test_no_more_than_the_replay_was_ordered_to_have():
+    assert replayed(replace(known(), most_rps=20.0), np.zeros(4, int))[0, -1] == 8_000
 
 
 def test_executors_that_run_already_need_no_start():

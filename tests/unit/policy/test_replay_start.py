@@ -11,8 +11,9 @@ from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
+from models.policy.replays.level import next_level, raise_to
 from models.policy.replays.record_cost import replay_cost
-from models.policy.replays.start import SLOW_START_S, certainly_left, enough_for, is_enough, next_level, raise_to
+from models.policy.replays.start import SLOW_START_S, certainly_left, enough_for, is_enough
 
 CONTRACT = Contract(job="orders", latency_target_s=10.0)
 TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))
