@@ -133,7 +133,7 @@ def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockE
     block, kafka = epoch.block, launch.settings.kafka
     schemas = record_schemas(launch.spark, topology, code)
     marks = next(iter(block.writes.values()))
-    sink = BlockSink(f"{block.name}.{job_id}", epoch.number, marks, topology.partitions, topology.partitions)
+    sink = BlockSink(f"{block.name}.{job_id}", epoch.number, marks, topology.partitions)
     sink.claim(kafka)
     frame = block_frame(block, topology, code, schemas, partial(_committed, launch))
     return (

@@ -47,7 +47,7 @@ def begin_job(
         placement: of the queries of one that was never begun; None: as planned.
 
     Raises:
-        SettingsError: the topology is wrong, names no code, or a topic has more partitions than its queries.
+        SettingsError: the topology is wrong, names no code, or a query's topic has fewer partitions than it.
         PlanError: the clusters have no room.
         BrokerError: the broker does not answer, or a source's topic is not there.
     """
@@ -105,11 +105,10 @@ def _made_topics(settings: Settings, topology: Topology, placement: Placement) -
         made += block.writes.values()
     for topic in made:
         create_topic(kafka, topic)
-    for topic in (*sources, *made):
-        many = len(topic_offsets(settings.kafka, topic))
-        if many > topology.partitions or (topic in made and many < topology.partitions):
+    for topic in made:
+        if (many := len(topic_offsets(settings.kafka, topic))) < topology.partitions:
             raise SettingsError(
-                f"{topology.name}.yaml: partitions={topology.partitions}, but the topic {topic} has {many}: what a "
-                f"task has sent would not be known again. State {many}, or make that topic anew."
+                f"{topology.name}.yaml: partitions={topology.partitions}, but the topic {topic} has {many}, where what "
+                f"each task has sent is kept. State {many}, or make that topic anew."
             )
     return [*sources, *made]

@@ -23,35 +23,19 @@ class BlockSink(NamedTuple):
         query: name of the query, the same wherever it runs, and of no other that ever ran.
         epoch: higher by one wherever it is begun anew elsewhere.
         marks: a topic, by whose partitions the numbers of sent batches are kept.
-        partitions: of that topic.
-        parts: tasks of a batch at most.
+        parts: tasks of a batch, no more than that topic has partitions.
     """
 
     query: str
     epoch: int
     marks: str
-    partitions: int
     parts: int
-
-    def place(self, part: int) -> tuple[str, int]:
-        """Return under which name and partition the mark of a part is kept.
-
-        Raises:
-            ValueError: a batch has more tasks than `parts`: nobody would know one of them again.
-        """
-        if part >= self.parts:
-            raise ValueError(
-                f"{self.query}: task {part} of a batch, where at most {self.parts} were reckoned with. Its operators "
-                "make more partitions than they read; state as many as `partitions` of the topology"
-            )
-        return f"{self.query}.{part // self.partitions}", part % self.partitions
 
     def writer(self, kafka: Kafka, part: int) -> BatchWriter:
         """Return the writer of a part."""
         from pipelines.kafka.transactions import BatchWriter
 
-        name, partition = self.place(part)
-        return BatchWriter(kafka, name, partition, self.epoch, self.marks)
+        return BatchWriter(kafka, self.query, part, self.epoch, self.marks)
 
     def claim(self, kafka: Kafka) -> None:
         """Shut out whoever wrote with a lower epoch, for all parts.

@@ -42,8 +42,8 @@ def two_blocks(spark, empty_topics):
         return spark.readStream.format("kafka").options(**options).load()
 
     def run(number, checkpoint, epoch=1):
-        block, many = blocks[number], empty_topics.event_partitions
-        sink = BlockSink(block.name, epoch, next(iter(block.writes.values())), many, many)
+        block = blocks[number]
+        sink = BlockSink(block.name, epoch, next(iter(block.writes.values())), empty_topics.event_partitions)
         frame = block_frame(block, topology, code, schemas, read)
         send = once(empty_topics.model_dump(), sink)
         writer = frame.writeStream.foreachBatch(send).outputMode("update").trigger(availableNow=True)

@@ -1,11 +1,9 @@
-"""What a block's application is given: its settings, its contract, and where the marks of its batches are kept."""
+"""What a block's application is given: its settings, its contract, and how many executors it may have."""
 
 import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from configs.contract import load_contract
 from configs.settings import ROOT, load
@@ -17,7 +15,6 @@ from models.placement.rates import rates_of
 from pipelines.placement.block import block_settings
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled.contracts import begun_with, contract_of, write_contracts
-from pipelines.placement.topic_sink import BlockSink
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -89,12 +86,3 @@ def test_blocks_of_one_cluster_leave_each_other_an_executor():
         name: one.model_copy(update={"memory_gb": 0.1}) for name, one in ADVERTS.clusters.items()
     }})  # fmt: skip
     assert most_executors(heavy, TWO, 1, "west") == 0
-
-
-@given(st.integers(1, 40), st.integers(1, 4))
-def test_each_part_of_a_batch_has_a_place_of_its_own(partitions, topics):
-    sink = BlockSink("job.block.1a2b", 1, "job.out", partitions, partitions * topics)
-    places = [sink.place(part) for part in range(sink.parts)]
-    assert len(set(places)) == sink.parts and all(partition < partitions for _, partition in places)
-    with pytest.raises(ValueError, match="at most"):
-        sink.place(sink.parts)
