@@ -4,7 +4,8 @@ Runs every morning for the first topology, or by hand with a form. A job that ru
 the records/s, and the work of a record, that its agents have measured in the last ten minutes, another one for the
 rates that its topology states. The plan's page is written to `var/plans`. Where the running job's queries would be
 elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run.
-Which operators are one query is not changed so.
+Which operators are one query is not changed so. For a running job a network is trained that proposes placements, and
+registered in MLflow (`<topology>-placement`); what it proposes is told beside the plan, or asked for in its place.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from dags.defaults import DEFAULTS, SETTINGS, optional_field, utc_cron
 
 TOPOLOGIES = sorted(path.stem for path in SETTINGS.topologies_dir.glob("*.yaml"))
-CHANGE = "{{ ti.xcom_pull(task_ids='plan')['sentence'] }}."
+CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
 
 
 @dag(
@@ -26,13 +27,16 @@ CHANGE = "{{ ti.xcom_pull(task_ids='plan')['sentence'] }}."
                           description="Of configs/topologies, by name."),
         "load": optional_field("number", "Load", "Of the stated rates, as 1.5. Empty: as the running job is measured.",
                                exclusiveMinimum=0),
+        "network": Param("shadow", type="string", enum=["no", "shadow", "apply"], title="Network",
+                         description="What a trained network proposes for a running job: not asked, only told beside "
+                                     "the plan (shadow), or put in the plan's place (apply). A person approves each."),
     },
     tags=["placement"],
     doc_md=__doc__,
     **DEFAULTS,
 )  # fmt: skip
 def plan_placement() -> None:
-    """Build the DAG: `plan`, then `differs`, `approve` and `apply` where the running job would change."""
+    """Build the DAG: `plan`, `learn`, `propose`, then `differs`, `approve` and `apply` where the job would change."""
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
@@ -47,6 +51,30 @@ def plan_placement() -> None:
         return replan.plan(dict(params))
 
     @task
+    def learn(params: Any = None) -> dict[str, Any] | None:
+        """Train and register a network for the running job, where none serves that is for its queries.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            SettingsError: the job's folder is wrong.
+            NoRoomError: the clusters have no room for its queries.
+        """
+        from pipelines.train.placement import proposed
+
+        return proposed.learn(dict(params))
+
+    @task(trigger_rule="all_done_min_one_success")  # a plan needs no network
+    def propose(planned: dict[str, Any], params: Any = None) -> dict[str, Any]:
+        """Add what the network proposes to the plan, or put it in its place.
+
+        Raises:
+            SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
+        """
+        from pipelines.train.placement import proposed
+
+        return proposed.propose(dict(params), planned)
+
+    @task
     def differs(planned: dict[str, Any]) -> None:
         """Pass where the running job would change.
 
@@ -54,7 +82,7 @@ def plan_placement() -> None:
             AirflowSkipException: it would not, or does not run.
         """
         if not planned["ask"]:
-            raise AirflowSkipException(planned["sentence"])
+            raise AirflowSkipException(planned["told"])
 
     @task
     def apply(planned: dict[str, Any], params: Any = None) -> str:
@@ -63,11 +91,13 @@ def plan_placement() -> None:
         Raises:
             ReplanError: they are wanted elsewhere since (no retry).
         """
-        from pipelines.placement import replan
+        from pipelines.train.placement import proposed
 
-        return replan.apply(dict(params), planned)
+        return proposed.apply(dict(params), planned)
 
-    planned: Any = plan()
+    made: Any = plan()
+    planned: Any = propose(made)
+    made >> learn() >> planned
     approve = ApprovalOperator(task_id="approve", subject="May these queries be moved?", body=CHANGE)
     differs(planned) >> approve >> apply(planned)
 

@@ -124,6 +124,14 @@ class JobFolder:
         blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
         return Placement(**{**told, "blocks": blocks})
 
+    def wanted_since_s(self) -> float:
+        """Return since when the job's blocks are wanted there, epoch seconds.
+
+        Raises:
+            OSError: no job was begun here.
+        """
+        return self._placement.stat().st_mtime
+
     def want(self, placement: Placement) -> None:
         """Write where the job's blocks are wanted; whoever runs them moves them there."""
         coming = self._placement.with_suffix(".coming")

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from configs.settings import Settings
+from configs.topology import Topology
+from models.placement.learned.online import StepOutcome
 from models.placement.plan.applications import applications_of
+from models.placement.plan.measured import Block
 from models.placement.plan.observed import ObservedBlock, observe_block, slowest_path_s
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
@@ -15,6 +18,7 @@ from pipelines.kafka.broker import read_records
 from pipelines.placement.job_folder import JobFolder
 from tidecast.messages import MessageError, MetricSample, decode
 
+MINUTE_S = 60.0
 NEWEST = 50_000
 """Messages of the topic that are looked at."""
 
@@ -35,16 +39,54 @@ def observe_job(
         BrokerError: the broker does not answer.
     """
     topology, placement = folder.topology(), folder.wanted()
-    names = [block.name for block in applications_of(topology, placement)]
+    batches = _batches(settings, folder, time.time() - last_s)
+    found = [observe_block(topology, placement, at, each, factor) for at, each in enumerate(batches)]
+    return found, slowest_path_s(topology, placement, found)
+
+
+def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list[StepOutcome]:
+    """Return what a job came to in the last minutes in which all its queries were measured, the oldest first.
+
+    Minutes before its queries were moved last are left out: of other executors.
+
+    Args:
+        settings: with a broker.
+        folder: of the job.
+        minutes: up to now.
+
+    Raises:
+        SettingsError: no job was begun there.
+        BrokerError: the broker does not answer.
+    """
+    topology, placement, now = folder.topology(), folder.wanted(), time.time()
+    whole = min(minutes, int((now - folder.wanted_since_s()) / MINUTE_S))
+    since = now - MINUTE_S * whole
+    batches, found = _batches(settings, folder, since), list[StepOutcome]()
+    for minute in range(whole):
+        low, high = since + MINUTE_S * minute, since + MINUTE_S * (minute + 1)
+        each = [[one for one in all_ if low <= one.wall_time < high] for all_ in batches]
+        blocks = [observe_block(topology, placement, at, own) for at, own in enumerate(each)]
+        path_s = slowest_path_s(topology, placement, blocks)
+        if path_s is not None and all(one.cores is not None for one in blocks):
+            loads = [(one.cores or 0.0) / _cores(topology, one.block) for one in blocks]
+            found.append(StepOutcome(path_s * 1000, sum(loads) / len(loads)))
+    return found
+
+
+def _cores(topology: Topology, block: Block) -> int:
+    return block.executors * topology.clusters[block.cluster].executor_cores
+
+
+def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list[MetricSample]]:
+    """The batches of each query since a moment, in order."""
+    names = [block.name for block in applications_of(folder.topology(), folder.wanted())]
     batches: dict[str, list[MetricSample]] = {name: [] for name in names}
-    since = time.time() - last_s
     for record in read_records(settings.kafka, "metrics", NEWEST):
         with suppress(MessageError):  # of another program, or another release
             said = decode(MetricSample, record.value)
-            if said.job in batches and said.kind == "batch" and said.wall_time >= since:
+            if said.job in batches and said.kind == "batch" and said.wall_time >= since_s:
                 batches[said.job].append(said)
-    found = [observe_block(topology, placement, at, batches[name], factor) for at, name in enumerate(names)]
-    return found, slowest_path_s(topology, placement, found)
+    return list(batches.values())
 
 
 def describe_observed(folder: JobFolder, found: list[ObservedBlock], path_s: float | None) -> Iterator[str]:

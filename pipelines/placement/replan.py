@@ -47,11 +47,12 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     settings = with_stack_addresses(load())
     folder, name = job_folder(settings, form["topology"]), form["topology"]
     began = folder.began()
-    topology = folder.topology() if began else load_topology(name, settings.topologies_dir)
-    factor = told = form.get("load") or 1.0
     measured = began and not form.get("load")
-    if measured:
-        topology, told = _measured(settings, folder)
+    if began:
+        topology, factor, told = loaded(settings, folder, form.get("load"))
+    else:
+        topology = load_topology(name, settings.topologies_dir)
+        factor = told = form.get("load") or 1.0
     try:
         made = choose_placement(topology, factor)
     except PlanError as error:
@@ -61,7 +62,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     sentence, ask = compare(topology, was, made.placement, told)
     return {
         "sentence": sentence, "ask": ask, "load": told, "page": str(page),
-        "was": None if was is None else _as_json(was), "placement": _as_json(made.placement),
+        "was": None if was is None else as_json(was), "placement": as_json(made.placement),
     }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
     """
     folder = job_folder(load(), form["topology"])
     before = folder.wanted()
-    if planned["was"] != _as_json(before):
+    if planned["was"] != as_json(before):
         raise ReplanError(f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again.")
     by_operators = {tuple(one["operators"]): one for one in planned["placement"]["blocks"]}
     blocks = [Block(**{**by_operators[one.operators], "operators": one.operators}) for one in before.blocks]
@@ -127,16 +128,24 @@ def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], read
     return sum(one.rps or 0.0 for one in known) / said if said else 1.0
 
 
-def _measured(settings: Settings, folder: JobFolder) -> tuple[Topology, float]:
-    """A running job's topology as its queries were measured, and by how much more comes than is stated."""
+def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> tuple[Topology, float, float]:
+    """Return a running job's topology, the factor of its rates that is planned for, and by how much more comes.
+
+    Where no factor is given its queries are as they were measured, and the factor is 1.
+
+    Raises:
+        SettingsError, BrokerError: no job was begun there; the broker does not answer.
+    """
     topology, placement = folder.topology(), folder.wanted()
+    if load_factor:
+        return topology, load_factor, load_factor
     found, _ = observe_job(settings, folder, LAST_S)
     reads = [list(block.reads) for block in applications_of(topology, placement)]
-    return as_measured(topology, placement, found), measured_factor(found, list(topology.sources), reads)
+    return as_measured(topology, placement, found), 1.0, measured_factor(found, list(topology.sources), reads)
 
 
-def _as_json(made: Placement) -> dict[str, Any]:
-    """A placement as it is after a way through JSON, which knows no tuples."""
+def as_json(made: Placement) -> dict[str, Any]:
+    """Return a placement as it is after a way through JSON, which knows no tuples."""
     told: dict[str, Any] = json.loads(json.dumps(asdict(made)))
     return told
 

@@ -23,6 +23,10 @@ class RegistryError(CorrectableError, RuntimeError):
     """The registry lacks what was asked for, holds something else under the name, or does not answer."""
 
 
+class MismatchError(RegistryError):
+    """A registered model that is of another job than the one for which it was asked."""
+
+
 class JsonFlavor:
     """A flavour of MLflow for a model that is one JSON file."""
 

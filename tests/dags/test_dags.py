@@ -81,6 +81,8 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "approve": 2,
         "order": 0,
         "follow": 2,
+        "learn": 2,
+        "propose": 2,
         "differs": 2,
         "apply": 2,
     }
@@ -96,7 +98,8 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
 
 def test_queries_are_moved_after_an_approval_alone(parsed):
     assert parsed["dags"]["plan_placement"]["after"] == {
-        "plan": [], "differs": ["plan"], "approve": ["differs"], "apply": ["approve", "plan"],
+        "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
+        "apply": ["approve", "propose"],
     }  # fmt: skip
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from models.placement.allocation.nodes import Nodes
@@ -48,20 +46,3 @@ def _draw_numbers(job: ParallelJob, nodes: Nodes, random: np.random.Generator) -
     most = max(min(MORE * int(job.instances.sum()), int(nodes.slots.sum())), job.operators)
     extra = int(random.integers(0, most - job.operators + 1))
     return 1 + random.multinomial(extra, random.dirichlet(np.ones(job.operators)))
-
-
-def search_at_random(
-    job: ParallelJob, nodes: Nodes, score: Callable[[Counts], float], tries: int, seed: int, more: bool = True
-) -> Counts:  # fmt: skip
-    """Return the best of some placements that are drawn: what any other search is held against.
-
-    Args:
-        job: of m operators.
-        nodes: n of them.
-        score: of a placement, more is better.
-        tries: placements.
-        seed: equal ones give equal answers.
-        more: as in `draw_counts`.
-    """
-    random = np.random.default_rng(seed)
-    return max((draw_counts(job, nodes, random, more) for _ in range(tries)), key=score)

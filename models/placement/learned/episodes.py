@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 
 from models.dqn.learner.replay import StepReturn
-from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats, Integers
-from models.placement.instances.drawn import draw_counts
-from models.placement.instances.job import Counts, ParallelJob
-from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
+from models.placement.instances.job import Counts
+from models.placement.learned.actions import draw_length
 from models.placement.learned.evaluator import Evaluator
 from models.placement.learned.reward import MOST_LOAD, PlacementOutcome, RewardWeights
+from models.placement.learned.space import MoveSpace
 
 STEPS = 32
 """Moves of an episode; then another placement is drawn. There are no terminal states."""
-MOST_LATENCY, MOST_SLOTS = 20.0, 16
+MOST_LATENCY = 20.0
 _NO_ADVICE: Integers | None = None
 
 
-def observe(nodes: Nodes, counts: Counts, outcome: PlacementOutcome, usual_ms: float) -> Floats:
-    """Return the (m n + 1 + m,) observation: instances over slots (16 at most), latency, and loads (3 at most).
+def observe(slots: Integers, counts: Counts, outcome: PlacementOutcome, usual_ms: float) -> Floats:
+    """Return the (m n + 1 + m,) observation: instances over slots, latency, and loads (3 at most).
 
     Latency as log(1 + it ÷ a usual one), of at most 20 times that.
     """
-    slots = np.clip(nodes.slots, 1, MOST_SLOTS)
     latency = min(outcome.latency_ms / usual_ms, MOST_LATENCY)
     return np.concatenate([(counts / slots).reshape(-1), [np.log1p(latency)], np.minimum(outcome.load, MOST_LOAD)])
 
@@ -40,23 +41,23 @@ class PlacementEpisodes:
     """
 
     def __init__(
-        self, job: ParallelJob, nodes: Nodes, evaluator: Evaluator, weights: RewardWeights, usual_ms: float,
+        self, space: MoveSpace, evaluators: Sequence[Evaluator], weights: RewardWeights, usual_ms: float,
         runs: int, seed: int, start: Counts | None = None,
     ) -> None:  # fmt: skip
         """Episodes of a job on nodes.
 
         Args:
-            job: of m operators.
-            nodes: n of them.
-            evaluator: says what placements come to.
+            space: placements of the job.
+            evaluators: say what placements come to, each at a rate of its own: one for each episode, in turn.
             weights: how that is weighed.
             usual_ms: latency of an ordinary placement, the unit of observations.
             runs: side by side.
             seed: of the placements that are drawn, and of how far moves go.
             start: a placement from which half of the episodes begin; None: all are drawn.
         """
-        self._job, self._nodes, self._usual_ms = job, nodes, usual_ms
-        self._evaluator, self._weights = evaluator, weights
+        self._space, self._usual_ms, self._weights = space, usual_ms, weights
+        self._turns = itertools.cycle(evaluators)
+        self._evaluator = evaluators[0]
         self._random, self._start, self._left = np.random.default_rng(seed), start, STEPS
         self._counts: list[Counts] = []
         self._outcomes: list[PlacementOutcome] = []
@@ -70,9 +71,9 @@ class PlacementEpisodes:
         """
         after = []
         for counts, index in zip(self._counts, moves, strict=True):
-            most = int(farthest(self._job, self._nodes, counts)[index])
-            move, length = move_at(int(index), self._nodes.count), draw_length(most, self._random)
-            after.append(apply_move(counts, move, length) if most >= 1 else counts)
+            most = int(self._space.farthest(counts)[index])
+            length = draw_length(most, self._random)
+            after.append(self._space.after(counts, int(index), length) if most >= 1 else counts)
         before = list(zip(self._counts, self._outcomes, strict=True))
         outcomes = self._evaluator.outcomes(after, before)
         reward = [self._weights.reward(old, new) for (_, old), new in zip(before, outcomes, strict=True)]
@@ -86,16 +87,16 @@ class PlacementEpisodes:
         return StepReturn(np.array(reward)[:, None], *reached, np.full(len(after), ended))
 
     def _begin(self, runs: int) -> None:
-        self._left = STEPS
-        drawn = [draw_counts(self._job, self._nodes, self._random) for _ in range(runs)]
+        self._left, self._evaluator = STEPS, next(self._turns)
+        drawn = [self._space.draw(self._random) for _ in range(runs)]
         if self._start is not None:
             drawn[: runs // 2] = [self._start] * (runs // 2)
         self._counts = drawn
-        nothing = PlacementOutcome(self._usual_ms, np.zeros(self._job.operators))
+        nothing = PlacementOutcome(self._usual_ms, np.zeros(self._space.shape[0]))
         self._outcomes = self._evaluator.outcomes(drawn, [(one, nothing) for one in drawn])
         self._look()
 
     def _look(self) -> None:
         both = zip(self._counts, self._outcomes, strict=True)
-        self.seen = np.array([observe(self._nodes, *one, self._usual_ms) for one in both])
-        self.mask = np.array([farthest(self._job, self._nodes, counts) >= 1 for counts in self._counts])
+        self.seen = np.array([observe(self._space.slots, *one, self._usual_ms) for one in both])
+        self.mask = np.array([self._space.farthest(counts) >= 1 for counts in self._counts])

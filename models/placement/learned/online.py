@@ -73,13 +73,13 @@ def trigger(state: Scheduled, expected: StepOutcome, limit_ms: float) -> Trigger
     """
     usual = median(one.latency_ms for one in state.measured) if state.measured else float("inf")
     if expected.latency_ms > limit_ms:
-        return Trigger("over the limit")
+        return Trigger("expected over the limit")
     if expected.latency_ms > SLOWER * usual:
-        return Trigger("slower than usual")
+        return Trigger("expected slower than usual")
     if expected.load > FULL:
-        return Trigger("too much load")
+        return Trigger("expected to have too much load")
     if state.low >= LOW_STEPS:
-        return Trigger("little load", fewer=True)
+        return Trigger("long under little load", fewer=True)
     return Trigger("")
 
 
@@ -115,14 +115,15 @@ def choose_proposal(
 def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Scheduled, Counts | None]:
     """Return what is carried on, and the placement to go back to where a change made latency and load worse.
 
-    None with fewer instances, unless load is low: where the rate has risen since, more instances are not to blame.
+    A change is judged once. None with fewer instances, unless load is low: where the rate has risen since, more
+    instances are not to blame.
 
     Args:
         state: with the newest step.
-        now_s: time; before the change is 180 s old nothing is judged.
+        now_s: time; before the change is 180 s old, or anything was measured, nothing is judged.
         counts: in force.
     """
-    if state.before is None or now_s - state.changed_s < COOL_S:
+    if state.before is None or not state.measured or now_s - state.changed_s < COOL_S:
         return state, None
     (old, was), now = state.before, state.measured[-1]
     settled = replace(state, before=None)

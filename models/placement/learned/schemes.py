@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats
-from models.placement.instances.job import Counts, ParallelJob
-from models.placement.learned.actions import apply_move, draw_length, farthest, move_at
+from models.placement.instances.job import Counts
+from models.placement.learned.actions import draw_length
 from models.placement.learned.evaluator import Evaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
+from models.placement.learned.space import MoveSpace
 
 EPISODES, STEPS, EXPLORE, TEMPERATURE = 20, 16, 0.2, 0.5
 
@@ -44,16 +44,14 @@ class Proposer:
     """Proposes placements of a job on nodes.
 
     Attributes:
-        job: of m operators.
-        nodes: n of them.
+        space: placements of the job.
         evaluator: says what a placement comes to.
         weights: how that is weighed.
         values: from an observation to the (2 m n,) value of each move.
         observe: from a placement and what it comes to, to an observation.
     """
 
-    job: ParallelJob
-    nodes: Nodes
+    space: MoveSpace
     evaluator: Evaluator
     weights: RewardWeights
     values: Callable[[Floats], Floats]
@@ -85,12 +83,11 @@ class Proposer:
     def _walk(self, counts: Counts, outcome: PlacementOutcome, random: np.random.Generator) -> list[Proposal]:
         start, steps = outcome, []
         for _ in range(STEPS):
-            most = farthest(self.job, self.nodes, counts)
+            most = self.space.farthest(counts)
             if not (most >= 1).any():
                 break
             index = self._choose(counts, outcome, most >= 1, random)
-            move = move_at(index, self.nodes.count)
-            after = apply_move(counts, move, draw_length(int(most[index]), random))
+            after = self.space.after(counts, index, draw_length(int(most[index]), random))
             outcome = self.evaluator.outcomes([after], [(counts, outcome)])[0]
             counts = after
             steps.append(Proposal(counts, outcome, self.weights.reward(start, outcome)))

@@ -7,7 +7,7 @@ of 32 moves, and a placement is worth what it comes to at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,14 +16,13 @@ import torch
 
 from models.dqn.learner.learner import Learner, Values
 from models.dqn.learner.settings import DEFAULT, LearnerSettings
-from models.placement.allocation.nodes import Nodes
-from models.placement.graph import Floats
-from models.placement.instances.drawn import draw_counts
-from models.placement.instances.job import Counts, ParallelJob
+from models.placement.graph import Floats, Integers
+from models.placement.instances.job import Counts
 from models.placement.learned.episodes import PlacementEpisodes, observe
 from models.placement.learned.evaluator import Evaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposer
+from models.placement.learned.space import MoveSpace
 
 RUNS = 16
 LEARNER: LearnerSettings = replace(
@@ -53,16 +52,16 @@ class PlacementModel:
             found = self.network(torch.from_numpy(np.ascontiguousarray(seen[None], np.float32)))
         return found[0, :, 0].numpy().astype(float)
 
-    def proposer(self, job: ParallelJob, nodes: Nodes, evaluator: Evaluator, weights: RewardWeights) -> Proposer:
+    def proposer(self, space: MoveSpace, evaluator: Evaluator, weights: RewardWeights) -> Proposer:
         """Return what proposes placements by this network."""
-        return Proposer(job, nodes, evaluator, weights, self.values, partial(self._observe, nodes))
+        return Proposer(space, evaluator, weights, self.values, partial(self._observe, space.slots))
 
-    def _observe(self, nodes: Nodes, counts: Counts, outcome: PlacementOutcome) -> Floats:
-        return observe(nodes, counts, outcome, self.usual_ms)
+    def _observe(self, slots: Integers, counts: Counts, outcome: PlacementOutcome) -> Floats:
+        return observe(slots, counts, outcome, self.usual_ms)
 
 
 def train_placement(
-    job: ParallelJob, nodes: Nodes, evaluator: Evaluator, weights: RewardWeights, seed: int,
+    space: MoveSpace, evaluators: Sequence[Evaluator], weights: RewardWeights, seed: int,
     start: Counts | None = None, transitions: int = TRANSITIONS, told: Callable[[float], None] = lambda _: None,
 ) -> PlacementModel:  # fmt: skip
     """Train a network on placements of a job; the same arguments give the same network.
@@ -71,9 +70,8 @@ def train_placement(
     fixed starts that are not learned from, score most in the mean.
 
     Args:
-        job: of m operators.
-        nodes: n of them.
-        evaluator: says what placements come to.
+        space: placements of the job.
+        evaluators: say what placements come to, each at a rate of its own; trials are of each in turn.
         weights: how that is weighed.
         seed: of everything.
         start: placement in force, from which half of the episodes begin; None: all are drawn.
@@ -84,20 +82,24 @@ def train_placement(
     torch.set_num_threads(1)
     try:
         random = np.random.default_rng(seed + 1)
-        first = [draw_counts(job, nodes, random) for _ in range(TRIALS)]
-        unknown = PlacementOutcome(0.0, np.zeros(job.operators))
-        trials = list(zip(first, evaluator.outcomes(first, [(one, unknown) for one in first]), strict=True))
-        usual_ms = float(np.median([outcome.latency_ms for _, outcome in trials]))
-        episodes = PlacementEpisodes(job, nodes, evaluator, weights, usual_ms, RUNS, seed, start)
+        unknown = PlacementOutcome(0.0, np.zeros(space.shape[0]))
+        trials = [
+            (counts, evaluator.outcomes([counts], [(counts, unknown)])[0], evaluator)
+            for at in range(TRIALS)
+            for counts, evaluator in [(space.draw(random), evaluators[at % len(evaluators)])]
+        ]
+        usual_ms = float(np.median([outcome.latency_ms for _, outcome, _ in trials]))
+        episodes = PlacementEpisodes(space, evaluators, weights, usual_ms, RUNS, seed, start)
         learner = Learner(episodes, LEARNER, seed)
         curve: list[float] = []
         best: tuple[float, dict[str, torch.Tensor]] = (-np.inf, {})
         reports = learner.learn(transitions, EVERY)
         while True:
             model = PlacementModel(learner.held, usual_ms, ())
-            proposer = model.proposer(job, nodes, evaluator, weights)
-            found = [(proposer.propose(*trial, seed=at, episodes=1), trial[1]) for at, trial in enumerate(trials)]
-            scores = [each[0].score if each else weights.reward(outcome, outcome) for each, outcome in found]
+            scores = [
+                _best_score(model.proposer(space, evaluator, weights), counts, outcome, at)
+                for at, (counts, outcome, evaluator) in enumerate(trials)
+            ]
             curve.append(float(np.mean(scores)))
             told(curve[-1])
             if curve[-1] > best[0]:
@@ -108,3 +110,9 @@ def train_placement(
     finally:
         torch.set_num_threads(before)
     return PlacementModel(learner.held, usual_ms, tuple(curve))
+
+
+def _best_score(proposer: Proposer, counts: Counts, outcome: PlacementOutcome, seed: int) -> float:
+    """The score of the best placement on one walk; of the one it begins from where none is better."""
+    found = proposer.propose(counts, outcome, seed, episodes=1)
+    return found[0].score if found else proposer.weights.reward(outcome, outcome)

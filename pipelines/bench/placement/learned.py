@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from models.placement.allocation.nodes import Nodes
-from models.placement.instances.drawn import draw_counts, search_at_random
+from models.placement.instances.drawn import draw_counts
 from models.placement.instances.job import Counts, ParallelJob, StreamEdge, has_room
-from models.placement.learned.actions import apply_move, farthest, move_at
-from models.placement.learned.evaluator import TwinEvaluator
+from models.placement.learned.evaluator import LearnedEvaluator, TwinEvaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
+from models.placement.learned.rivals import CountingEvaluator, greedy_search, random_search
+from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import TRANSITIONS, train_placement
 from models.placement.performance.model import absolute_error, linear_regression, train_performance
 from models.placement.performance.windows import STEP_S as MINUTE_S
+from models.placement.performance.windows import STEPS as WINDOW
 from models.placement.performance.windows import History, parts_in_time
 from models.placement.twin.follow import empty_state, follow_job, move_instances
 from models.placement.twin.station import STEP_S
@@ -27,23 +28,9 @@ from pipelines.bench.placement.testbeds import testbeds
 SHAPES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2))
 """Operators and nodes of the small jobs, of which every placement is looked at."""
 SEEDS, SLOTS = (100, 101, 102), 3
-STEPS, KEPT = 2_000, 3
-"""Minutes of the past from which performance is learned, and for how many of them a placement is kept."""
-
-
-@dataclass
-class CountingEvaluator:
-    """A evaluator that counts how many placements it was asked for."""
-
-    evaluator: TwinEvaluator
-    asked: int = field(default=0)
-
-    def outcomes(
-        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
-    ) -> list[PlacementOutcome]:
-        """Return what each placement comes to."""
-        self.asked += len(placements)
-        return self.evaluator.outcomes(placements, before)
+STEPS, SHORT_PAST, KEPT = 2_000, 1_000, 3
+"""Minutes of the past from which performance is learned, of a small job, and for how many of them a placement is kept.
+"""
 
 
 def small_job(seed: int, operators: int, nodes: int) -> tuple[ParallelJob, Nodes]:
@@ -75,11 +62,12 @@ def measure_search() -> dict[str, Any]:
 
     Returns:
         `share`: mean of (score - start) ÷ (best - start), with `low` and `high` of a bootstrap; likewise `greedy` and
-        `random`, at as many evaluations as the proposals took, and random search at as many as the training took;
-        `seconds` of the longest training; `n`.
+        `random`, at as many evaluations as the proposals took, random search at as many as the training took, and
+        `lstm`: a network trained on what a performance model says of the job, scored by the twin; `worse`, how often
+        what that proposes is worse than the start; `seconds` of the longest training; `n`.
     """
     shares: dict[str, list[float]] = {}
-    seconds = 0.0
+    seconds, worse = 0.0, 0
     for shape, seed in itertools.product(SHAPES, SEEDS):
         job, nodes = small_job(seed, *shape)
         evaluator, weights = TwinEvaluator(job, nodes), RewardWeights()
@@ -93,34 +81,34 @@ def measure_search() -> dict[str, Any]:
         if best <= least + 1e-9:
             continue
         begun = time.perf_counter()
-        model = train_placement(job, nodes, evaluator, weights, seed, start)
+        space = InstanceSpace(job, nodes)
+        model = train_placement(space, [evaluator], weights, seed, start)
         seconds = max(seconds, time.perf_counter() - begun)
         counted = CountingEvaluator(evaluator)
-        proposals = model.proposer(job, nodes, counted, weights).propose(start, began, seed)
+        proposals = model.proposer(space, counted, weights).propose(start, began, seed)
         found = {
             "share": proposals[0].score if proposals else least,
-            "greedy": _greedy(job, nodes, start, score, counted.asked),
-            "random": max(least, score(search_at_random(job, nodes, score, counted.asked, seed))),
-            "random, as many as in training": max(least, score(search_at_random(job, nodes, score, TRANSITIONS, seed))),
+            "greedy": greedy_search(space, start, score, counted.asked),
+            "random": max(least, random_search(space, score, counted.asked, seed)),
+            "random, as many as in training": max(least, random_search(space, score, TRANSITIONS, seed)),
         }
+        found["lstm"] = score(_by_performance_model(space, start, began, seed))
+        worse += found["lstm"] < least - 1e-9
         for name, value in found.items():
             shares.setdefault(name, []).append((value - least) / (best - least))
-    return {**{name: _interval(own) for name, own in shares.items()}, "seconds": seconds, "n": len(shares["share"])}
+    told = {name: _interval(own) for name, own in shares.items()}
+    return {**told, "seconds": seconds, "worse": worse, "n": len(shares["share"])}
 
 
-def _greedy(job: ParallelJob, nodes: Nodes, start: Counts, score: Any, evaluations: int) -> float:
-    """The best single moves in turn, while they are better and evaluations are left."""
-    counts, best = start, score(start)
-    while evaluations > 0:
-        most = farthest(job, nodes, counts)
-        tried = [apply_move(counts, move_at(int(at), nodes.count), 1) for at in np.flatnonzero(most >= 1)][:evaluations]
-        evaluations -= len(tried)
-        scores = [score(one) for one in tried]
-        if not scores or max(scores) <= best:
-            break
-        best = max(scores)
-        counts = tried[int(np.argmax(scores))]
-    return float(best)
+def _by_performance_model(space: InstanceSpace, start: Counts, began: PlacementOutcome, seed: int) -> Counts:
+    """The best placement by a network for which a performance model takes the twin's place; the start where none is."""
+    job, nodes = space.job, space.nodes
+    train, stop, _ = parts_in_time(record_past(job, nodes, SHORT_PAST, seed))
+    window = np.tile([float(job.arrivals_rps.sum()), *start.reshape(-1)], (WINDOW, 1))
+    evaluator = LearnedEvaluator(train_performance(train, stop, SLOTS, seed), window)
+    model = train_placement(space, [evaluator], RewardWeights(), seed, start)
+    found = model.proposer(space, evaluator, RewardWeights()).propose(start, began, seed)
+    return found[0].counts if found else start
 
 
 def _interval(values: Sequence[float]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from models.placement.instances.initial import place_initially
 from models.placement.instances.job import Counts
 from models.placement.learned.evaluator import TwinEvaluator
 from models.placement.learned.reward import RewardWeights
+from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import train_placement
 from pipelines.bench.placement.elastic_run import HourResult, run_hour
 from pipelines.bench.placement.schemes import SCHEMES
@@ -68,8 +69,9 @@ def _learned(testbed: Testbed) -> Counts:
     """The best placement that a network proposes which was trained on the job, from Pareto bins on."""
     job, nodes, weights = testbed.job, testbed.nodes, RewardWeights()
     evaluator, start = TwinEvaluator(job, nodes), place_initially(job, nodes)
-    model = train_placement(job, nodes, evaluator, weights, seed=1, start=start)
-    found = model.proposer(job, nodes, evaluator, weights).propose(start, evaluator.outcome(start), seed=1)
+    space = InstanceSpace(job, nodes)
+    model = train_placement(space, [evaluator], weights, seed=1, start=start)
+    found = model.proposer(space, evaluator, weights).propose(start, evaluator.outcome(start), seed=1)
     return found[0].counts if found else start
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.placement.allocation.nodes import Nodes
-from models.placement.instances.drawn import draw_counts, search_at_random
+from models.placement.instances.drawn import draw_counts
 from models.placement.instances.initial import NoRoomError
 from models.placement.instances.job import ParallelJob, StreamEdge, has_room
 from models.placement.learned.actions import (
@@ -32,7 +33,9 @@ from models.placement.learned.online import (
     trigger,
 )
 from models.placement.learned.reward import PlacementOutcome, RewardWeights, latency_reward, load_reward
+from models.placement.learned.rivals import greedy_search, random_search
 from models.placement.learned.schemes import Proposal, Proposer, select_by_share, softmax_shares
+from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import train_placement
 from tests.fakes.parallel_jobs import one_domain, random_job
 
@@ -129,7 +132,7 @@ def walking(judged, values=lambda _: np.arange(8.0)):
             return [left.pop(0) if len(left) > 1 else left[0] for _ in placements]
 
     nodes = one_domain([(40, 40), (60, 40)], slots=40)
-    return Proposer(TWO, nodes, Told(), RewardWeights(), values, lambda *_: np.zeros(1))
+    return Proposer(InstanceSpace(TWO, nodes), Told(), RewardWeights(), values, lambda *_: np.zeros(1))
 
 
 def test_a_walk_proposes_its_best_state_not_its_last():
@@ -168,14 +171,14 @@ def test_branches_of_a_walk_are_drawn_by_one_number():
 def test_when_another_placement_is_looked_for():
     calm = Scheduled(tuple(StepOutcome(20, 0.8) for _ in range(30)))
     assert trigger(calm, StepOutcome(21, 0.9), 100).why == ""
-    assert trigger(calm, StepOutcome(101, 0.9), 100).why == "over the limit"
-    assert trigger(calm, StepOutcome(25, 0.9), 100).why == "slower than usual"
-    assert trigger(calm, StepOutcome(20, 1.1), 100) == ("too much load", False)
+    assert trigger(calm, StepOutcome(101, 0.9), 100).why == "expected over the limit"
+    assert trigger(calm, StepOutcome(25, 0.9), 100).why == "expected slower than usual"
+    assert trigger(calm, StepOutcome(20, 1.1), 100) == ("expected to have too much load", False)
     low = calm
     for _ in range(5):
         assert trigger(low, StepOutcome(20, 0.3), 100).why == ""
         low = low.after_step(StepOutcome(20, 0.3), StepOutcome(20, 0.3))
-    assert trigger(low, StepOutcome(20, 0.3), 100) == ("little load", True)
+    assert trigger(low, StepOutcome(20, 0.3), 100) == ("long under little load", True)
     forecast_only = calm
     for _ in range(9):
         forecast_only = forecast_only.after_step(StepOutcome(20, 0.6), StepOutcome(20, 0.3))
@@ -208,6 +211,8 @@ def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
         .after_step(StepOutcome(30, 1.2), StepOutcome(25, 1.0))
     )
     assert judge_change(state, 100.0, there) == (state, None)
+    unmeasured = replace(state, measured=())
+    assert judge_change(unmeasured, 181.0, there) == (unmeasured, None)
     after, back = judge_change(state, 181.0, there)
     assert back is here and after.before is None
     proposal = [Proposal(there, outcome(1, 1), 0.9)]
@@ -255,15 +260,16 @@ def test_it_learns_to_place_two_operators_on_two_nodes():
     start = np.array([[1, 0], [1, 1]])
     every = [np.array(x).reshape(2, 2) for x in itertools.product(range(5), repeat=4)]
     able = {one.tobytes(): evaluator.outcome(one) for one in every if has_room(job, far, one)}
-    model = train_placement(job, far, evaluator, weights, seed=3, start=start, transitions=4_000)
+    space = InstanceSpace(job, far)
+    model = train_placement(space, [evaluator], weights, seed=3, start=start, transitions=4_000)
     began = able[start.tobytes()]
     least, most = weights.reward(began, began), max(weights.reward(began, one) for one in able.values())
-    best = model.proposer(job, far, evaluator, weights).propose(start, began, seed=1)[0]
+    best = model.proposer(space, evaluator, weights).propose(start, began, seed=1)[0]
     assert has_room(job, far, best.counts) and max(model.curve) > model.curve[0]
     assert (best.score - least) / (most - least) >= 0.95
     counts, walked, scores = start, began, []
     for _ in range(8):  # without exploration, which would find something in a space this small by itself
-        values = model.values(observe(far, counts, walked, model.usual_ms))
+        values = model.values(observe(space.slots, counts, walked, model.usual_ms))
         best_move = int(np.where(farthest(job, far, counts) >= 1, values, -np.inf).argmax())
         counts = apply_move(counts, move_at(best_move, 2), 1)
         walked = evaluator.outcome(counts)
@@ -271,16 +277,22 @@ def test_it_learns_to_place_two_operators_on_two_nodes():
     assert (max(scores) - least) / (most - least) >= 0.9
 
 
-def test_a_random_search_returns_the_best_that_it_drew():
-    job, nodes = random_job(3)
+def test_searches_return_the_best_that_they_looked_at():
+    space = InstanceSpace(*random_job(3))
     seen = []
 
     def score(counts):
-        seen.append(-abs(int(counts.sum()) - 5))
+        seen.append(-abs(int(counts.sum()) - 9))
         return seen[-1]
 
-    found = search_at_random(job, nodes, score, 20, seed=1)
-    assert len(seen) == 20 and -abs(int(found.sum()) - 5) == max(seen)
+    assert random_search(space, score, 20, seed=1) == max(seen) and len(seen) == 20
+    start = space.draw(np.random.default_rng(1))
+    first = score(start)
+    seen.clear()
+    found = greedy_search(space, start, score, 500)
+    assert first < found == max(seen) and len(seen) <= 501
+    seen.clear()
+    assert greedy_search(space, start, score, 3) == max(seen) and len(seen) == 4
 
 
 def test_the_twin_tells_what_cannot_keep_up_by_how_far_it_falls_behind():

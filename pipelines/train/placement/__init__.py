@@ -1,0 +1,1 @@
+"""What the DAG plan_placement calls to train placement networks."""

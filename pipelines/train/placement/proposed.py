@@ -1,0 +1,159 @@
+"""What a placement network proposes for a running job: in shadow beside its plan, or in the plan's place."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from configs.settings import Settings, load
+from models.placement.instances.job import Counts
+from models.placement.learned.online import Scheduled, StepOutcome, choose_proposal, judge_change, trigger
+from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
+from models.placement.learned.training import PlacementModel
+from models.placement.plan.applications import applications_of
+from models.placement.plan.measured import Measure
+from models.placement.rates import rates_of
+from pipelines.placement import replan
+from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.observed import observe_minutes
+from pipelines.placement.running import job_folder
+from pipelines.placement.scaled.contracts import contract_file
+from pipelines.registry.placements import PlacementRegistry
+from pipelines.stack.state import with_stack_addresses
+from pipelines.train.placement.run import has_network, train_network
+from pipelines.train.placement.trial import read_trial, trial_as_json, trial_from_json, write_trial
+
+NO, SHADOW = "no", "shadow"
+"""Of the form's `network`; else `apply`."""
+MINUTES = 30
+"""Steps of a minute by which a job's usual latency is told."""
+
+
+class Look(NamedTuple):
+    """What a network says of a running job.
+
+    Attributes:
+        counts: that it would have; None: as they are.
+        why: in words.
+        asked: whether something asks for a change; else the proposal is only told.
+        state: of the trial, once it is as proposed.
+    """
+
+    counts: Counts | None
+    why: str
+    asked: bool
+    state: Scheduled
+
+
+def learn(form: dict[str, Any]) -> dict[str, Any] | None:
+    """Train and register a network for a running job's queries, where none serves that fits them.
+
+    Args:
+        form: `topology`; `network`: no, shadow or apply.
+
+    Returns:
+        The verdict, as of `train_network`; None where none is wanted, the job does not run, or one serves.
+
+    Raises:
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        SettingsError: the job's folder is wrong.
+        NoRoomError: the clusters have no room for its queries.
+    """
+    settings = with_stack_addresses(load())
+    folder = job_folder(settings, form["topology"])
+    if form.get("network", SHADOW) == NO or not folder.began() or _is_scaled(settings, folder):
+        return None
+    registry, topology, placement = PlacementRegistry(settings), folder.topology(), folder.wanted()
+    if has_network(registry, topology, placement):
+        return None
+    return train_network(registry, topology, placement)
+
+
+def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
+    """Add what the network that serves proposes to a plan; in mode `apply` that takes the plan's place.
+
+    Args:
+        form: as for `learn`; and maybe `load`, as for `replan.plan`.
+        planned: as `replan.plan` returned it.
+
+    Returns:
+        The same, with `told`, for whoever approves; in mode `apply`, where there is a network for these queries, with
+        its `sentence`, `ask` and `placement`, and with `trial` for `apply`.
+
+    Raises:
+        SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
+    """
+    mode, plain = form.get("network", SHADOW), {**planned, "told": f"{planned['sentence']}."}
+    if mode == NO or planned["was"] is None:
+        return plain
+    settings = with_stack_addresses(load())
+    folder = job_folder(settings, form["topology"])
+    if _is_scaled(settings, folder):
+        return {**plain, "told": f"{plain['told']} No network is asked: the autoscaler gives its queries executors."}
+    topology, factor, told = replan.loaded(settings, folder, form.get("load"))
+    placement = folder.wanted()
+    space = QuerySpace(Measure(topology, rates_of(topology, factor)), tuple(one.operators for one in placement.blocks))
+    try:
+        model = PlacementRegistry(settings).load(topology.name, space)
+    except Exception as error:  # of MLflow and of its store, too: a plan needs no network
+        return {**plain, "told": f"{plain['told']} No network proposes anything: {error}"}
+    counts = space.counts(placement)
+    look = _look(model, space, counts, folder, observe_minutes(settings, folder, MINUTES))
+    made = placement if look.counts is None else space.placement(look.counts) or placement
+    sentence, differs = replan.compare(topology, placement, made, told)
+    said = f"The network, as {look.why}: {sentence}."
+    if mode == SHADOW:
+        return {**plain, "told": f"{plain['told']} {said}"}
+    return {
+        **planned, "told": f"{said} The plan: {plain['told']}", "sentence": sentence, "ask": look.asked and differs,
+        "trial": trial_as_json(look.state), "placement": replan.as_json(made),
+    }  # fmt: skip
+
+
+def apply(form: dict[str, Any], proposed: dict[str, Any]) -> str:
+    """Want a running job's queries where they were proposed to be, on trial. Returns what was wanted.
+
+    Raises:
+        ReplanError: the queries are wanted elsewhere since.
+    """
+    said = replan.apply(form, proposed)
+    if "trial" in proposed:
+        state = trial_from_json(proposed["trial"])
+        write_trial(job_folder(load(), form["topology"]), replace(state, changed_s=time.time()))
+    return said
+
+
+def _is_scaled(settings: Settings, folder: JobFolder) -> bool:
+    """Whether a query of the job has a contract, by which the autoscaler gives it executors."""
+    names = [block.name for block in applications_of(folder.topology(), folder.wanted())]
+    return any(contract_file(settings, name).is_file() for name in names)
+
+
+def _look(
+    model: PlacementModel, space: QuerySpace, counts: Counts, folder: JobFolder, steps: list[StepOutcome]
+) -> Look:  # fmt: skip
+    """What is to be said of a job; a change that was on trial is judged, and that is kept."""
+    now_s, state = time.time(), read_trial(folder)
+    if space.placement(counts) is None:
+        return Look(None, "the clusters have no room for what runs", False, state)
+    evaluator, weights = QueryEvaluator(space), weights_of(space)
+    began = evaluator.outcome(counts)
+    expected = StepOutcome(began.latency_ms, began.mean_load)
+    for step in steps:
+        state = state.after_step(step, expected)
+    settled, back = judge_change(state, now_s, counts)
+    if settled.before is None and state.before is not None:
+        write_trial(folder, settled)
+    if back is not None:
+        return Look(back, "latency and load are worse since the last change", True, settled)
+    reason = trigger(settled, expected, 1000 * space.measure.topology.target_s)
+    proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)
+    # Where nothing asks for a change it is only told, and may be of fewer executors.
+    fewer = reason.fewer or not reason.why
+    found = choose_proposal(settled, now_s, counts, weights.reward(began, began), proposals, fewer)
+    why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
+    if found is None:
+        return Look(None, why, False, settled)
+    on_trial = settled.after_change(now_s, counts) if settled.measured else replace(settled, before=None)
+    return Look(found.counts, why, bool(reason.why), on_trial)

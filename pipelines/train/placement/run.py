@@ -1,0 +1,106 @@
+"""A network that places a job's queries: trained on the plan's model, judged, registered, and promoted if it wins."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from configs.topology import Topology
+from models.placement.learned.judged import SearchShares, decide, judge_networks
+from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
+from models.placement.learned.training import PlacementModel, train_placement
+from models.placement.plan.measured import Measure, Placement
+from models.placement.rates import rates_of
+from pipelines.registry.artifacts import MismatchError
+from pipelines.registry.placements import PlacementRegistry
+
+LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
+"""Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
+TRANSITIONS = 16_000
+
+
+def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
+    """Return the placements of a job's queries at each of LOADS."""
+    blocks = tuple(block.operators for block in placement.blocks)
+    return [QuerySpace(Measure(topology, rates_of(topology, load)), blocks) for load in LOADS]
+
+
+def has_network(registry: PlacementRegistry, topology: Topology, placement: Placement) -> bool:
+    """Return whether a champion is registered for these queries and clusters.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+    """
+    return _champion(registry, topology, spaces_of(topology, placement)[0]) is not None
+
+
+def train_network(registry: PlacementRegistry, topology: Topology, placement: Placement) -> dict[str, Any]:
+    """Train a network for a job's queries, register it as `challenger`, and make it champion if it wins.
+
+    It wins if it comes to as much of the best placement as drawn ones do at as many evaluations, and as the champion
+    for the same queries does. The run gets parameters, the curve, and how it and both simple searches did. What is
+    drawn differs from version to version: one that was rejected is not trained again.
+
+    Args:
+        registry: of placement networks.
+        topology: of the job, with the rates and the work that it states.
+        placement: where its queries are.
+
+    Returns:
+        JSON values: `version`, `promoted`, `reason`, `run` (its id).
+
+    Raises:
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        NoRoomError: the clusters have no room for the queries.
+    """
+    spaces, name = spaces_of(topology, placement), topology.name
+    seed = len(registry.versions(name))
+    with registry.run(name, f"placement of {name}") as run:
+        run.parameters({
+            "seed": seed, "transitions": TRANSITIONS, "loads": LOADS, "env": "model",
+            "queries": " | ".join("+".join(block) for block in spaces[0].blocks), "clusters": spaces[0].clusters,
+        })  # fmt: skip
+        began = time.perf_counter()
+        evaluators = [QueryEvaluator(space) for space in spaces]
+        start = spaces[0].counts(placement)
+        model = train_placement(
+            spaces[0], evaluators, weights_of(spaces[0]), seed,
+            start if spaces[0].placement(start) is not None else None, TRANSITIONS,
+        )  # fmt: skip
+        run.metrics({"seconds": time.perf_counter() - began})
+        for step, score in enumerate(model.curve):
+            run.metrics({"score": score}, step)
+        before, champion = registry.champion_version(name), _champion(registry, topology, spaces[0])
+        shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, seed)
+        run.metrics(shares._asdict())
+        promoted, reason = decide(shares, theirs[0] if theirs else None)
+        version = registry.register(run, name, model, spaces[0], _card(topology, spaces[0], shares, reason), {})
+        run.tags({"challenger": version, "champion": before or "", "outcome": reason})
+        verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
+        registry.write_verdict(name, run.id, verdict)
+    if promoted:
+        registry.set_champion(name, version)
+    return verdict
+
+
+def _champion(registry: PlacementRegistry, topology: Topology, space: QuerySpace) -> PlacementModel | None:
+    """The champion, where it is for these queries and clusters."""
+    if registry.champion_version(topology.name) is None:
+        return None
+    try:
+        return registry.load(topology.name, space)
+    except MismatchError:
+        return None
+
+
+def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: str) -> str:
+    return "\n\n".join([
+        f"# Placement network of {topology.name}",
+        "Proposes on which cluster each query runs and with how many executors, from where they are (Pa-Stream paper). "
+        "Queries: " + "; ".join("+".join(block) for block in space.blocks)
+        + f". Clusters: {', '.join(space.clusters)}. It is of no use for others.",
+        f"Trained on the model that plans go by, at {', '.join(f'{load:g}' for load in LOADS)} times the load.",
+        f"Of the best placement it comes to {shares.network:.3f} from {shares.starts} drawn starts; single best moves "
+        f"to {shares.greedy:.3f}, drawn placements to {shares.random:.3f}, at as many evaluations.",
+        f"{reason[:1].upper()}{reason[1:]}.",
+    ])  # fmt: skip

@@ -1,0 +1,83 @@
+"""A placement network in the registry's terms: what it is described as, for which job it is, and how it is judged."""
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.dqn.learner.learner import Values
+from models.placement.learned.described import PlacementModelError, describe, revive, signature_of
+from models.placement.learned.judged import SearchShares, decide, judge_networks
+from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
+from models.placement.learned.training import train_placement
+from models.placement.plan.measured import Measure
+from models.placement.rates import rates_of
+
+ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
+BLOCKS = (("parse", "views", "project"), ("join", "count"))
+
+
+def space(topology=ADVERTS, blocks=BLOCKS, factor=1.0):
+    return QuerySpace(Measure(topology, rates_of(topology, factor)), blocks)
+
+
+@cache
+def trained():
+    return train_placement(space(), [QueryEvaluator(space())], weights_of(space()), seed=2, transitions=1_500)
+
+
+def test_a_network_goes_through_json_unchanged():
+    again = revive(json.loads(json.dumps(describe(trained(), space()))), space(factor=3.0))
+    seen = np.linspace(0, 1, 7)
+    assert (again.values(seen) == trained().values(seen)).all() and again.usual_ms == trained().usual_ms
+    assert again.curve == trained().curve
+
+
+def test_a_network_of_another_job_is_refused_by_its_signature():
+    described = describe(trained(), space())
+    bigger = {**ADVERTS.clusters, "west": ADVERTS.clusters["west"].model_copy(update={"cores": 6})}
+    cut = (*BLOCKS[0], "join"), ("count",)
+    for other in (space(blocks=cut), space(ADVERTS.model_copy(update={"clusters": bigger}))):
+        assert signature_of(other) != signature_of(space())
+        with pytest.raises(PlacementModelError, match=r"was trained for .* train one for it"):
+            revive(described, other)
+
+
+@pytest.mark.parametrize("spoilt", [
+    [], {"kind": "dqn"}, {"weights": {}}, {"usual_ms": None}, {"curve": None}, {"weights": None},
+])  # fmt: skip
+def test_what_is_no_network_is_refused(spoilt):
+    described = {**describe(trained(), space()), **spoilt} if isinstance(spoilt, dict) else spoilt
+    with pytest.raises(PlacementModelError, match="train"):
+        revive(described, space())
+    weights = describe(trained(), space())["weights"]
+    with pytest.raises(PlacementModelError, match="not finite"):
+        revive({**describe(trained(), space()), "weights": {**weights, "first.bias": [float("nan")] * 128}}, space())
+
+
+def test_it_is_held_against_all_placements_and_simple_searches():
+    untrained = replace(trained(), network=Values(7, 8, 1, 128, torch.Generator().manual_seed(3)))
+    shares, less = judge_networks([trained(), untrained], [space(), space(factor=2.0)], seed=1)
+    assert shares.starts == less.starts >= 10 and all(0 <= one <= 1 for one in (*shares[:3], *less[:3]))
+    assert shares.network >= 0.95
+    assert judge_networks([trained()], [space(), space(factor=2.0)], seed=1) == [shares]
+
+
+def test_who_takes_the_champion_s_place():
+    good, better = SearchShares(0.95, 0.9, 0.94, 20), SearchShares(0.99, 0.9, 0.94, 20)
+    assert decide(good, None) == (True, "promoted: it comes to 0.950 of the best, drawn placements to 0.940")
+    assert decide(good._replace(starts=0), None) == (
+        False, "rejected: at these loads no placement is better than another"
+    )  # fmt: skip
+    assert decide(better, good)[0] and decide(good, good)[0]
+    assert decide(good, better) == (
+        False, "rejected: it comes to 0.950 of the best, drawn placements to 0.940, the champion to 0.990"
+    )  # fmt: skip
+    assert decide(good._replace(random=0.97), None) == (
+        False, "rejected: it comes to 0.950 of the best, drawn placements to 0.970 at as many evaluations"
+    )  # fmt: skip

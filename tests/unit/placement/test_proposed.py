@@ -1,0 +1,166 @@
+"""What a network proposes for a running job: told in shadow, asked for in the plan's place, and taken back."""
+
+import json
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.learned.online import StepOutcome
+from models.placement.learned.reward import PlacementOutcome
+from models.placement.learned.schemes import Proposal
+from models.placement.plan.measured import Block, Placement
+from models.placement.plan.observed import ObservedBlock
+from pipelines.placement import observed, replan
+from pipelines.placement.job_folder import JobFolder
+from pipelines.registry import RegistryError
+from pipelines.train.placement import proposed
+from pipelines.train.placement.trial import FILE as TRIAL
+from pipelines.train.placement.trial import read_trial, write_trial
+from tidecast.messages import MetricSample, encode
+
+FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
+ADVERTS = load_topology("adverts", FILE.parent)
+ALL = tuple(ADVERTS.operators)
+CALM, QUICK, BAD = StepOutcome(60_000.0, 0.6), StepOutcome(1.0, 0.6), StepOutcome(90_000.0, 0.2)
+"""Minutes beside which what is expected is no slower than usual, slower, and minutes after a change for the worse."""
+
+
+class Registered:
+    """A registry with a network that would have three executors on the cheaper cluster."""
+
+    def __init__(self, settings):
+        del settings
+
+    def load(self, name, space):
+        if len(space.blocks) != 1:
+            raise RegistryError(f"{name} version 1: the network was trained for others")
+        best = Proposal(np.array([[0, 3]]), PlacementOutcome(1.0, np.ones(1)), 0.9)
+        return SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: [best]))
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """The adverts job with two executors on the dearer cluster for a while, and what its last minutes came to."""
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path / "contracts"))
+    folder, steps = JobFolder(tmp_path / "jobs" / "adverts"), [CALM] * 10
+    folder.begin(FILE, Placement((Block(ALL, "east", 2, 1.57, 1.8),), 2.0, 1.8, True))
+
+    def observed_now(settings, folder, last_s):
+        first, *others = folder.wanted().blocks
+        unmeasured = [ObservedBlock(one, 600.0, None, None, None, 0) for one in others]
+        return [ObservedBlock(first, 600.0, 600.0, 1.0, 1.0, 9), *unmeasured], 1.0
+
+    monkeypatch.setattr(replan, "observe_job", observed_now)
+    monkeypatch.setattr(proposed, "observe_minutes", lambda settings, folder, minutes: steps)
+    monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
+    now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)
+    monkeypatch.setattr(proposed.time, "time", lambda: now.s)
+    return folder, steps, now
+
+
+def asked(network):
+    form = {"topology": "adverts", "network": network}
+    return form, json.loads(json.dumps(proposed.propose(form, replan.plan(form))))  # as Airflow hands it on
+
+
+def test_in_shadow_what_it_proposes_is_told_and_the_plan_stays(job):
+    form, said = asked("shadow")
+    assert "The network, as nothing asks for a change: " in said["told"] and "3 executors on west" in said["told"]
+    assert {name: value for name, value in said.items() if name != "told"} == replan.plan(form)
+    assert asked("no")[1]["told"] == f"{said['sentence']}."
+
+
+def test_in_the_plan_s_place_nothing_is_asked_for_until_something_is_wrong(job):
+    _, steps, _ = job
+    assert asked("apply")[1]["ask"] is False
+    steps[:] = [QUICK] * 10
+    _, said = asked("apply")
+    assert said["ask"] and "expected slower than usual" in said["told"] and "The plan: adverts" in said["told"]
+    assert said["placement"]["blocks"][0]["cluster"] == "west" and said["trial"]["before"]["counts"] == [[2, 0]]
+    steps.clear()
+    assert asked("apply")[1]["trial"]["before"] is None  # by what would it be judged
+
+
+def changed(job):
+    """The job a minute after a change that its network proposed."""
+    folder, steps, now = job
+    steps[:] = [QUICK] * 10
+    proposed.apply(*asked("apply"))
+    assert (folder.wanted().blocks[0].cluster, folder.wanted().blocks[0].executors) == ("west", 3)
+    steps[:] = [BAD]
+    now.s += 60
+
+
+def test_what_did_no_good_is_taken_back_once_and_barred(job):
+    folder, steps, now = job
+    changed(job)
+    assert asked("apply")[1]["ask"] is False  # on trial for three minutes
+    now.s += 200
+    form, said = asked("apply")
+    assert said["ask"] and "as latency and load are worse since the last change" in said["told"]
+    assert said["trial"]["barred"] == [[[0, 3], now.s + 1_800]] and said["trial"]["before"] is None
+    # Whoever is asked may say no: it is not asked again.
+    assert "worse since" not in asked("apply")[1]["told"]
+    proposed.apply(form, said)
+    assert (folder.wanted().blocks[0].cluster, folder.wanted().blocks[0].executors) == ("east", 2)
+    steps[:] = [QUICK] * 10
+    now.s += 200
+    assert asked("apply")[1]["ask"] is False  # it is barred
+    now.s += 1_800
+    assert asked("apply")[1]["ask"] is True
+
+
+def test_a_change_by_another_ends_a_trial_and_keeps_what_is_barred(job):
+    folder = job[0]
+    changed(job)
+    before = read_trial(folder)
+    assert before.before is not None
+    write_trial(folder, replace(before, changed_s=folder.wanted_since_s() - 1, barred=((b"12345678", 1e12),)))
+    after = read_trial(folder)
+    assert (after.before, after.changed_s, after.barred) == (None, folder.wanted_since_s(), ((b"12345678", 1e12),))
+    for spoilt in ("[]", "{", '{"changed_s": 1, "before": 2, "barred": 3}'):
+        (folder.path / TRIAL).write_text(spoilt)
+        assert read_trial(folder).before is None and read_trial(folder).changed_s == folder.wanted_since_s()
+
+
+def test_a_plan_needs_no_network(job):
+    folder, _, _ = job
+    cut = Placement((Block(ALL[:2], "east", 1, 1.0, 1.0), Block(ALL[2:], "west", 2, 1.0, 1.0)), 2.2, 2.0, True)
+    folder.want(cut)
+    form, said = asked("apply")
+    assert "No network proposes anything: adverts version 1" in said["told"]
+    assert {**replan.plan(form), "told": said["told"]} == said
+
+
+def test_queries_that_the_autoscaler_scales_are_left_to_it(job, tmp_path):
+    (tmp_path / "contracts").mkdir()
+    (tmp_path / "contracts" / "adverts.parse.yaml").touch()
+    _, said = asked("apply")
+    assert said["told"].endswith("No network is asked: the autoscaler gives its queries executors.")
+    assert proposed.learn({"topology": "adverts"}) is None
+
+
+def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch):
+    folder, _, now = job
+    monkeypatch.setattr(observed.time, "time", lambda: now.s)
+
+    def batch(ago_s, rows=600, job="adverts.parse"):
+        return MetricSample(
+            job=job, time=now.s - ago_s, wall_time=now.s - ago_s, kind="batch", batch_rows=rows, run_s=2.0,
+            latency_p50_s=1.0, latency_p95_s=2.0, latency_max_s=2.0,
+        )  # fmt: skip
+
+    said = [batch(150), batch(149), batch(130), batch(30), batch(20), batch(10), batch(5, job="other")]
+    records = [SimpleNamespace(value=encode(one)) for one in said] + [SimpleNamespace(value=b"{}")]
+    monkeypatch.setattr(observed, "read_records", lambda *_: records)
+    first, last = observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)
+    assert (first.latency_ms, last.latency_ms) == (pytest.approx(2_000, abs=50),) * 2
+    assert (first.load, last.load) == (pytest.approx(4 / 20 / 2), pytest.approx(4 / 20 / 2))
+    os.utime(folder.path / "placement.json", (now.s - 100, now.s - 100))  # moved since
+    assert len(observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)) == 1
