@@ -9,9 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
+from models.backfill.climb import Climb
 from models.policy.replays.start import SLOW_START_S
-from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, LEAD_S, Arrangement, seed_of
+from pipelines.bench.backfill.arrangement import (
+    CAPACITY_RPS,
+    EXECUTORS,
+    INTERVAL_S,
+    LEAD_S,
+    SLOT_RPS,
+    Arrangement,
+    seed_of,
+)
 from pipelines.bench.backfill.cells import Found, MeasuredCell
 from pipelines.bench.backfill.loads import STEADY, TAXI, mean_rps
 from pipelines.bench.twin.deadline import kolmogorov_distance
@@ -19,8 +29,7 @@ from pipelines.bench.twin.deadline import kolmogorov_distance
 ROW, LOADS, ARM = "deadline", (STEADY, TAXI), "by"
 MINUTES, COUNT = 1.0, 6
 WORK, DEADLINE = (0.3, 1.0), (1.2, 4.0)
-"""Work: of the cell's minutes with all executors, uniform in its logarithm; deadline: of the shortest time, uniform.
-That is the work with all executors, the seconds until they are there, and those of a slow start."""
+"""Work: of the cell's minutes with all executors, uniform in its logarithm; deadline: of the shortest time, uniform."""
 IDLE = 0.15
 """Share of the capacity that stays free for live latency, as plans suppose."""
 DAY_S = 720.0
@@ -40,10 +49,24 @@ def arrange_deadline(cell: MeasuredCell) -> Arrangement:
     work_s = 60 * cell.minutes * math.exp(random.uniform(*np.log(WORK)))
     ratio = float(random.uniform(*DEADLINE))
     free = (1 - IDLE) * CAPACITY_RPS - mean_rps(cell.load, DAY_S)
-    by_s = round(ratio * (work_s + LEAD_S + SLOW_START_S), 1)
+    by_s = round(ratio * (LEAD_S + shortest_s(work_s)), 1)
     return Arrangement(
         (1, EXECUTORS), True, "ordered", 0, None, round(free * work_s), DAY_S, LATE * by_s, True, seed_of(cell), by_s
     )
+
+
+def shortest_s(work_s: float) -> float:
+    """Return the seconds that a replay takes whose capacity is known, on executors that are there.
+
+    Args:
+        work_s: that it would take at all that live records leave, from the first moment on.
+    """
+    climb, longest_s = Climb.admitted(INTERVAL_S, lambda level: SLOT_RPS), SLOW_START_S + 2 * work_s + 60.0
+
+    def read_s(until_s: float) -> float:
+        return until_s * float(climb.means(np.array([until_s]), until_s)[0][0])
+
+    return float(brentq(lambda until_s: read_s(until_s) - work_s, 1e-3, longest_s))
 
 
 def summarise(kept: Mapping[MeasuredCell, Found]) -> dict[str, Any]:

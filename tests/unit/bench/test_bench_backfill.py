@@ -291,9 +291,10 @@ def test_deadlines_are_drawn_once_and_judged_by_hand():
     assert hows == [deadlines.arrange_deadline(cell) for cell in planned]
     for cell, how in zip(planned, hows, strict=True):
         work_s = how.records / (0.85 * CAPACITY_RPS - mean_rps(cell.load, 720.0))
-        assert (
-            17 < work_s < 61 and 1.19 * (work_s + 40) < how.by_s < 4.01 * (work_s + 40) and how.most_s == 1.5 * how.by_s
-        )
+        shortest_s = 10 + deadlines.shortest_s(work_s)
+        assert 17 < work_s < 61 and 1.19 < how.by_s / shortest_s < 4.01 and how.most_s == 1.5 * how.by_s
+    # 30 s of next to nothing, then a half, 0.65 and 0.8 of what is left for ten seconds each, and 0.95.
+    assert [deadlines.shortest_s(work_s) for work_s in (5, 11.5, 19.5, 29)] == pytest.approx([40, 50, 60, 70])
 
     def showed(cell):
         by_s = hows[cell.turn].by_s
