@@ -78,7 +78,7 @@ def run_block(argv: list[str] | None = None) -> int:
         return 1
     epoch.note_scaled(scaled)
     attach = partial(attach_agent, query, args.name, settings, contract, mode="act" if scaled else "observe")
-    agent = _until(stop, spark, query, epoch, attach)
+    agent = _until(stop, spark, query, epoch, partial(_attach_and_probe, attach, launch, epoch))
     return finish_query(spark, query, agent, log)
 
 
@@ -166,6 +166,23 @@ def _until(
             late = time.monotonic() - worked_s > ALL_THERE_S
             if late or _registered(spark) >= epoch.block.executors:
                 agent = attach()
+    return agent
+
+
+def _attach_and_probe(attach: Callable[[], Any], launch: Launch, epoch: BlockEpoch) -> Any:
+    """Attach the agent and return it; note how far the broker is from an executor. Without that all goes on."""
+    agent, kafka = attach(), launch.settings.kafka.model_dump()
+
+    def probe(_: int) -> float:
+        from configs.sections import Kafka
+        from pipelines.kafka.round_trip import round_trip_s
+
+        return round_trip_s(Kafka(**kafka))
+
+    try:
+        epoch.note_round_trip(launch.spark.sparkContext.parallelize([0], 1).map(probe).first())
+    except Exception as error:  # of Spark, the broker, or a disk that is full
+        print(f"{epoch.block.name}: the way to the broker was not probed. {error}", file=sys.stderr)
     return agent
 
 

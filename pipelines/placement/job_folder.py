@@ -52,6 +52,17 @@ class BlockEpoch:
         except FileNotFoundError:
             return False
 
+    def note_round_trip(self, seconds: float) -> None:
+        """Note how long an executor's way to the broker and back takes."""
+        (self.folder / "round_trip").write_text(f"{seconds:.9f}")
+
+    def round_trip_s(self) -> float | None:
+        """Return how long an executor's way to the broker and back took; None: that was not probed."""
+        try:
+            return float((self.folder / "round_trip").read_text() or "nan")
+        except (FileNotFoundError, ValueError):
+            return None
+
     def worked_by(self) -> int | None:
         """Return the process id of the last driver that worked; None: none ever did."""
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from statistics import median
 
 from configs.settings import Settings
 from configs.topology import Topology
@@ -73,6 +74,21 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
     return found
 
 
+def observe_trips(folder: JobFolder) -> dict[str, float]:
+    """Return the round trip to the broker from each cluster on which a query works, ms: the median of its queries'.
+
+    Raises:
+        SettingsError: no job was begun there.
+    """
+    found: dict[str, list[float]] = {}
+    for block in applications_of(folder.topology(), folder.wanted()):
+        epoch = folder.newest(block.name)
+        trip_s = None if epoch is None else epoch.round_trip_s()
+        if epoch is not None and trip_s is not None:
+            found.setdefault(epoch.block.cluster, []).append(1000 * trip_s)
+    return {cluster: median(each) for cluster, each in found.items()}
+
+
 def _cores(topology: Topology, block: Block) -> int:
     return block.executors * topology.clusters[block.cluster].executor_cores
 
@@ -100,5 +116,9 @@ def describe_observed(folder: JobFolder, found: list[ObservedBlock], path_s: flo
         for one in found
     ]  # fmt: skip
     yield from aligned([heads, *rows], left=(0, 1))
+    topology = folder.topology()
+    for cluster, trip_ms in observe_trips(folder).items():
+        stated_ms = topology.round_trip_ms(cluster, topology.broker)
+        yield f"from {cluster} to the broker and back: {trip_ms:.1f} ms, stated {stated_ms:.1f} ms between clusters"
     told = "not measured yet" if path_s is None else f"{path_s:.1f} s"
     yield f"along the slowest path: {told}, planned {placement.latency_s:.1f} s"

@@ -14,6 +14,7 @@ from pipelines.jobs.chains.adverts import VIEW
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.placement.clusters import started_clusters
+from pipelines.placement.observed import observe_trips
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
@@ -96,5 +97,7 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
             wait_until(lambda: counted_adverts(few) == truth, "all counts", PATIENCE_S, every_s=1.0)
             between = [json.loads(value)["seq"] for _, value in committed_records(few, "adverts.project")]
             assert sorted(between) == [one.seq for one in events if one.kind == VIEW]
+            wait_until(lambda: len(observe_trips(folder)), "a probed way to the broker", 60)
+            assert all(0 < trip_ms < 1_000 for trip_ms in observe_trips(folder).values())
     finally:
         feed.end()

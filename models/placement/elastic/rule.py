@@ -110,6 +110,24 @@ class Elasticity:
         return max(self.least, needed, seen.instances - max(1, seen.instances // 2))
 
 
+@dataclass(frozen=True)
+class PrintedElasticity:
+    """Algorithm 4 in the paper's order, to be compared with: eq. 18 with the rate that was worked on as RAP.
+
+    That is the rate which comes, as long as no record waits: nothing changes then. Only a slow job's instances do, idle
+    ones too. The damping is the number of instances, as the paper gives none.
+    """
+
+    def decide(self, state: Hysteresis, seen: OperatorWindow) -> tuple[Hysteresis, ScalingStep]:
+        """Return the state as it was, and the instances: at least one."""
+        out = not LEAST_LOAD <= seen.load <= MOST_LOAD
+        if not (seen.slow and out and seen.offered_rps > 0 and math.isfinite(seen.service_rps)):
+            return state, ScalingStep(seen.instances, ScaleMove.HOLD)
+        worked_rps = min(seen.load * seen.instances * seen.service_rps, seen.offered_rps)
+        step = round_half_away(seen.instances * (seen.offered_rps - worked_rps) / seen.offered_rps)
+        return state, ScalingStep(seen.instances + step, ScaleMove.OUT if step else ScaleMove.HOLD)
+
+
 def instance_loads(service_ms: Sequence[float], records: Sequence[float], window_s: float) -> list[float]:
     """Return the busy share of each instance, mean service time x records ÷ window (eq. 11).
 
@@ -138,5 +156,9 @@ def scale_step(seen: OperatorWindow) -> int:
 
     The damping is the number of instances.
     """
-    wanted = seen.instances * max(step_share(seen), -1e6)
-    return int(math.copysign(math.floor(abs(wanted) + 0.5), wanted))
+    return round_half_away(seen.instances * max(step_share(seen), -1e6))
+
+
+def round_half_away(value: float) -> int:
+    """Return the nearest whole number, halves away from 0."""
+    return int(math.copysign(math.floor(abs(value) + 0.5), value))

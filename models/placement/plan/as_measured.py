@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from configs.topology import Topology
 from models.placement.plan.candidates import block_of
@@ -16,17 +16,21 @@ LEAST_WORK = 0.01
 """Share of the stated work that is left at least: work is above 0."""
 
 
-def as_measured(topology: Topology, placement: Placement, observed: Sequence[ObservedBlock]) -> Topology:
+def as_measured(
+    topology: Topology, placement: Placement, observed: Sequence[ObservedBlock], trips_ms: Mapping[str, float]
+) -> Topology:
     """Return a topology as its queries were measured; what was not measured stays as it is stated.
 
     Sources have the records/s that the queries read that take only theirs; the operators whose records a later query
     takes make as many of one as it reads, more where it is behind; the work of a query's operators is stretched alike,
-    so that a record takes what its batches told.
+    so that a record takes what its batches told. A round trip between a cluster and the broker's is what it takes from
+    there beyond what it takes within the broker's own.
 
     Args:
         topology: of the job.
         placement: of its operators, upstream first.
         observed: each query, in the placement's order.
+        trips_ms: from clusters to the broker and back, as probed.
     """
     blocks = tuple(block.operators for block in placement.blocks)
     place, known, edges = block_of(blocks), set[str](), list(edges_of(topology))
@@ -59,7 +63,20 @@ def as_measured(topology: Topology, placement: Placement, observed: Sequence[Obs
         name: own.model_copy(update={"work_ms": own.work_ms * work.get(name, 1.0)})
         for name, own in topology.operators.items()
     }
-    return topology.model_copy(update={"operators": operators})
+    return _with_trips(topology, trips_ms).model_copy(update={"operators": operators})
+
+
+def _with_trips(topology: Topology, trips_ms: Mapping[str, float]) -> Topology:
+    """Round trips to the broker's cluster as probed; the broker's own time for an answer is in all of them."""
+    broker, clusters = topology.broker, dict(topology.clusters)
+    answer_ms = trips_ms.get(broker, 0.0)
+    for name in trips_ms.keys() & clusters.keys() - {broker}:
+        own, there = ({**clusters[one].round_trip_ms} for one in (name, broker))
+        own.pop(broker, None)
+        there[name] = max(trips_ms[name] - answer_ms, 0.0)
+        for one, trips in ((name, own), (broker, there)):
+            clusters[one] = clusters[one].model_copy(update={"round_trip_ms": trips})
+    return topology.model_copy(update={"clusters": clusters})
 
 
 def _is_behind(one: ObservedBlock) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.placement.elastic.rule import WINDOW_S, Elasticity, Hysteresis, OperatorWindow, ScaleMove
+from models.placement.elastic.rule import WINDOW_S, Elasticity, Hysteresis, OperatorWindow, PrintedElasticity, ScaleMove
 from models.placement.graph import Floats
 from models.placement.instances.job import Counts
 from models.placement.instances.moved import add_instances, take_instances
@@ -27,16 +27,18 @@ class HourResult(NamedTuple):
     instances: int
 
 
-def run_hour(testbed: Testbed, counts: Counts, scale: Floats, elastic: bool) -> HourResult:
+def run_hour(
+    testbed: Testbed, counts: Counts, scale: Floats, rule: Elasticity | PrintedElasticity | None
+) -> HourResult:  # fmt: skip
     """Follow a job for an hour.
 
     Args:
         testbed: job and nodes.
         counts: (m, n) instances at first.
         scale: (60,) multiple of the sources' rate in each minute.
-        elastic: whether instances change by the rule, every minute from SETTLED_S on.
+        rule: by which instances change, every minute from SETTLED_S on; None: they do not.
     """
-    job, nodes, rule = testbed.job, testbed.nodes, Elasticity()
+    job, nodes = testbed.job, testbed.nodes
     queued, calm = empty_state(job, nodes), [Hysteresis()] * job.operators
     latency, throughput, load = [], [], []
     for minute, factor in enumerate(scale):
@@ -47,7 +49,7 @@ def run_hour(testbed: Testbed, counts: Counts, scale: Floats, elastic: bool) -> 
         latency.append(course.latency_ms[0])
         throughput.append(course.throughput_rps[0])
         load.append(course.load[0].mean())
-        if elastic:
+        if rule is not None:
             after = counts
             for own in range(job.operators):
                 seen = _seen(testbed, counts, own, float(factor), course.load[0], queued.at, float(latency[-1]))

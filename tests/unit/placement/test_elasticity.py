@@ -12,6 +12,7 @@ from models.placement.elastic.rule import (
     Elasticity,
     Hysteresis,
     OperatorWindow,
+    PrintedElasticity,
     ScaleMove,
     instance_loads,
     is_skewed,
@@ -105,6 +106,21 @@ def test_loads_by_hand():
     loads = instance_loads([4, 4, 4], [2100, 1750, 1125], 10)
     assert loads == pytest.approx([0.84, 0.70, 0.45]) and max(loads) == pytest.approx(0.84)
     assert not is_skewed(loads) and is_skewed([0.9, 0.1, 0.1])
+
+
+@pytest.mark.parametrize(("load", "backlog", "slow", "instances"), [
+    (1.0, 0.0, True, 4),  # 1,000 of 1,000 are worked on, so that as many as ever are right
+    (1.0, 300_000.0, True, 6),  # 2,000 are offered with what waits: half of them are worked on
+    (1.0, 300_000.0, False, 4),  # nobody is slow
+    (0.5, 300_000.0, True, 4),  # neither busy nor idle
+    (0.25, 0.0, True, 7),  # a slow job's idle instances become more
+    (0.25, 0.0, False, 4),  # and one's that is not are never taken away
+])  # fmt: skip
+def test_the_rule_as_it_is_printed_by_hand(load, backlog, slow, instances):
+    seen = OperatorWindow(4, 1_000.0, load, 250.0, backlog, slow)
+    state, step = PrintedElasticity().decide(Hysteresis(), seen)
+    assert (step.instances, state) == (instances, Hysteresis())
+    assert PrintedElasticity().decide(Hysteresis(), seen._replace(service_rps=math.nan))[1].instances == 4
 
 
 def test_fewer_only_after_calm_windows_and_no_change_while_it_cools():
