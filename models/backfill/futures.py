@@ -87,10 +87,13 @@ class Futures:
         return np.logical_or.accumulate(may_begin, axis=-1).cumsum(axis=-1) * self.step_s
 
     def _is_enough(self, share: float, served: Floats) -> NDArray[np.bool_]:
-        """(..., S, K) whether a replay may read, as `policy.replays.start.is_enough` has it."""
-        left = np.maximum(served - self.live, 0.0)
-        lowest = np.minimum.accumulate(self.live[:, ::-1], axis=1)[:, ::-1]
-        return ((left > 0) & (left >= NEAR * (left + self.live - lowest))) | (left >= share * served)
+        """(..., S, K) whether a replay may read, as `policy.replays.start.is_enough` has it.
+
+        Of a calmer time that comes only what is expected is known, the same in all futures.
+        """
+        left, expected = np.maximum(served - self.live, 0.0), np.median(self.live, axis=0)
+        better = expected - np.minimum.accumulate(expected[::-1])[::-1]
+        return ((left > 0) & (left >= NEAR * (left + better))) | (left >= share * served)
 
 
 def held_for(rps: Floats, slot_rps: float, idle: float, fleet: Fleet) -> Integers:

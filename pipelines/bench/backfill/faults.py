@@ -11,9 +11,9 @@ from pipelines.bench.backfill.cells import Found, MeasuredCell, of_row, take_tur
 from pipelines.bench.backfill.loads import CORRECTED
 from pipelines.bench.backfill.outages import OFFSETS, merging_contract
 
-ROW, LOADS, ARM = "faults", (CORRECTED,), "all"
+ROW, LOADS, EXACT, SAMPLED = "faults", (CORRECTED,), "all", "sampled"
 MINUTES, TURNS = 1.0, 1
-"""Minutes of the load that are replayed, and sessions."""
+"""Minutes of the load that are replayed, and sessions of each: of exact counts, and of such from a sample."""
 MOST_S = 1500.0
 """Seconds after which replays that are not done are given up."""
 
@@ -25,10 +25,12 @@ class FaultySession:
     Attributes:
         range_s: length of the range, from the load's begin on.
         seed: of the live records.
+        sampled: whether the job counts approximately.
     """
 
     range_s: float
     seed: int
+    sampled: bool
     offsets = OFFSETS
 
     @property
@@ -48,22 +50,29 @@ class FaultySession:
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
     """Plan the sessions of a load."""
-    return take_turns(ROW, load, (ARM,), TURNS, minutes)
+    return take_turns(ROW, load, (EXACT, SAMPLED), TURNS, minutes)
 
 
 def arrange_faults(cell: MeasuredCell) -> FaultySession:
     """Arrange a cell."""
-    return FaultySession(60 * cell.minutes, seed_of(cell))
+    return FaultySession(60 * cell.minutes, seed_of(cell), cell.arm == SAMPLED)
 
 
 def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     """Summarise the sessions of a load.
 
     Returns:
-        `wrong` of `windows`, once TURNS sessions of MINUTES are there; `faults`, what was done to them; `n`, sessions.
+        `wrong` of `windows`, once TURNS sessions of MINUTES are there; `faults`, what was done to them; `n`, sessions;
+        and `sampled`, `within`, the share of its `windows` whose bound holds the truth, and its `n`.
     """
-    found = of_row(kept, ROW, load, MINUTES).get(ARM, [])
+    arms = of_row(kept, ROW, load, MINUTES)
+    found, sampled = arms.get(EXACT, []), arms.get(SAMPLED, [])
+    windows, outside = (sum(one[name] for one in sampled) for name in ("windows", "wrong"))
     return {
         "wrong": sum(one["wrong"] for one in found) if len(found) >= TURNS else None,
         "windows": sum(one["windows"] for one in found), "faults": [one["faults"] for one in found], "n": len(found),
+        "sampled": {
+            "within": 1 - outside / windows if len(sampled) >= TURNS and windows else None, "windows": windows,
+            "n": len(sampled),
+        },
     }  # fmt: skip

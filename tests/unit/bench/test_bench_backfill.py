@@ -381,12 +381,16 @@ def broken(wrong=0):
 
 
 def test_faults_by_hand():
-    (cell,) = faults.plan_load("corrected", faults.MINUTES)
+    cell, sampled = faults.plan_load("corrected", faults.MINUTES)
     how = faults.arrange_faults(cell)
+    assert faults.arrange_faults(sampled).sampled and not how.sampled
     contract = Contract.model_validate(how.contract(cell.name))
     assert contract.backpressure.recovery.order == "live_first" and how.range_s == 60.0
     assert faults.summarise({cell: broken(2)}, "corrected") == {
-        "wrong": 2, "windows": 48, "faults": [("a kill",)], "n": 1
+        "wrong": 2, "windows": 48, "faults": [("a kill",)], "n": 1, "sampled": {"within": None, "windows": 0, "n": 0}
+    }  # fmt: skip
+    assert faults.summarise({sampled: broken(2)}, "corrected")["sampled"] == {
+        "within": pytest.approx(46 / 48), "windows": 48, "n": 1
     }  # fmt: skip
     assert faults.summarise({}, "corrected")["wrong"] is None
     assert describe_cell(cell, broken(2)) == "faults corrected all turn 1: 2 of 48 windows wrong"

@@ -86,14 +86,14 @@ def measure_faults(stack: Stack, cell: MeasuredCell, how: FaultySession, folder:
     folder.mkdir(parents=True)
     write_contract(stack.settings.contracts_dir, how.contract(cell.name))
     _run(stack, cell, how, folder)
-    return judged_session(stack, cell.name, folder, how.expected_s, faults=FAULTS)
+    return judged_session(stack, cell.name, folder, how.expected_s, how.sampled, faults=FAULTS)
 
 
 def _run(stack: Stack, cell: MeasuredCell, how: FaultySession, folder: Path) -> None:
     job, log, kafka = cell.name, progress_file(folder, cell.name), stack.settings.kafka
     rps = mean_rps(cell.load, how.most_s)
     with (
-        running(stack, job, how.offsets, folder) as live,
+        running(stack, job, how.offsets, folder, how.sampled) as live,
         producing(kafka, rps) as producer,
         closing(Follower(kafka, ["replays"], start="latest")) as told,
     ):

@@ -2,6 +2,7 @@
 
 `python -m pipelines.bench.backfill.session.merged_job --run-dir DIR --job NAME --service-ms MS`, until SIGTERM: counts
 per key and window of WINDOW_MS, after a service time, as a managed job; its contract says which records come first.
+With `--sampled` it counts approximately, from a sample of the records of each of a few groups of keys.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from zlib import crc32
 
 from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.plans.merged import MergedJob
@@ -21,25 +23,52 @@ if TYPE_CHECKING:
 
 WINDOW_MS, DELAY_MS = 10_000, 5_000
 """Length of the windows of production, ms, and how long records are expected to be late for them."""
+GROUPS, RATE = 8, 0.5
+"""Groups of keys whose records are counted approximately, and the share of these that is in the sample."""
 
 
-def windowed(records: DataFrame, service_ms: int) -> Any:
+def group_of(key: str) -> str:
+    """Return the group of a key."""
+    return str(crc32(key.encode()) % GROUPS)
+
+
+def windowed(records: DataFrame, service_ms: int) -> DataFrame:
     """Count records per key and window of their own time, `service_ms` after another in a task (a sleep in the JVM).
 
     A retraction takes one record of its key and time back.
     """
+    from tidecast.signed import count, signed
+
+    served = _served(records, service_ms)
+    return signed(served, "at", ["key"], mult="sign", delay_ms=DELAY_MS).window(WINDOW_MS).totals(n=count())
+
+
+def sampled(records: DataFrame, service_ms: int) -> DataFrame:
+    """Likewise per group of keys, `n`, from a sample, with the half width of its bound, `eps`."""
     from pyspark.sql import functions as F
 
-    from tidecast.signed import count, signed
+    from tidecast.signed import sampled_count, signed
+
+    served = _served(records, service_ms).withColumnRenamed("key", "member")
+    grouped = served.withColumn("key", (F.crc32(F.col("member")) % GROUPS).cast("string"))
+    signs = signed(grouped, "at", ["key"], mult="sign", delay_ms=DELAY_MS).sample(RATE, "member", "identity")
+    counted = signs.window(WINDOW_MS).estimates(count=sampled_count())
+    told = [F.col("count.estimate").alias("n"), F.col("count.eps").alias("eps")]
+    return counted.select(*(name for name in counted.columns if name != "count"), *told)
+
+
+def _served(records: DataFrame, service_ms: int) -> DataFrame:
+    """Key, time in epoch ms (twice, as a sample takes values only) and sign of each record, once it was served."""
+    from pyspark.sql import functions as F
 
     sleep = F.reflect(F.lit("java.lang.Thread"), F.lit("sleep"), F.lit(service_ms).cast("long"))
     sign = F.when(F.col("value") == F.lit(RETRACTION), -1).otherwise(1)
-    served = (
-        records.select(F.col("key").cast("string").alias("key"), F.unix_millis("timestamp").alias("at"),
+    at = F.unix_millis("timestamp")
+    return (
+        records.select(F.col("key").cast("string").alias("key"), at.alias("at"), at.alias("identity"),
                        sign.alias("sign"), sleep.alias("served"))
-        .where("served IS NULL OR served IS NOT NULL").select("key", "at", "sign")
+        .where("served IS NULL OR served IS NOT NULL").drop("served")
     )  # fmt: skip
-    return signed(served, "at", ["key"], mult="sign", delay_ms=DELAY_MS).window(WINDOW_MS).totals(n=count())
 
 
 def main() -> int:
@@ -48,8 +77,9 @@ def main() -> int:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--job", required=True)
     parser.add_argument("--service-ms", type=int, required=True)
+    parser.add_argument("--sampled", action="store_true")
     args = parser.parse_args()
-    merged = MergedJob(partial(windowed, service_ms=args.service_ms), ("key",))
+    merged = MergedJob(partial(sampled if args.sampled else windowed, service_ms=args.service_ms), ("key",))
     return run_job(
         args.job, merged.start, ["--run-dir", str(args.run_dir)], topics=("events",), replay=merged.replayable,
         merges=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from configs.sections import Kafka
 from pipelines.bench.backfill.arrangement import SERVICE_MS
 from pipelines.bench.backfill.outages import TARGET_S
-from pipelines.bench.backfill.session.merged_job import WINDOW_MS
+from pipelines.bench.backfill.session.merged_job import WINDOW_MS, group_of
 from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.plans.merged import table_of
@@ -30,10 +30,13 @@ NO_LIMIT = 1_000_000
 """Records of a batch, more than ever wait."""
 Windows = Counter[tuple[str, int]]
 """Net number of records by key and begin of the window, epoch ms."""
+ROUNDING = 1e-9
 
 
 @contextmanager
-def running(stack: Stack, job: str, offsets: int | None, folder: Path) -> Iterator[Process]:
+def running(
+    stack: Stack, job: str, offsets: int | None, folder: Path, sampled: bool = False
+) -> Iterator[Process]:  # fmt: skip
     """Context manager: the job's process, beside the autoscaler's; both are ended, the job first and cleanly.
 
     Args:
@@ -41,6 +44,7 @@ def running(stack: Stack, job: str, offsets: int | None, folder: Path) -> Iterat
         job: its name; its process is `<job>-live`.
         offsets: most records of a batch; None: as many as wait.
         folder: of the session.
+        sampled: whether it counts approximately.
 
     Raises:
         BrokerError: the broker does not answer.
@@ -51,7 +55,7 @@ def running(stack: Stack, job: str, offsets: int | None, folder: Path) -> Iterat
         publisher.send("control", clock_key(job), Control(job, now, wall_start=now, trace_start=now, time_scale=1.0))
     module = ["-m", "pipelines.bench.backfill.session.merged_job", "--run-dir", str(folder), "--job", job]
     commands = {
-        f"{job}-live": [*module, "--service-ms", str(SERVICE_MS)],
+        f"{job}-live": [*module, "--service-ms", str(SERVICE_MS), *(["--sampled"] if sampled else [])],
         f"{job}-autoscaler": ["-m", "tidecast", "autoscale", "--checkpoint", str(folder / "autoscaler")],
     }
     limit = {"TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": str(offsets or NO_LIMIT)}
@@ -65,28 +69,43 @@ def running(stack: Stack, job: str, offsets: int | None, folder: Path) -> Iterat
             stack.end(name, STOP_S)
 
 
-def judged_session(stack: Stack, job: str, folder: Path, seconds: float, **more: Any) -> dict[str, Any]:
+def judged_session(
+    stack: Stack, job: str, folder: Path, seconds: float, sampled: bool = False, **more: Any
+) -> dict[str, Any]:
     """Return what a session showed whose job has ended.
 
     Returns:
         As `recorded.read_session`, without rates and latencies; `wrong` of `windows` of the job's table that are not
-        what its topic's records come to; and `more`.
+        what its topic's records come to, by more than their bound where it counts approximately; and `more`.
 
     Raises:
         BrokerError, kafka.errors.KafkaError: the broker does not answer.
         MergeError: there is no table.
         OSError, ValueError: the job's first offsets cannot be read.
     """
-    shown, truth = _shown(folder, job), _truth(stack.settings.kafka, folder, job)
+    shown, truth = _shown(folder, job), _truth(stack.settings.kafka, folder, job, group_of if sampled else str)
+    wrong = count_outside(shown, truth)
     return {
         "seconds": seconds, "latency": [], "p99_s": None, "limit_s": TARGET_S, "rps": None, "rates": [], "done_s": None,
-        "exact": shown == truth, "decisions": 0, "differing": 0, "refused": None,
-        "wrong": sum(shown[each] != truth[each] for each in {*shown, *truth}), "windows": len(truth), **more,
+        "exact": wrong == 0, "decisions": 0, "differing": 0, "refused": None, "wrong": wrong, "windows": len(truth),
+        **more,
     }  # fmt: skip
 
 
-def _shown(folder: Path, job: str) -> Windows:
-    """What readers of the job's table see."""
+def count_outside(shown: Mapping[tuple[str, int], tuple[float, float]], truth: Windows) -> int:
+    """Return how many windows are not within their bound of what they are to be; one that is missing counts as 0.
+
+    Args:
+        shown: result and half width of its bound, by key and window.
+        truth: net number of records, likewise.
+    """
+    nothing = (0.0, 0.0)
+    each = [(*shown.get(window, nothing), truth[window]) for window in {*shown, *truth}]
+    return sum(abs(result - net) > eps + ROUNDING for result, eps, net in each)
+
+
+def _shown(folder: Path, job: str) -> dict[tuple[str, int], tuple[float, float]]:
+    """What readers of the job's table see, with its bound: 0 where it is exact."""
     from pipelines.spark.session import local_session
     from tidecast.merge import read_results
 
@@ -95,14 +114,14 @@ def _shown(folder: Path, job: str) -> Windows:
         rows = read_results(spark, str(table_of(folder, job))).collect()
     finally:
         spark.stop()
-    return Counter({(row["key"], row["_window_start"]): row["n"] for row in rows})
+    return {(row["key"], row["_window_start"]): (row["n"], row.asDict().get("eps", 0.0)) for row in rows}
 
 
-def _truth(kafka: Kafka, folder: Path, job: str) -> Windows:
-    """What the topic's records come to, from the job's first one on."""
+def _truth(kafka: Kafka, folder: Path, job: str, key_of: Callable[[str], str]) -> Windows:
+    """What the topic's records come to, from the job's first one on; `key_of`: the result's key, by a record's."""
     first, found = read_first_offsets(folder, job)["events"], Windows()
     for record in read_records(kafka, "events"):
         if record.offset >= first[record.partition]:
             window = round(1000 * record.timestamp) // WINDOW_MS * WINDOW_MS
-            found[record.key or "", window] += -1 if record.value == RETRACTION else 1
+            found[key_of(record.key or ""), window] += -1 if record.value == RETRACTION else 1
     return Counter({each: net for each, net in found.items() if net})
