@@ -37,6 +37,7 @@ class Futures:
         fleet: whose bounds hold.
         running: executors that run when the first step begins.
         most_rps: replayed records/s at most.
+        high_rps: (K,) live records/s that are counted at least when a replay is admitted.
         climb: how the replay comes to what is left over.
         reading_s: since its first batch was begun; None: it has not, and waits until it may.
     """
@@ -50,6 +51,7 @@ class Futures:
     fleet: Fleet
     running: int
     most_rps: float = math.inf
+    high_rps: Floats | float = 0.0
     climb: Climb = AT_ONCE
     reading_s: float | None = 0.0
 
@@ -73,25 +75,24 @@ class Futures:
         before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
         late = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
         slots = slots - np.maximum(slots - before, 0.0) * late
-        served = slots * self.slot_rps[:, None]
-        begun_s = self._begun_s(served)
-        of_live, of_served = self.climb.means(begun_s, self.step_s)
-        rps = np.maximum(of_served * served - of_live * self.live, 0.0) / self.cost[:, None]
-        return np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served)
+        served, live = slots * self.slot_rps[:, None], np.maximum(self.live, self.high_rps)
+        rps = self.climb.admitted_rps(self._begun_s(served, live), self.step_s, served, live) / self.cost[:, None]
+        return np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served, live)
 
-    def _begun_s(self, served: Floats) -> Floats:
-        """(..., S, K) seconds at the end of each step since the replay's first batch was begun, 0 before it."""
+    def _begun_s(self, served: Floats, live: Floats) -> Floats:
+        """(K,) or (..., S, K) seconds at the end of each step since the replay's first batch was begun, 0 before it."""
         if self.reading_s is not None:
-            return np.broadcast_to(self.reading_s + (np.arange(self.steps) + 1) * self.step_s, served.shape)
-        may_begin = self._is_enough(FREE, served * self.climb.stages[0][1])
+            ends: Floats = self.reading_s + np.arange(1.0, self.steps + 1) * self.step_s
+            return ends
+        may_begin = self._is_enough(FREE, served * self.climb.stages[0][1], live)
         return np.logical_or.accumulate(may_begin, axis=-1).cumsum(axis=-1) * self.step_s
 
-    def _is_enough(self, share: float, served: Floats) -> NDArray[np.bool_]:
+    def _is_enough(self, share: float, served: Floats, live: Floats) -> NDArray[np.bool_]:
         """(..., S, K) whether a replay may read, as `policy.replays.start.is_enough` has it.
 
         Of a calmer time that comes only what is expected is known, the same in all futures.
         """
-        left, expected = np.maximum(served - self.live, 0.0), np.median(self.live, axis=0)
+        left, expected = np.maximum(served - live, 0.0), np.median(live, axis=0)
         better = expected - np.minimum.accumulate(expected[::-1])[::-1]
         return ((left > 0) & (left >= NEAR * (left + better))) | (left >= share * served)
 

@@ -128,6 +128,11 @@ class LiveOutlook:
             )
 
     @property
+    def high(self) -> Floats:
+        """(K,) records/s, of the level nearest to 0.9: by which a replay is admitted."""
+        return self.quantiles[:, int(np.argmin(np.abs(np.array(self.levels) - 0.9)))]
+
+    @property
     def median(self) -> Floats:
         """(K,) records/s, of the level nearest to 0.5."""
         return self.quantiles[:, int(np.argmin(np.abs(np.array(self.levels) - 0.5)))]

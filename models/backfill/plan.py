@@ -61,8 +61,9 @@ class Surroundings:
         running, extra_now: executors that run now, and how many of them are a backfill's.
         seed, count: of the futures.
         others: backfills that go first.
-        most_rps: replayed records/s at most.
-        climb, reading_s: as of `Futures`, of this backfill; those that go first have all that is left over.
+        most_rps, high_rps, climb, reading_s: as of `Futures`, of this backfill; those that go first have all that is
+            left over.
+        slot_most_rps: likewise of each slot of the most executors: the box of a contract that states none.
     """
 
     outlook: LiveOutlook
@@ -76,6 +77,8 @@ class Surroundings:
     count: int = COUNT
     others: tuple[OtherBackfill, ...] = ()
     most_rps: float = math.inf
+    slot_most_rps: float = math.inf
+    high_rps: Floats | float = 0.0
     climb: Climb = AT_ONCE
     reading_s: float | None = 0.0
 
@@ -86,7 +89,8 @@ class Surroundings:
         )
         for other in self.others:
             futures = taken_by(futures, other.extra, other.records)
-        return replace(futures, most_rps=self.most_rps, climb=self.climb, reading_s=self.reading_s)
+        most_rps = min(self.most_rps, self.slot_most_rps * float(self.fleet.worth[self.fleet.most]))
+        return replace(futures, most_rps=most_rps, high_rps=self.high_rps, climb=self.climb, reading_s=self.reading_s)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

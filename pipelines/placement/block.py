@@ -170,20 +170,33 @@ def _until(
 
 
 def _attach_and_probe(attach: Callable[[], Any], launch: Launch, epoch: BlockEpoch) -> Any:
-    """Attach the agent and return it; note how far the broker is from an executor. Without that all goes on."""
-    agent, kafka = attach(), launch.settings.kafka.model_dump()
+    """Attach the agent and return it; meanwhile note how far the broker is from an executor."""
+    threading.Thread(target=_probe, args=(launch, epoch), name="probe", daemon=True).start()
+    return attach()
 
-    def probe(_: int) -> float:
+
+def _probe(launch: Launch, epoch: BlockEpoch) -> None:
+    """Note how far the broker is from an executor; without that all goes on."""
+    kafka = launch.settings.kafka.model_dump()
+
+    def probe(_: int) -> float | str:
         from configs.sections import Kafka
+        from pipelines.kafka.broker import BrokerError
         from pipelines.kafka.round_trip import round_trip_s
 
-        return round_trip_s(Kafka(**kafka))
+        try:
+            return round_trip_s(Kafka(**kafka))
+        except BrokerError as error:  # a task that fails is run again, on a core of the query's
+            return str(error)
 
     try:
-        epoch.note_round_trip(launch.spark.sparkContext.parallelize([0], 1).map(probe).first())
-    except Exception as error:  # of Spark, the broker, or a disk that is full
-        print(f"{epoch.block.name}: the way to the broker was not probed. {error}", file=sys.stderr)
-    return agent
+        found = launch.spark.sparkContext.parallelize([0], 1).map(probe).first()
+        if not isinstance(found, str):
+            epoch.note_round_trip(found)
+            return
+    except Exception as error:  # of Spark, or a disk that is full
+        found = f"{error}"
+    print(f"{epoch.block.name}: the way to the broker was not probed. {found}", file=sys.stderr)
 
 
 def _registered(spark: SparkSession) -> int:

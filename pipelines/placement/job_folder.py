@@ -54,12 +54,14 @@ class BlockEpoch:
 
     def note_round_trip(self, seconds: float) -> None:
         """Note how long an executor's way to the broker and back takes."""
-        (self.folder / "round_trip").write_text(f"{seconds:.9f}")
+        coming = self.folder / "round_trip.coming"
+        coming.write_text(f"{seconds:.9f}")
+        coming.replace(self.folder / "round_trip")
 
     def round_trip_s(self) -> float | None:
         """Return how long an executor's way to the broker and back took; None: that was not probed."""
         try:
-            return float((self.folder / "round_trip").read_text() or "nan")
+            return float((self.folder / "round_trip").read_text())
         except (FileNotFoundError, ValueError):
             return None
 

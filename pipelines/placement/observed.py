@@ -19,7 +19,8 @@ from pipelines.kafka.broker import read_records
 from pipelines.placement.job_folder import JobFolder
 from tidecast.messages import MessageError, MetricSample, decode
 
-MINUTE_S = 60.0
+MINUTE_S, MOVE_S = 60.0, 120.0
+"""Seconds of a step, and those after queries are wanted elsewhere in which they move and catch up."""
 NEWEST = 50_000
 """Messages of the topic that are looked at."""
 
@@ -48,7 +49,7 @@ def observe_job(
 def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list[StepOutcome]:
     """Return what a job came to in the last minutes in which all its queries were measured, the oldest first.
 
-    Minutes before its queries were moved last are left out: of other executors.
+    Minutes before its queries were moved last, and in which they are, are left out.
 
     Args:
         settings: with a broker.
@@ -60,7 +61,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         BrokerError: the broker does not answer.
     """
     topology, placement, now = folder.topology(), folder.wanted(), time.time()
-    whole = min(minutes, int((now - folder.wanted_since_s()) / MINUTE_S))
+    whole = max(min(minutes, int((now - folder.wanted_since_s() - MOVE_S) / MINUTE_S)), 0)
     since = now - MINUTE_S * whole
     batches, found = _batches(settings, folder, since), list[StepOutcome]()
     for minute in range(whole):
@@ -75,17 +76,22 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
 
 
 def observe_trips(folder: JobFolder) -> dict[str, float]:
-    """Return the round trip to the broker from each cluster on which a query works, ms: the median of its queries'.
+    """Return the round trip to the broker from each cluster on which queries have worked, ms: the median of theirs.
+
+    Of each query the last epochs count that are kept: it may have left a cluster because the way was long.
 
     Raises:
         SettingsError: no job was begun there.
     """
     found: dict[str, list[float]] = {}
     for block in applications_of(folder.topology(), folder.wanted()):
-        epoch = folder.newest(block.name)
-        trip_s = None if epoch is None else epoch.round_trip_s()
-        if epoch is not None and trip_s is not None:
-            found.setdefault(epoch.block.cluster, []).append(1000 * trip_s)
+        epoch, seen = folder.newest(block.name), set[str]()
+        while epoch is not None:
+            cluster, trip_s = epoch.block.cluster, epoch.round_trip_s()
+            if trip_s is not None and cluster not in seen:
+                seen.add(cluster)
+                found.setdefault(cluster, []).append(1000 * trip_s)
+            epoch = folder.before(epoch)
     return {cluster: median(each) for cluster, each in found.items()}
 
 

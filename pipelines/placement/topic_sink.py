@@ -35,7 +35,7 @@ class BlockSink(NamedTuple):
         """Return the writer of a part."""
         from pipelines.kafka.transactions import BatchWriter
 
-        return BatchWriter(kafka, self.query, part, self.epoch, self.marks)
+        return BatchWriter(kafka, f"{self.query}.0", part, self.epoch, self.marks)  # as jobs that run have named it
 
     def claim(self, kafka: Kafka) -> None:
         """Shut out whoever wrote with a lower epoch, for all parts.

@@ -87,13 +87,13 @@ def grid_until(known: KnownJob, by_s: float) -> StepGrid:
 
 def surroundings(
     known: KnownJob, now_s: float, grid: StepGrid, extra_now: int = 0, bound_rps: float | None = None,
-    others: tuple[OtherBackfill, ...] = (), reading_s: float | None = None,
+    others: tuple[OtherBackfill, ...] = (), reading_s: float | None = None, admitted_rps: float | None = None,
 ) -> Surroundings:  # fmt: skip
     """Return what a backfill of a job is planned from now.
 
     The replay gets what the controller of its rate gives it where live records bear that: of what the executors serve
-    less live records and the margin half at the 5 % quantile, and nearly all at the median some intervals later. The
-    live job's own planner counts with the rate that is believed.
+    less the margin and the most live records that are forecast (the 90 % quantile) half at the 5 % quantile, and nearly
+    all at the median some intervals later. The live job's own planner counts with the rate that is believed.
 
     Args:
         known: the job.
@@ -103,6 +103,7 @@ def surroundings(
         bound_rps: most that it was ordered to have; None: no bound.
         others: backfills that go first, their executors in the steps of the grid.
         reading_s: since its replay's first batch was begun; None: it has had none.
+        admitted_rps: rate that it has now, in live records/s; None: nobody says.
 
     Raises:
         BackfillPlanError: nothing is known of the job's executors or load, or it has no forecast that reaches so far.
@@ -122,11 +123,17 @@ def surroundings(
     most = bounds.max if memory.mode in (None, "act") else memory.executors
     fleet = Fleet(worth, min(max(held, 1), most), most, lead_times(known))
     rate = sum(memory.arrivals) / len(memory.arrivals)
+    outlook = issued.outlook(now_s, rate, grid.looked_at, grid.step_s)
+    climb, running = Climb.admitted(terms.interval_s, slot_rps), min(memory.executors, len(worth) - 1)
+    if reading_s is not None and admitted_rps is not None:
+        served_rps = float(worth[running]) * slot.rps * (1 - idle)
+        reading_s = min(reading_s, climb.reached_s(admitted_rps, served_rps, float(outlook.high[0])))
+    stated_rps = None if contract.backpressure is None else contract.backpressure.controls.replay_rps.max
     return Surroundings(
-        issued.outlook(now_s, rate, grid.looked_at, grid.step_s), joint, LivePromise(idle, headroom), slot, fleet,
-        min(memory.executors, len(worth) - 1), extra_now, others=others,
-        most_rps=_most_rps(contract, bound_rps), climb=Climb.admitted(terms.interval_s, slot_rps),
-        reading_s=reading_s,
+        outlook, joint, LivePromise(idle, headroom), slot, fleet, running, extra_now, others=others,
+        most_rps=min((one for one in (bound_rps, stated_rps) if one is not None), default=math.inf),
+        slot_most_rps=math.inf if stated_rps is not None else terms.controls.replay_rps.max / float(worth[most]),
+        high_rps=outlook.high, climb=climb, reading_s=reading_s,
     )  # fmt: skip
 
 
@@ -157,9 +164,3 @@ def _margin_share(terms: Terms, service_rps: float) -> float:
     """The share of what the executors serve that stays free: what the controller leaves for live latency."""
     margins = [queue_margin_rps(service_rps, path.quantile, path.share_s) for path in terms.paths if path.kind == LIVE]
     return min(max(margins, default=0.0) / service_rps, 0.9)
-
-
-def _most_rps(contract: Contract, bound_rps: float | None) -> float:
-    """What the replay may have at most, by its order and by a box that its contract states."""
-    stated = None if contract.backpressure is None else contract.backpressure.controls.replay_rps.max
-    return min((bound for bound in (bound_rps, stated) if bound is not None), default=math.inf)

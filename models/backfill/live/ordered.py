@@ -127,11 +127,12 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
     by_s = moment.by_s(order)
     grid = grid_until(moment.known, by_s)
     job_now = moment.clock.at(moment.now_s)
+    work, said = moment.work(order), moment.progress.get(order.id)
+    admitted_rps = None if said is None or said.admitted_rps is None else said.admitted_rps * work.cost
     around = surroundings(
         moment.known, moment.now_s, grid, order.executors_at(job_now), order.most_rps, _first(order, moment, grid),
-        moment.reading_s(order),
+        moment.reading_s(order), admitted_rps,
     )  # fmt: skip
-    work = moment.work(order)
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)
 
 

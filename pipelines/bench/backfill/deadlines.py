@@ -64,7 +64,7 @@ def shortest_s(work_s: float) -> float:
     climb, longest_s = Climb.admitted(INTERVAL_S, lambda level: SLOT_RPS), SLOW_START_S + 2 * work_s + 60.0
 
     def read_s(until_s: float) -> float:
-        return until_s * float(climb.means(np.array([until_s]), until_s)[0][0])
+        return until_s * float(climb.admitted_rps(np.array([until_s]), until_s, np.ones(1), np.zeros(1))[0])
 
     return float(brentq(lambda until_s: read_s(until_s) - work_s, 1e-3, longest_s))
 

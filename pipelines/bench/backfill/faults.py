@@ -63,7 +63,8 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
 
     Returns:
         `wrong` of `windows`, once TURNS sessions of MINUTES are there; `faults`, what was done to them; `n`, sessions;
-        and `sampled`, `within`, the share of its `windows` whose bound holds the truth, and its `n`.
+        and `sampled`, `within`, the share of its `windows` whose bound holds the truth, `unlike`, those whose sample is
+        not what a batch takes of the same records, and its `n`.
     """
     arms = of_row(kept, ROW, load, MINUTES)
     found, sampled = arms.get(EXACT, []), arms.get(SAMPLED, [])
@@ -73,6 +74,6 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
         "windows": sum(one["windows"] for one in found), "faults": [one["faults"] for one in found], "n": len(found),
         "sampled": {
             "within": 1 - outside / windows if len(sampled) >= TURNS and windows else None, "windows": windows,
-            "n": len(sampled),
+            "unlike": sum(one["unlike"] for one in sampled) if len(sampled) >= TURNS else None, "n": len(sampled),
         },
     }  # fmt: skip

@@ -93,9 +93,9 @@ def _faults(figures: Mapping[str, Any]) -> Iterator[str]:
     for load, one in figures[faults.ROW].items():
         if one["n"]:
             yield f"{load}, all faults at once: {_number(one['wrong'], 'd')} of {one['windows']} windows wrong"
-        if one["sampled"]["n"]:
-            within = _number(one["sampled"]["within"], ".4f")
-            yield f"{load}, likewise, from a sample: {within} of {one['sampled']['windows']} windows within their bound"
+        if (sampled := one.get("sampled")) and sampled["n"]:  # not in files of an earlier release
+            within = _number(sampled["within"], ".4f")
+            yield f"{load}, likewise, from a sample: {within} of {sampled['windows']} windows within their bound"
 
 
 def _number(value: float | None, form: str) -> str:

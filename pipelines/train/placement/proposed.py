@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from statistics import median
 from typing import Any, NamedTuple
 
 from configs.settings import Settings, load
 from models.placement.instances.job import Counts
 from models.placement.learned.online import Scheduled, StepOutcome, choose_proposal, judge_change, trigger
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
-from models.placement.learned.training import PlacementModel
+from models.placement.learned.reward import PlacementOutcome
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
@@ -34,7 +35,7 @@ class Look(NamedTuple):
     """What a network says of a running job.
 
     Attributes:
-        counts: that it would have; None: as they are.
+        counts: that it would have; None: it has no better ones.
         why: in words.
         asked: whether something asks for a change; else the proposal is only told.
         state: of the trial, once it is as proposed.
@@ -78,8 +79,9 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
         planned: as `replan.plan` returned it.
 
     Returns:
-        The same, with `told`, for whoever approves; in mode `apply`, where there is a network for these queries, with
-        its `sentence`, `ask` and `placement`, and with `trial` for `apply`.
+        The same, with `told`, for whoever approves; in mode `apply` with the network's `sentence`, `ask` and
+        `placement`, and with `trial` for `apply`: where there is a network for these queries, and it has something
+        better if something asks for a change.
 
     Raises:
         SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
@@ -91,19 +93,15 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     folder = job_folder(settings, form["topology"])
     if _is_scaled(settings, folder):
         return {**plain, "told": f"{plain['told']} No network is asked: the autoscaler gives its queries executors."}
-    topology, factor, told = replan.loaded(settings, folder, form.get("load"))
     placement = folder.wanted()
-    space = QuerySpace(Measure(topology, rates_of(topology, factor)), tuple(one.operators for one in placement.blocks))
     try:
-        model = PlacementRegistry(settings).load(topology.name, space)
-    except Exception as error:  # of MLflow and of its store, too: a plan needs no network
+        look, space, told = _look(settings, folder, form.get("load"), mode != SHADOW)
+    except Exception as error:  # of MLflow, its store and the broker: a plan needs no network
         return {**plain, "told": f"{plain['told']} No network proposes anything: {error}"}
-    counts = space.counts(placement)
-    look = _look(model, space, counts, folder, observe_minutes(settings, folder, MINUTES))
     made = placement if look.counts is None else space.placement(look.counts) or placement
-    sentence, differs = replan.compare(topology, placement, made, told)
+    sentence, differs = replan.compare(space.measure.topology, placement, made, told)
     said = f"The network, as {look.why}: {sentence}."
-    if mode == SHADOW:
+    if mode == SHADOW or (look.counts is None and look.asked):
         return {**plain, "told": f"{plain['told']} {said}"}
     return {
         **planned, "told": f"{said} The plan: {plain['told']}", "sentence": sentence, "ask": look.asked and differs,
@@ -119,8 +117,11 @@ def apply(form: dict[str, Any], proposed: dict[str, Any]) -> str:
     """
     said = replan.apply(form, proposed)
     if "trial" in proposed:
-        state = trial_from_json(proposed["trial"])
-        write_trial(job_folder(load(), form["topology"]), replace(state, changed_s=time.time()))
+        state = replace(trial_from_json(proposed["trial"]), changed_s=time.time())
+        try:
+            write_trial(job_folder(load(), form["topology"]), state)
+        except OSError as error:  # the queries are wanted there already
+            return f"{said}. It is on no trial: {error}"
     return said
 
 
@@ -131,29 +132,63 @@ def _is_scaled(settings: Settings, folder: JobFolder) -> bool:
 
 
 def _look(
-    model: PlacementModel, space: QuerySpace, counts: Counts, folder: JobFolder, steps: list[StepOutcome]
-) -> Look:  # fmt: skip
-    """What is to be said of a job; a change that was on trial is judged, and that is kept."""
-    now_s, state = time.time(), read_trial(folder)
+    settings: Settings, folder: JobFolder, load_factor: float | None, judges: bool
+) -> tuple[Look, QuerySpace, float]:  # fmt: skip
+    """What is to be said of a job, its placements at the load that is planned for, and by how much more comes.
+
+    Args:
+        settings: with broker and registry.
+        folder: of the job.
+        load_factor: of the stated rates; None: as measured.
+        judges: whether a change that was on trial is judged, which is done once.
+    """
+    blocks = tuple(one.operators for one in folder.wanted().blocks)
+    (now, _), (space, told) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
+    counts, steps = space.counts(folder.wanted()), observe_minutes(settings, folder, MINUTES)
+    model = PlacementRegistry(settings).load(space.measure.topology.name, space)
+    state, now_s = read_trial(folder), time.time()
     if space.placement(counts) is None:
-        return Look(None, "the clusters have no room for what runs", False, state)
+        return Look(None, "the clusters have no room for what runs", True, state), space, told
     evaluator, weights = QueryEvaluator(space), weights_of(space)
     began = evaluator.outcome(counts)
-    expected = StepOutcome(began.latency_ms, began.mean_load)
+    expected = _expected(steps, QueryEvaluator(now).outcome(counts), began)
     for step in steps:
         state = state.after_step(step, expected)
-    settled, back = judge_change(state, now_s, counts)
-    if settled.before is None and state.before is not None:
-        write_trial(folder, settled)
-    if back is not None:
-        return Look(back, "latency and load are worse since the last change", True, settled)
-    reason = trigger(settled, expected, 1000 * space.measure.topology.target_s)
+    if judges:
+        settled, back = judge_change(state, now_s, counts)
+        if settled.before is None and state.before is not None:
+            write_trial(folder, settled)
+        if back is not None:
+            return Look(back, "latency and load are worse since the last change", True, settled), space, told
+        state = settled
+    reason = trigger(state, expected, 1000 * space.measure.topology.target_s)
     proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)
     # Where nothing asks for a change it is only told, and may be of fewer executors.
     fewer = reason.fewer or not reason.why
-    found = choose_proposal(settled, now_s, counts, weights.reward(began, began), proposals, fewer)
+    found = choose_proposal(state, now_s, counts, weights.reward(began, began), proposals, fewer)
     why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
     if found is None:
-        return Look(None, why, False, settled)
-    on_trial = settled.after_change(now_s, counts) if settled.measured else replace(settled, before=None)
-    return Look(found.counts, why, bool(reason.why), on_trial)
+        return Look(None, why, bool(reason.why), state), space, told
+    on_trial = state.after_change(now_s, counts) if state.measured else replace(state, before=None)
+    return Look(found.counts, why, bool(reason.why), on_trial), space, told
+
+
+def _space(
+    settings: Settings, folder: JobFolder, blocks: tuple[tuple[str, ...], ...], load_factor: float | None
+) -> tuple[QuerySpace, float]:  # fmt: skip
+    topology, factor, told = replan.loaded(settings, folder, load_factor)
+    return QuerySpace(Measure(topology, rates_of(topology, factor)), blocks), told
+
+
+def _expected(steps: list[StepOutcome], now: PlacementOutcome, ahead: PlacementOutcome) -> StepOutcome:
+    """What is expected at the load that is planned for: what was measured, times what the model says of both.
+
+    Args:
+        steps: that were measured; none: the model alone tells.
+        now: by the model at the load of now.
+        ahead: by the model at the load that is planned for.
+    """
+    if not steps:
+        return StepOutcome(ahead.latency_ms, ahead.mean_load)
+    usual_ms = median(one.latency_ms for one in steps)
+    return StepOutcome(usual_ms * ahead.latency_ms / max(now.latency_ms, 1e-9), ahead.mean_load)

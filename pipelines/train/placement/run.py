@@ -17,6 +17,8 @@ from pipelines.registry.placements import PlacementRegistry
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
 TRANSITIONS = 16_000
+JUDGED = 0
+"""Seed of the starts by which networks are judged: the same for all, so that none of them is lucky in these."""
 
 
 def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
@@ -39,7 +41,7 @@ def train_network(registry: PlacementRegistry, topology: Topology, placement: Pl
 
     It wins if it comes to as much of the best placement as drawn ones do at as many evaluations, and as the champion
     for the same queries does. The run gets parameters, the curve, and how it and both simple searches did. What is
-    drawn differs from version to version: one that was rejected is not trained again.
+    drawn in the training differs from version to version: one that was rejected is not trained again.
 
     Args:
         registry: of placement networks.
@@ -71,7 +73,7 @@ def train_network(registry: PlacementRegistry, topology: Topology, placement: Pl
         for step, score in enumerate(model.curve):
             run.metrics({"score": score}, step)
         before, champion = registry.champion_version(name), _champion(registry, topology, spaces[0])
-        shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, seed)
+        shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, JUDGED)
         run.metrics(shares._asdict())
         promoted, reason = decide(shares, theirs[0] if theirs else None)
         version = registry.register(run, name, model, spaces[0], _card(topology, spaces[0], shares, reason), {})

@@ -74,6 +74,23 @@ def test_what_its_controller_admits_rises_from_half_of_the_certain_to_nearly_all
     assert np.ravel(climb.stages) == pytest.approx([0.5, 0.55, 0.65, 0.7, 0.8, 0.85, 0.95, 1.0])
 
 
+@pytest.mark.parametrize(("admitted", "reached"), [(0.0, 30), (20.0, 30), (48.0, 40), (80.0, 50), (150.0, np.inf)])
+def test_the_stage_that_an_admitted_rate_tells(admitted, reached):
+    # Of 200 served at last and 50 live ones: 0.5 * (110 - 50), 0.65 * (140 - 50), 0.8 * (170 - 50), 0.95 * 150.
+    climb = Climb.admitted(10.0, lambda level: 100.0 * (0.5 + level))
+    assert climb.reached_s(admitted, 200.0, 50.0) == reached
+
+
+def test_a_stage_in_which_nothing_is_left_over_takes_nothing_from_the_next_one():
+    climb = Climb(0.0, 10.0, ((0.5, 0.4), (1.0, 1.0)))
+    assert climb.admitted_rps(np.array([20.0]), 20.0, np.array([100.0]), np.array([60.0]))[0] == pytest.approx(20.0)
+
+
+def test_a_replay_is_admitted_by_the_most_live_records_that_are_forecast():
+    assert replayed(replace(known(), high_rps=np.full(4, 170.0)), np.zeros(4, int))[0, -1] == 12_000
+    assert replayed(replace(known(), high_rps=np.full(4, 100.0)), np.zeros(4, int))[0, -1] == 20_000
+
+
 def test_no_more_than_the_replay_was_ordered_to_have():
     assert replayed(replace(known(), most_rps=20.0), np.zeros(4, int))[0, -1] == 8_000
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.backfill.given import BackfillPlanError
+from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.live.known import StepGrid, grid_until, lead_times, surroundings
 from models.backfill.live.ordered import look_again, overlapping, plan_order, with_plan
 from models.backfill.plan import DeadlineError
 from models.backfill.replan import STARTS
+from models.contract.promised.derive import derive_terms
+from models.policy.core.sustained import sustained_rates
 from models.policy.replays.start import SLOW_START_S
 from tests.fakes.planned_job import NOW, moment, order, progress
 from tidecast.control import Clock
@@ -62,7 +64,11 @@ def test_the_replay_gets_what_its_controller_will_give_it():
     assert around.climb.stages[-1] == pytest.approx((0.95, 1.0)) and around.reading_s is None
     assert around.slot.held_rps == pytest.approx(100 * (1 - 0.5 / now.known.contract.batch_s))
     assert (around.fleet.least, around.fleet.most, around.running) == (1, 8, 3)
-    assert around.most_rps == np.inf and surroundings(now.known, NOW, grid, bound_rps=50.0).most_rps == 50.0
+    memory = now.known.memory
+    box = derive_terms(now.known.contract, sustained_rates(now.known.contract, memory.model, 64)).controls.replay_rps
+    assert around.futures(ReplayWork(1.0)).most_rps == pytest.approx(box.max)
+    assert surroundings(now.known, NOW, grid, bound_rps=50.0).futures(ReplayWork(1.0)).most_rps == 50.0
+    assert (around.high_rps >= around.outlook.median).all()
     with pytest.raises(DeadlineError):
         plan_order(due(most_rps=50.0), now)  # 50/s for an hour are 180,000
     with pytest.raises(DeadlineError, match="The earliest is"):
@@ -140,6 +146,25 @@ def test_one_whose_first_batch_has_just_begun_is_not_taken_to_be_at_full_speed()
     now = NOW + 600
     long_since, over, half_way, just = (replayed_at_once(now, now - since) for since in (600, 30, 15, 0))
     assert long_since > over > half_way > just > 0
+
+
+def test_no_more_than_the_controller_s_box_is_counted_on_however_little_a_record_costs():
+    cheap = due(cost=0.05, records=3_000_000)  # 833/s
+    with pytest.raises(DeadlineError):
+        plan_order(cheap, moment())
+    assert plan_order(due(cost=0.05, records=1_000_000), moment()).replay_rps.max() <= 800
+
+
+@pytest.mark.parametrize(("admitted_rps", "share"), [(None, 1.0), (170.0, 1.0), (60.0, 0.92), (0.0, 0.92)])
+def test_one_whose_rate_has_fallen_as_live_records_did_not_bear_it_climbs_again(admitted_rps, share):
+    standing = with_plan(due(), plan_order(due(), moment()), moment())
+
+    def first_step(admitted_rps):
+        said = progress(done=50_000, admitted_rps=admitted_rps, reading_since=NOW)
+        looked = look_again(standing, moment(now_s=NOW + 600, orders=[standing], progress=[said]))
+        return looked.plan.replay_rps[0]
+
+    assert first_step(admitted_rps) / first_step(None) == pytest.approx(share, abs=0.02)
 
 
 def test_what_a_record_costs_is_believed_until_the_slow_start_is_over():

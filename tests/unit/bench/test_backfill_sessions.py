@@ -13,6 +13,8 @@ from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import issued_forecasts
 from pipelines.bench.backfill.ratio import NEVER, latency_quantile, latency_ratio
 from pipelines.bench.backfill.session import deadline, recorded
+from pipelines.bench.backfill.session.merged_job import group_of
+from pipelines.bench.backfill.session.merging import count_net, count_outside
 from pipelines.bench.backfill.session.producer import forecast_messages
 from pipelines.bench.backfill.session.recorded import keeps_up, read_session, replayed_at
 from tests.fakes import planned_job
@@ -189,3 +191,13 @@ def test_a_job_keeps_up_once_its_batches_hold_what_came_since_the_one_before(tmp
     write_lines(log, [*lines[:-1], progress("j", 32, (9, 9), 90, left=1)])  # its read limit left one
     assert not keeps_up(log, "j", 10.0)
     assert not keeps_up(log, "other", 10.0)
+
+
+def test_windows_are_counted_by_what_their_records_come_to_and_may_be_off_by_their_bound():
+    records = [("a", 9_999, b"{}"), ("a", 9_999, b"-"), ("a", 10_000, b"{}"), ("b", 10_001, b"{}")]
+    truth = count_net(records, str)
+    assert truth == {("a", 10_000): 1, ("b", 10_000): 1}
+    assert count_outside({window: (1, 0.0) for window in truth}, truth) == 0
+    assert count_outside({("a", 10_000): (1.0, 0.0)}, truth) == 1  # the other one is missing
+    assert count_outside({("a", 10_000): (3.0, 2.0), ("b", 10_000): (3.5, 2.0), ("c", 0): (1.0, 2.0)}, truth) == 1
+    assert {group_of(f"key-{number}") for number in range(100)} == {str(group) for group in range(8)}

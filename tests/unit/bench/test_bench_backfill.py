@@ -377,7 +377,7 @@ def test_outages_by_hand():
 
 def broken(wrong=0):
     """What a session with all faults showed."""
-    return session(p99_s=None, wrong=wrong, windows=48, faults=("a kill",))
+    return session(p99_s=None, wrong=wrong, windows=48, unlike=0, faults=("a kill",))
 
 
 def test_faults_by_hand():
@@ -387,10 +387,11 @@ def test_faults_by_hand():
     contract = Contract.model_validate(how.contract(cell.name))
     assert contract.backpressure.recovery.order == "live_first" and how.range_s == 60.0
     assert faults.summarise({cell: broken(2)}, "corrected") == {
-        "wrong": 2, "windows": 48, "faults": [("a kill",)], "n": 1, "sampled": {"within": None, "windows": 0, "n": 0}
+        "wrong": 2, "windows": 48, "faults": [("a kill",)], "n": 1, 
+        "sampled": {"within": None, "windows": 0, "unlike": None, "n": 0},
     }  # fmt: skip
     assert faults.summarise({sampled: broken(2)}, "corrected")["sampled"] == {
-        "within": pytest.approx(46 / 48), "windows": 48, "n": 1
+        "within": pytest.approx(46 / 48), "windows": 48, "unlike": 0, "n": 1
     }  # fmt: skip
     assert faults.summarise({}, "corrected")["wrong"] is None
     assert describe_cell(cell, broken(2)) == "faults corrected all turn 1: 2 of 48 windows wrong"

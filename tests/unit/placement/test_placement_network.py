@@ -63,8 +63,9 @@ def test_what_is_no_network_is_refused(spoilt):
 def test_it_is_held_against_all_placements_and_simple_searches():
     untrained = replace(trained(), network=Values(7, 8, 1, 128, torch.Generator().manual_seed(3)))
     shares, less = judge_networks([trained(), untrained], [space(), space(factor=2.0)], seed=1)
-    assert shares.starts == less.starts >= 10 and all(0 <= one <= 1 for one in (*shares[:3], *less[:3]))
-    assert shares.network >= 0.95
+    assert shares.starts == less.starts >= 10 and shares.network >= 0.95
+    # 44 placements, of which 20 walks of 16 moves draw more than that: no network is needed to find the best.
+    assert shares.random == 1.0 and 0 < shares.greedy < 1
     assert judge_networks([trained()], [space(), space(factor=2.0)], seed=1) == [shares]
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from configs.sections import Kafka
 from pipelines.bench.backfill.arrangement import SERVICE_MS
 from pipelines.bench.backfill.outages import TARGET_S
 from pipelines.bench.backfill.session.merged_job import WINDOW_MS, group_of
+from pipelines.bench.backfill.session.merged_job import sampled as sample_of
 from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.plans.merged import table_of
@@ -24,12 +25,19 @@ from pipelines.stack.stack import Stack
 from tidecast.control import clock_key
 from tidecast.messages import Control
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 STOP_S = 60.0
 """Seconds that a job has for its clean end."""
 NO_LIMIT = 1_000_000
 """Records of a batch, more than ever wait."""
 Windows = Counter[tuple[str, int]]
 """Net number of records by key and begin of the window, epoch ms."""
+TopicRecord = tuple[str, int, bytes]
+"""Key, epoch ms and value."""
+Bounded = dict[tuple[str, int], tuple[float, float]]
+"""A result and the half width of its bound, by key and begin of the window."""
 ROUNDING = 1e-9
 
 
@@ -76,52 +84,77 @@ def judged_session(
 
     Returns:
         As `recorded.read_session`, without rates and latencies; `wrong` of `windows` of the job's table that are not
-        what its topic's records come to, by more than their bound where it counts approximately; and `more`.
+        what its topic's records come to, by more than their bound where it counts approximately; `unlike`, those that
+        are not to the last record what a batch over these records makes of them; and `more`.
 
     Raises:
         BrokerError, kafka.errors.KafkaError: the broker does not answer.
         MergeError: there is no table.
         OSError, ValueError: the job's first offsets cannot be read.
     """
-    shown, truth = _shown(folder, job), _truth(stack.settings.kafka, folder, job, group_of if sampled else str)
+    records = _records(stack.settings.kafka, folder, job)
+    truth = count_net(records, group_of if sampled else str)
+    shown, again = _shown(folder, job, records if sampled else [])
     wrong = count_outside(shown, truth)
+    alike = {window: (net, 0.0) for window, (net, _) in shown.items()}
+    unlike = count_outside(alike, Counter({window: net for window, (net, _) in again.items()} if sampled else truth))
     return {
         "seconds": seconds, "latency": [], "p99_s": None, "limit_s": TARGET_S, "rps": None, "rates": [], "done_s": None,
-        "exact": wrong == 0, "decisions": 0, "differing": 0, "refused": None, "wrong": wrong, "windows": len(truth),
-        **more,
+        "exact": unlike == 0, "decisions": 0, "differing": 0, "refused": None, "wrong": wrong, "windows": len(truth),
+        "unlike": unlike, **more,
     }  # fmt: skip
 
 
-def count_outside(shown: Mapping[tuple[str, int], tuple[float, float]], truth: Windows) -> int:
+def count_net(records: Iterable[TopicRecord], key_of: Callable[[str], str]) -> Windows:
+    """Return what records come to; `key_of`: the result's key, by a record's."""
+    found = Windows()
+    for key, at_ms, value in records:
+        found[key_of(key), at_ms // WINDOW_MS * WINDOW_MS] += -1 if value == RETRACTION else 1
+    return Counter({each: net for each, net in found.items() if net})
+
+
+def count_outside(shown: Bounded, truth: Mapping[tuple[str, int], float]) -> int:
     """Return how many windows are not within their bound of what they are to be; one that is missing counts as 0.
 
     Args:
         shown: result and half width of its bound, by key and window.
-        truth: net number of records, likewise.
+        truth: what they are to be, likewise.
     """
     nothing = (0.0, 0.0)
-    each = [(*shown.get(window, nothing), truth[window]) for window in {*shown, *truth}]
+    each = [(*shown.get(window, nothing), truth.get(window, 0)) for window in {*shown, *truth}]
     return sum(abs(result - net) > eps + ROUNDING for result, eps, net in each)
 
 
-def _shown(folder: Path, job: str) -> dict[tuple[str, int], tuple[float, float]]:
-    """What readers of the job's table see, with its bound: 0 where it is exact."""
+def _shown(folder: Path, job: str, records: list[TopicRecord]) -> tuple[Bounded, Bounded]:
+    """What readers of the job's table see, and what the job's sample of records comes to in a batch."""
+    from pyspark.sql import functions as F
+
     from pipelines.spark.session import local_session
     from tidecast.merge import read_results
 
     spark = local_session("what readers see", delta=True)
     try:
-        rows = read_results(spark, str(table_of(folder, job))).collect()
+        seen = _bounded(read_results(spark, str(table_of(folder, job))))
+        if not records:
+            return seen, {}
+        rows = [(key.encode(), value, at_ms) for key, at_ms, value in records]
+        frame = spark.createDataFrame(rows, "key binary, value binary, at bigint")
+        return seen, _bounded(sample_of(frame.withColumn("timestamp", F.timestamp_millis("at")), 0))
     finally:
         spark.stop()
-    return {(row["key"], row["_window_start"]): (row["n"], row.asDict().get("eps", 0.0)) for row in rows}
 
 
-def _truth(kafka: Kafka, folder: Path, job: str, key_of: Callable[[str], str]) -> Windows:
-    """What the topic's records come to, from the job's first one on; `key_of`: the result's key, by a record's."""
-    first, found = read_first_offsets(folder, job)["events"], Windows()
-    for record in read_records(kafka, "events"):
-        if record.offset >= first[record.partition]:
-            window = round(1000 * record.timestamp) // WINDOW_MS * WINDOW_MS
-            found[key_of(record.key or ""), window] += -1 if record.value == RETRACTION else 1
-    return Counter({each: net for each, net in found.items() if net})
+def _bounded(results: DataFrame) -> Bounded:
+    """Results with the half width of their bound: 0 where they are exact."""
+    rows = [row.asDict() for row in results.collect()]
+    return {(row["key"], row["_window_start"]): (row["n"], row.get("eps", 0.0)) for row in rows}
+
+
+def _records(kafka: Kafka, folder: Path, job: str) -> list[TopicRecord]:
+    """The topic's records, from the job's first one on."""
+    first = read_first_offsets(folder, job)["events"]
+    return [
+        (record.key or "", round(1000 * record.timestamp), record.value)
+        for record in read_records(kafka, "events")
+        if record.offset >= first[record.partition]
+    ]
