@@ -42,10 +42,19 @@ class DeadlineError(BackfillPlanError):
 
 
 class OtherBackfill(NamedTuple):
-    """A backfill that goes first: its records that are left, and its (K,) extra executors."""
+    """A backfill that goes first.
+
+    Attributes:
+        records: that are left.
+        extra: (K,) executors of its schedule.
+        most_rps: replayed records/s that it was ordered to have at most.
+        reading_s: since its first batch was begun; None: it has had none.
+    """
 
     records: float
     extra: Integers
+    most_rps: float = math.inf
+    reading_s: float | None = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +70,8 @@ class Surroundings:
         running, extra_now: executors that run now, and how many of them are a backfill's.
         seed, count: of the futures.
         others: backfills that go first.
-        most_rps, high_rps, climb, reading_s: as of `Futures`, of this backfill; those that go first have all that is
-            left over.
+        most_rps, reading_s: as of `Futures`, of this backfill.
+        high_rps, climb: likewise, of all.
         slot_most_rps: likewise of each slot of the most executors: the box of a contract that states none.
     """
 
@@ -87,10 +96,12 @@ class Surroundings:
         futures = draw_futures(
             self.outlook, self.joint, self.promise, self.slot, work, self.fleet, self.running, self.seed, self.count
         )
+        box_rps = self.slot_most_rps * float(self.fleet.worth[self.fleet.most])
+        futures = replace(futures, high_rps=self.high_rps, climb=self.climb)
         for other in self.others:
-            futures = taken_by(futures, other.extra, other.records)
-        most_rps = min(self.most_rps, self.slot_most_rps * float(self.fleet.worth[self.fleet.most]))
-        return replace(futures, most_rps=most_rps, high_rps=self.high_rps, climb=self.climb, reading_s=self.reading_s)
+            its = replace(futures, most_rps=min(other.most_rps, box_rps), reading_s=other.reading_s)
+            futures = taken_by(its, other.extra, other.records)
+        return replace(futures, most_rps=min(self.most_rps, box_rps), reading_s=self.reading_s)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

@@ -167,7 +167,10 @@ def _first(order: ReplayOrder, moment: JobNow, grid: StepGrid) -> tuple[OtherBac
         (one.by or 0.0, one.id) for one in dated if ((one.by or 0.0), one.id) < rank and one.id != order.id
     )
     found = (moment.orders[name] for _, name in earlier)
-    return tuple(OtherBackfill(moment.left(one), _extra(one, moment, grid)) for one in found)
+    return tuple(
+        OtherBackfill(moment.left(one), _extra(one, moment, grid), one.most_rps or math.inf, moment.reading_s(one))
+        for one in found
+    )
 
 
 def _extra(order: ReplayOrder, moment: JobNow, grid: StepGrid) -> Integers:

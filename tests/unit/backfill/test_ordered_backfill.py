@@ -193,6 +193,8 @@ def test_one_with_an_earlier_deadline_goes_first_and_a_later_one_takes_nothing()
     )
     alone, beside = (plan_order(due(records=300_000), moment(orders=orders)) for orders in ((), (sooner,)))
     assert beside.schedule.hours > alone.schedule.hours
+    bound = plan_order(due(records=300_000), moment(orders=[replace(sooner, most_rps=20.0)]))
+    assert bound.schedule.hours < beside.schedule.hours  # it was ordered to have little, and leaves the more
     later = due(1.9 * HOUR, name="later", records=300_000)
     assert plan_order(due(records=300_000), moment(orders=[later])).extra.tolist() == alone.extra.tolist()
     over = moment(orders=[sooner], progress=[progress("sooner", 200_000, "done", 200_000)])
