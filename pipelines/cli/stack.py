@@ -8,7 +8,7 @@ from configs.settings import load
 
 
 def up() -> None:
-    """Start the stack, leave it running, and print its addresses; after a failure all is stopped again.
+    """Start the stack, leave it running, print its addresses and plans' pages; after a failure all is stopped again.
 
     Broker, Spark, Airflow and MLflow listen on the loopback, at the ports of the settings (0: any free one). Their
     state is in `var`, their logs in `var/log`. Blocks until every part is healthy, 3 minutes at most.
@@ -22,6 +22,7 @@ def up() -> None:
         OSError: a file under `var` cannot be written.
     """
     from pipelines.kafka.topics import create_topics
+    from pipelines.placement.page.plan_page import plan_pages
     from pipelines.stack.stack import Stack
 
     stack = Stack(load(), {"broker", "spark", "airflow", "mlflow_ui"}, fresh=())
@@ -34,6 +35,8 @@ def up() -> None:
     stack.detach()
     for name, address in stack.addresses.items():
         print(f"{name:10} {address}")
+    for page in plan_pages(stack.settings):
+        print(f"{'plan':10} {page.as_uri()}")
     print("`make down` (or `tidecast down`) ends it.")
 
 

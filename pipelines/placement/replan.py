@@ -17,7 +17,7 @@ from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job, observe_trips
-from pipelines.placement.page.plan_page import write_plan_page
+from pipelines.placement.page.plan_page import page_of_plan, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.stack.state import with_stack_addresses
 
@@ -57,7 +57,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         made = choose_placement(topology, factor)
     except PlanError as error:
         raise ReplanError(f"{error}") from None
-    page = write_plan_page(topology, made, factor, settings.var_dir / "plans" / f"{name}.html", measured)
+    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured)
     was = folder.wanted() if began else None
     sentence, ask = compare(topology, was, made.placement, told)
     return {

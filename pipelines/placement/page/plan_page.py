@@ -5,12 +5,23 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.plan.choose import PlacementPlan
 from models.placement.plan.measured import Placement
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
 from pipelines.html.numbers import number
 from pipelines.placement.page.picture import draw_job
+
+
+def page_of_plan(settings: Settings, name: str) -> Path:
+    """Return the path at which the page of a topology's newest plan is kept."""
+    return settings.var_dir / "plans" / f"{name}.html"
+
+
+def plan_pages(settings: Settings) -> list[Path]:
+    """Return the pages of topologies that the DAG `plan_placement` has planned, by name."""
+    return sorted((settings.var_dir / "plans").glob("*.html"))
 
 
 def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False) -> Path:

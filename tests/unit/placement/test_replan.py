@@ -6,11 +6,13 @@ from dataclasses import asdict, replace
 import pytest
 
 from configs.settings import ROOT
+from configs.settings import load as load_settings
 from configs.topology import load_topology
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.page.plan_page import plan_pages
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
 ADVERTS = load_topology("adverts", FILE.parent)
@@ -57,7 +59,8 @@ def test_a_job_on_the_dearer_cluster_is_moved_to_the_cheaper_one(running):
     folder, _ = running
     planned = replan.plan({"topology": "adverts", "load": None})
     assert planned["ask"] and planned["load"] == 1.0 and "on west" in planned["sentence"]
-    assert "what runs together" in (folder.path.parents[1] / "plans" / "adverts.html").read_text()
+    (page,) = plan_pages(load_settings())
+    assert str(page) == planned["page"] and "what runs together" in page.read_text()
     assert folder.wanted().blocks[0].cluster == "east"  # a plan changes nothing
     replan.apply({"topology": "adverts"}, json.loads(json.dumps(planned)))  # as Airflow hands it on
     assert folder.wanted().blocks[0].cluster == "west" and not replan.plan({"topology": "adverts"})["ask"]
