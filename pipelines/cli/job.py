@@ -92,12 +92,13 @@ def measure_job_in_blocks(
         SettingsError: the job was never begun, or no broker is known (status 2).
         BrokerError: the broker does not answer (status 2).
     """
-    from pipelines.placement.observed import describe_observed, observe_job
+    from pipelines.placement.observed import describe_observed, observe_job, observe_sizes
     from pipelines.placement.running import job_folder
 
     settings = _with_broker()
     folder = job_folder(settings, job)
-    print(*describe_observed(folder, *observe_job(settings, folder, last_s)), sep="\n")
+    found, path_s = observe_job(settings, folder, last_s)
+    print(*describe_observed(folder, found, path_s, observe_sizes(settings, folder)), sep="\n")
 
 
 @app.command("mode")

@@ -27,18 +27,23 @@ class CommittedRecord(NamedTuple):
     at_s: float
 
 
-def read_committed(kafka: Kafka, topic: str) -> Iterator[CommittedRecord]:
+def read_committed(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[CommittedRecord]:
     """Yield each record that is committed now, in order per partition.
 
     Args:
         kafka: the broker, its security and the topics' prefix.
         topic: name without the prefix.
+        newest: yield only records at the last so many offsets of each partition, marks of transactions among them; None
+            yields all.
 
     Raises:
         BrokerError: no broker is set, no such topic, or nothing more came for 30 s.
         SettingsError: a security option without a counterpart.
     """
-    begins = {partition: first for partition, (first, _) in topic_offsets(kafka, topic).items()}
+    begins = {
+        partition: first if newest is None else max(first, end - newest)
+        for partition, (first, end) in topic_offsets(kafka, topic).items()
+    }
     reader, left = make_client(Consumer, kafka, _READER), {*begins}
     try:
         reader.assign([TopicPartition(kafka.topic(topic), partition, first) for partition, first in begins.items()])

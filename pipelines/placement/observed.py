@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from statistics import median
 
@@ -16,6 +16,7 @@ from models.placement.plan.observed import ObservedBlock, observe_block, slowest
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
 from pipelines.kafka.broker import read_records
+from pipelines.kafka.committed import read_committed
 from pipelines.placement.job_folder import JobFolder
 from tidecast.messages import MessageError, MetricSample, decode
 
@@ -23,6 +24,8 @@ MINUTE_S, MOVE_S = 60.0, 120.0
 """Seconds of a step, and those after queries are wanted elsewhere in which they move and catch up."""
 NEWEST = 50_000
 """Messages of the topic that are looked at."""
+SIZED = 20
+"""Newest offsets of each partition whose records are measured."""
 
 
 def observe_job(
@@ -95,6 +98,26 @@ def observe_trips(folder: JobFolder) -> dict[str, float]:
     return {cluster: median(each) for cluster, each in found.items()}
 
 
+def observe_sizes(settings: Settings, folder: JobFolder) -> dict[str, float]:
+    """Return the bytes of a record of each source and operator whose records are on a topic: the mean of the newest.
+
+    Args:
+        settings: with a broker.
+        folder: of the job.
+
+    Raises:
+        SettingsError: no job was begun there.
+        BrokerError: the broker does not answer, or has no such topic any more.
+    """
+    blocks, found = applications_of(folder.topology(), folder.wanted()), dict[str, float]()
+    topics = {name: topic for block in blocks for name, topic in [*block.reads.items(), *block.writes.items()]}
+    for name, topic in topics.items():
+        sizes = [len(one.key or b"") + len(one.value or b"") for one in read_committed(settings.kafka, topic, SIZED)]
+        if sizes:
+            found[name] = sum(sizes) / len(sizes)
+    return found
+
+
 def _cores(topology: Topology, block: Block) -> int:
     return block.executors * topology.clusters[block.cluster].executor_cores
 
@@ -111,8 +134,10 @@ def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list
     return list(batches.values())
 
 
-def describe_observed(folder: JobFolder, found: list[ObservedBlock], path_s: float | None) -> Iterator[str]:
-    """Yield the lines that set a job's queries as measured beside its plan."""
+def describe_observed(
+    folder: JobFolder, found: list[ObservedBlock], path_s: float | None, sizes: Mapping[str, float]
+) -> Iterator[str]:
+    """Yield the lines that set a job's queries as measured beside its plan; `sizes`: as `observe_sizes`."""
     placement = folder.wanted()
     heads = ("query", "cluster", "executors", "records/s", "planned", "cores busy", "planned", "latency s", "planned")
     rows = [
@@ -126,5 +151,8 @@ def describe_observed(folder: JobFolder, found: list[ObservedBlock], path_s: flo
     for cluster, trip_ms in observe_trips(folder).items():
         stated_ms = topology.round_trip_ms(cluster, topology.broker)
         yield f"from {cluster} to the broker and back: {trip_ms:.1f} ms, stated {stated_ms:.1f} ms between clusters"
+    for name, size in sizes.items():
+        stated = (topology.sources.get(name) or topology.operators[name]).bytes
+        yield f"a record of {name}: {size:.0f} bytes, stated {stated:g}"
     told = "not measured yet" if path_s is None else f"{path_s:.1f} s"
     yield f"along the slowest path: {told}, planned {placement.latency_s:.1f} s"

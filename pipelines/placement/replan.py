@@ -16,7 +16,7 @@ from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import observe_job, observe_trips
+from pipelines.placement.observed import observe_job, observe_sizes, observe_trips
 from pipelines.placement.page.plan_page import page_of_plan, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.stack.state import with_stack_addresses
@@ -141,7 +141,7 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
         return topology, load_factor, load_factor
     found, _ = observe_job(settings, folder, LAST_S)
     reads = [list(block.reads) for block in applications_of(topology, placement)]
-    measured = as_measured(topology, placement, found, observe_trips(folder))
+    measured = as_measured(topology, placement, found, observe_trips(folder), observe_sizes(settings, folder))
     return measured, 1.0, measured_factor(found, list(topology.sources), reads)
 
 

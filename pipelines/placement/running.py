@@ -22,6 +22,7 @@ from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled.beside import Beside
 from pipelines.placement.scaled.forecast_relay import ForecastRelay
 from pipelines.placement.scaled.offloading import Offloading
+from pipelines.placement.scaled.target_shares import TargetShares
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
 
@@ -90,10 +91,11 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
             "forecasts of later queries", lambda: ForecastRelay(settings.kafka, topology, folder.wanted), say
         )
         offloading = Beside("off-loading", lambda: Offloading(settings, folder, say), say)
+        shares = Beside("shares of the target", lambda: TargetShares(settings, folder, say), say)
         with closing(relay), closing(offloading):
             while True:
                 time.sleep(LOOK_S)
-                for one in (supervisor.look, relay.step, offloading.step):
+                for one in (supervisor.look, relay.step, offloading.step, shares.step):
                     one()
 
 

@@ -17,6 +17,8 @@ from models.placement.learned.schemes import Proposal
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
 MARGIN, MOVE_COST, COOL_S, BARRED_S = 0.05, 0.01, 180.0, 1800.0
+JUDGED = 5
+"""Newest steps before a change, and since, whose medians are held against each other: one step may be an odd one."""
 UNTRUSTED = 1.5
 """Mean error of the last 30 steps over that at which training stopped from which on a model is not trusted."""
 
@@ -40,10 +42,10 @@ class Scheduled:
     """What is carried from step to step.
 
     Attributes:
-        measured: of the last steps, the newest last.
+        measured: of the last steps with the placement in force, the newest last.
         low: steps in turn at which load was low, measured and expected.
         changed_s: when a placement was last put in force.
-        before: placement and measured step from before it, while it is on trial.
+        before: placement from before it, and what that came to, while it is on trial.
         barred: placements that did no good, with the time until which they are not tried.
     """
 
@@ -59,8 +61,12 @@ class Scheduled:
         return replace(self, measured=(*self.measured, measured)[-USUAL:], low=self.low + 1 if low else 0)
 
     def after_change(self, now_s: float, counts: Counts) -> Scheduled:
-        """Return what is carried on after another placement than `counts` was put in force."""
-        return replace(self, changed_s=now_s, before=(counts, self.measured[-1]), low=0)
+        """Return what is carried on after another placement than `counts` was put in force: nothing is usual yet."""
+        return replace(self, measured=(), changed_s=now_s, before=(counts, self.newest()), low=0)
+
+    def newest(self) -> StepOutcome:
+        """Return the medians of the last steps that were measured, of which there is one at least."""
+        return StepOutcome(*(median(values) for values in zip(*self.measured[-JUDGED:], strict=True)))
 
 
 def trigger(state: Scheduled, expected: StepOutcome, limit_ms: float) -> Trigger:
@@ -125,7 +131,7 @@ def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Schedu
     """
     if state.before is None or not state.measured or now_s - state.changed_s < COOL_S:
         return state, None
-    (old, was), now = state.before, state.measured[-1]
+    (old, was), now = state.before, state.newest()
     settled = replace(state, before=None)
     worse = now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
     if worse and (old.sum() >= counts.sum() or now.load < LOW):

@@ -15,6 +15,7 @@ from models.placement.instances.job import Counts
 from models.placement.learned.actions import InstanceMove, index_of, move_at
 from models.placement.learned.evaluator import LONGEST_MS
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
+from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.shares import allowed_clusters, most_executors
 
@@ -143,7 +144,7 @@ class QuerySpace:
 
 @dataclass(frozen=True)
 class QueryEvaluator:
-    """The micro-batch model of a plan, at one load.
+    """The twin of many queries, followed batch by batch at one load.
 
     Attributes:
         space: placements of the job.
@@ -157,7 +158,8 @@ class QueryEvaluator:
         assert made is not None
         clusters = self.space.measure.topology.clusters
         load = [one.load / (one.executors * clusters[one.cluster].executor_cores) for one in made.blocks]
-        return PlacementOutcome(min(made.latency_s * 1000, LONGEST_MS), np.array(load))
+        latency_s = followed_quantile_s(self.space.measure, made)
+        return PlacementOutcome(min(latency_s * 1000, LONGEST_MS), np.array(load))
 
     def outcomes(
         self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]

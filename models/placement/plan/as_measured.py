@@ -17,8 +17,9 @@ LEAST_WORK = 0.01
 
 
 def as_measured(
-    topology: Topology, placement: Placement, observed: Sequence[ObservedBlock], trips_ms: Mapping[str, float]
-) -> Topology:
+    topology: Topology, placement: Placement, observed: Sequence[ObservedBlock], trips_ms: Mapping[str, float],
+    sizes: Mapping[str, float],
+) -> Topology:  # fmt: skip
     """Return a topology as its queries were measured; what was not measured stays as it is stated.
 
     Sources have the records/s that the queries read that take only theirs; the operators whose records a later query
@@ -31,6 +32,7 @@ def as_measured(
         placement: of its operators, upstream first.
         observed: each query, in the placement's order.
         trips_ms: from clusters to the broker and back, as probed.
+        sizes: bytes of a record of sources and operators.
     """
     blocks = tuple(block.operators for block in placement.blocks)
     place, known, edges = block_of(blocks), set[str](), list(edges_of(topology))
@@ -60,10 +62,13 @@ def as_measured(
             found = one.record_s * taken_rps - (loads[number] - own)  # beside what it reads and writes
             work |= dict.fromkeys(blocks[number], max(found / own, LEAST_WORK))
     operators = {
-        name: own.model_copy(update={"work_ms": own.work_ms * work.get(name, 1.0)})
+        name: own.model_copy(update={"work_ms": own.work_ms * work.get(name, 1.0), "bytes": sizes.get(name, own.bytes)})
         for name, own in topology.operators.items()
     }
-    return _with_trips(topology, trips_ms).model_copy(update={"operators": operators})
+    sources = {
+        name: own.model_copy(update={"bytes": sizes.get(name, own.bytes)}) for name, own in topology.sources.items()
+    }
+    return _with_trips(topology, trips_ms).model_copy(update={"operators": operators, "sources": sources})
 
 
 def _with_trips(topology: Topology, trips_ms: Mapping[str, float]) -> Topology:

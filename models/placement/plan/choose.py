@@ -16,6 +16,7 @@ from models.placement.fusion.parts import illegal_because
 from models.placement.graph import Floats
 from models.placement.partition.count import UTILISATION
 from models.placement.plan.candidates import Blocks, block_of, candidate_blocks, upstream_first
+from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import (
     Edge,
@@ -49,11 +50,13 @@ class PlacementPlan:
         placement: that was chosen.
         cuts: why each edge between queries is there.
         others: the best placement of each other set of blocks, the next best first, with why it was not chosen.
+        followed_s: the quantile of its slowest path where its queries are followed batch by batch.
     """
 
     placement: Placement
     cuts: dict[Edge, str]
     others: tuple[tuple[Placement, str], ...]
+    followed_s: float
 
 
 def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> PlacementPlan:
@@ -73,7 +76,8 @@ def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> 
     best, *others = found
     measure = Measure(topology, rates_of(topology, factor))
     cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge))}
-    return PlacementPlan(best, cuts, tuple((one, _why_worse(one, best)) for one in others))
+    worse = tuple((one, _why_worse(one, best)) for one in others)
+    return PlacementPlan(best, cuts, worse, followed_quantile_s(measure, best))
 
 
 def _found(topology: Topology, factor: float, seed: int) -> list[Placement]:

@@ -173,10 +173,15 @@ class Measure:
         self, edge: Edge, place: Mapping[str, int], clusters: Sequence[str], until: Sequence[float], cluster: str
     ) -> float:  # fmt: skip
         """When records of an edge can be read on a cluster, seconds after they were produced."""
-        broker, number = self.topology.broker, place.get(edge.tail)
-        away, since = (broker, 0.0) if number is None else (clusters[number], until[number])
-        ways = self.topology.round_trip_ms(away, broker) + self.topology.round_trip_ms(broker, cluster)
-        return since + ways / 2000
+        number = place.get(edge.tail)
+        away, since = (self.topology.broker, 0.0) if number is None else (clusters[number], until[number])
+        return since + way_s(self.topology, away, cluster)
+
+
+def way_s(topology: Topology, one: str, other: str) -> float:
+    """Return how long a record is on its way from one cluster to the broker and from there to another, seconds."""
+    broker = topology.broker
+    return (topology.round_trip_ms(one, broker) + topology.round_trip_ms(broker, other)) / 2000
 
 
 def runs_of(topology: Topology, blocks: Blocks) -> dict[str, int]:

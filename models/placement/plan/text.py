@@ -17,6 +17,8 @@ def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
         f"{topology.name}: {_count(len(made.blocks), 'query', 'queries')}, {made.price:.2f} an hour; "
         f"{100 * topology.quantile:g}% of the records within {made.latency_s:.1f} s by the model{late}"
     )
+    if len(made.blocks) > 1:
+        yield f"  {made.latency_s:.1f} s is the sum of its queries'; followed batch by batch: {plan.followed_s:.1f} s"
     for block in made.blocks:
         yield (
             f"  {' + '.join(block.operators)}: {block.cluster}, {_count(block.executors, 'executor', 'executors')}"

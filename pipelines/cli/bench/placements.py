@@ -26,13 +26,13 @@ def measure_placements(
     All parts but `real` take some half an hour; what the file of `--json` says of the others stays. `small`: graphs of
     which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers' testbeds in the twin.
     `jobs`: random ones. `search`: learned placement beside all placements. `performance`: the LSTM beside simple
-    predictors. `real`: the plan's placements and others on two real clusters; two hours, it goes on where the last call
-    stopped.
+    predictors. `hop`: what a record takes through a topic, on real Spark. `real`: the plan's placements and others on
+    two real clusters; two hours, it goes on where the last call stopped.
 
     Raises:
-        SettingsError: an unknown part; for `real`, the address of a service is set (status 2).
+        SettingsError: an unknown part; for `hop` and `real`, the address of a service is set (status 2).
         StackError, ProcessError, PortError, JavaError, BrokerError, TrialError: a service, a cluster or a query of
-            `real` does not start or answer (status 2).
+            `hop` and `real` does not start or answer (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
@@ -55,6 +55,7 @@ def measure_placements(
 def _ways() -> Mapping[str, Callable[[Save], dict[str, Any]]]:
     """How each part is measured, by its name; `Save` takes what a part has come to so far."""
     from pipelines.bench.placement.blocks import measure_blocks
+    from pipelines.bench.placement.hop import measure_hop
     from pipelines.bench.placement.large import measure_large
     from pipelines.bench.placement.learned import measure_performance, measure_search
     from pipelines.bench.placement.papers import measure_papers
@@ -67,6 +68,7 @@ def _ways() -> Mapping[str, Callable[[Save], dict[str, Any]]]:
     }  # fmt: skip
     return {
         **{name: partial(_whole, measure) for name, measure in at_once.items()},
+        "hop": lambda save: measure_hop(load()),
         "real": lambda save: measure_real(load(), save),
     }
 

@@ -52,7 +52,7 @@ def render_plan(topology: Topology, plan: PlacementPlan, factor: float, measured
     body = [
         f"<h1>{escape(topology.name)}: what runs together, and where</h1>",
         f'<p class="about">{about}</p>',
-        tile_row(_tiles(topology, made)),
+        tile_row(_tiles(topology, plan)),
         section(
             "The job on its clusters", "A frame is a query with its executors. Thick lines are topics between queries.",
             draw_job(topology, made, factor),
@@ -67,11 +67,14 @@ def render_plan(topology: Topology, plan: PlacementPlan, factor: float, measured
     return document(f"Tidecast: plan of {topology.name}", "\n".join(body), {})
 
 
-def _tiles(topology: Topology, made: Placement) -> list[Tile]:
+def _tiles(topology: Topology, plan: PlacementPlan) -> list[Tile]:
+    made = plan.placement
+    followed = f"; {number(plan.followed_s, 1)} s followed batch by batch" if len(made.blocks) > 1 else ""
     cores = sum(one.executors * topology.clusters[one.cluster].executor_cores for one in made.blocks)
     return [
         Tile("Latency", number(made.latency_s, 1), "s",
-             f"of {100 * topology.quantile:g} % of the records; {topology.target_s:g} s are promised", made.kept),
+             f"of {100 * topology.quantile:g} % of the records; {topology.target_s:g} s are promised{followed}",
+             made.kept),
         Tile("Price", number(made.price, 2), "an hour", f"{cores} cores of executors"),
         Tile("Queries", str(len(made.blocks)), f"of {len(topology.operators)} operators",
              f"on {len({one.cluster for one in made.blocks})} of {len(topology.clusters)} clusters"),

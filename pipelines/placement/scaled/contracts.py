@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -13,6 +14,7 @@ from configs.planning import Executors
 from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.plan.applications import BlockApplication, applications_of
+from models.placement.plan.measured import Placement
 from models.placement.plan.shares import allowed_clusters, most_executors, path_shares
 from pipelines.placement.job_folder import JobFolder
 
@@ -20,7 +22,8 @@ from pipelines.placement.job_folder import JobFolder
 def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
     """Write a contract for each query of a job that has none, and return their paths; those that are there stay.
 
-    A query's target is its share of the job's (`path_shares`). Its most executors are those that the largest cluster
+    A query's target is its share of the job's (`path_shares`), as long as nobody edits the file (`share_target_again`):
+    what was written is kept in the job's folder, too. Its most executors are those that the largest cluster
     has room for on which it may run: where it is on a smaller one, more are a reason to move it.
 
     Args:
@@ -32,7 +35,7 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
         OSError: a file cannot be written.
     """
     topology, placement = folder.topology(), folder.wanted()
-    shares, made = path_shares(topology, placement), list[Path]()
+    targets, made = _targets(topology, placement), list[Path]()
     settings.contracts_dir.mkdir(parents=True, exist_ok=True)
     for number, block in enumerate(applications_of(topology, placement)):
         file = contract_file(settings, block.name)
@@ -43,15 +46,62 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
             executors = {"min": 1, "max": max(block.executors, *rooms),
                          "cores": topology.clusters[block.cluster].executor_cores}  # fmt: skip
             told = {
-                "job": block.name, "latency_target_s": max(round(shares[number].seconds, 2), topology.overhead_s),
+                "job": block.name, "latency_target_s": targets[number],
                 "executors": executors, "error_budget": max(round(1 - topology.quantile, 6), LEAST_BUDGET),
                 "planning": {"overhead_s": topology.overhead_s},
             }  # fmt: skip
-            what = f"# {' + '.join(block.operators)} of {topology.name}: its share of {topology.target_s:g} s.\n"
-            file.write_text(what + yaml.safe_dump(told, sort_keys=False))
+            _write(folder, file, _text(topology, block, told))
             load_contract(block.name, settings.contracts_dir)
             made.append(file)
     return made
+
+
+def share_target_again(settings: Settings, folder: JobFolder) -> list[str]:
+    """Share a job's target out anew where its queries are wanted now, and return what was changed, a line each.
+
+    Only contracts change that are as they were written; the autoscaler and the agents take them over as they run.
+
+    Args:
+        settings: with the folder of the contracts.
+        folder: of the job, which was begun.
+
+    Raises:
+        SettingsError: no job was begun there.
+        OSError: a file cannot be written.
+    """
+    topology, placement, changed = folder.topology(), folder.wanted(), list[str]()
+    for block, target_s in zip(applications_of(topology, placement), _targets(topology, placement), strict=True):
+        file, kept = contract_file(settings, block.name), _kept(folder, block.name)
+        if not (file.is_file() and kept.is_file() and file.read_bytes() == kept.read_bytes()):
+            continue
+        told = yaml.safe_load(kept.read_text())
+        if told["latency_target_s"] != target_s:
+            changed.append(f"{block.name}: {target_s:g} s of {topology.target_s:g}, after {told['latency_target_s']:g}")
+            _write(folder, file, _text(topology, block, {**told, "latency_target_s": target_s}))
+    return changed
+
+
+def _targets(topology: Topology, placement: Placement) -> list[float]:
+    return [max(round(one.seconds, 2), topology.overhead_s) for one in path_shares(topology, placement)]
+
+
+def _text(topology: Topology, block: BlockApplication, told: dict[str, Any]) -> str:
+    what = f"# {' + '.join(block.operators)} of {topology.name}: its share of {topology.target_s:g} s.\n"
+    return what + str(yaml.safe_dump(told, sort_keys=False))
+
+
+def _kept(folder: JobFolder, query: str) -> Path:
+    return folder.path / "contracts" / f"{query}.yaml"
+
+
+def _write(folder: JobFolder, file: Path, text: str) -> None:
+    """Write a contract, whole or not at all, and keep what was written."""
+    kept = _kept(folder, file.stem)
+    kept.parent.mkdir(exist_ok=True)
+    for path in (file, kept):
+        coming = path.with_suffix(".coming")
+        coming.write_text(text)
+        coming.replace(path)
 
 
 def contract_file(settings: Settings, query: str) -> Path:

@@ -1,4 +1,4 @@
-"""A network that places a job's queries: trained on the plan's model, judged, registered, and promoted if it wins."""
+"""A network that places a job's queries: trained in the twin, judged, registered, and promoted if it wins."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def train_network(registry: PlacementRegistry, topology: Topology, placement: Pl
     seed = len(registry.versions(name))
     with registry.run(name, f"placement of {name}") as run:
         run.parameters({
-            "seed": seed, "transitions": TRANSITIONS, "loads": LOADS, "env": "model",
+            "seed": seed, "transitions": TRANSITIONS, "loads": LOADS, "env": "twin",
             "queries": " | ".join("+".join(block) for block in spaces[0].blocks), "clusters": spaces[0].clusters,
         })  # fmt: skip
         began = time.perf_counter()
@@ -101,7 +101,8 @@ def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: s
         "Proposes on which cluster each query runs and with how many executors, from where they are (Pa-Stream paper). "
         "Queries: " + "; ".join("+".join(block) for block in space.blocks)
         + f". Clusters: {', '.join(space.clusters)}. It is of no use for others.",
-        f"Trained on the model that plans go by, at {', '.join(f'{load:g}' for load in LOADS)} times the load.",
+        "Trained in the twin, where the queries are followed batch by batch, at "
+        f"{', '.join(f'{load:g}' for load in LOADS)} times the load.",
         f"Of the best placement it comes to {shares.network:.3f} from {shares.starts} drawn starts; single best moves "
         f"to {shares.greedy:.3f}, drawn placements to {shares.random:.3f}, at as many evaluations.",
         f"{reason[:1].upper()}{reason[1:]}.",

@@ -5,7 +5,7 @@ import pytest
 
 from configs.settings import ROOT
 from configs.topology import load_topology
-from models.placement.plan.as_measured import as_measured as with_trips
+from models.placement.plan import as_measured as plan
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import ObservedBlock, observe_block
 from models.placement.rates import rates_of
@@ -17,8 +17,8 @@ SECOND = Block(("join", "count"), "west", 3, 1.0, 1.5)
 TWO = Placement((FIRST, SECOND), 3.0, 2.5, True)
 
 
-def as_measured(topology, placement, observed):
-    return with_trips(topology, placement, observed, {})
+def as_measured(topology, placement, observed, trips_ms=None, sizes=None):
+    return plan.as_measured(topology, placement, observed, trips_ms or {}, sizes or {})
 
 
 def seen(rps, record_s=None, block=FIRST, said=600.0):
@@ -63,12 +63,18 @@ def test_what_was_not_measured_is_as_stated():
 
 def test_round_trips_are_what_they_take_beyond_those_within_the_broker_s_cluster():
     unseen = [seen(None), seen(None)]
-    probed = with_trips(ADVERTS, TWO, unseen, {"west": 36.5, "east": 1.5})
+    probed = as_measured(ADVERTS, TWO, unseen, {"west": 36.5, "east": 1.5})
     assert probed.round_trip_ms("west", "east") == probed.round_trip_ms("east", "west") == 35.0
-    assert with_trips(ADVERTS, TWO, unseen, {"west": 36.5}).round_trip_ms("east", "west") == 36.5
-    assert with_trips(ADVERTS, TWO, unseen, {"east": 1.5}).round_trip_ms("east", "west") == 20.0
-    assert with_trips(ADVERTS, TWO, unseen, {"west": 0.5, "east": 1.5}).round_trip_ms("east", "west") == 0.0
+    assert as_measured(ADVERTS, TWO, unseen, {"west": 36.5}).round_trip_ms("east", "west") == 36.5
+    assert as_measured(ADVERTS, TWO, unseen, {"east": 1.5}).round_trip_ms("east", "west") == 20.0
+    assert as_measured(ADVERTS, TWO, unseen, {"west": 0.5, "east": 1.5}).round_trip_ms("east", "west") == 0.0
     assert ADVERTS.round_trip_ms("east", "west") == 20.0
+
+
+def test_records_are_as_large_as_on_their_topics():
+    found = as_measured(ADVERTS, TWO, [seen(None), seen(None)], sizes={"events": 231.0, "project": 55.0})
+    assert found.sources["events"].bytes == 231.0 and found.operators["project"].bytes == 55.0
+    assert found.operators["join"] == ADVERTS.operators["join"]
 
 
 def test_what_a_record_takes_is_told_apart_from_what_a_batch_takes_where_batches_differ():

@@ -1,6 +1,7 @@
 """What a block's application is given: its settings, its contract, and how many executors it may have."""
 
 import math
+import os
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from models.placement.rates import rates_of
 from pipelines.placement.block import block_settings
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled.contracts import begun_with, contract_of, write_contracts
+from pipelines.placement.scaled.target_shares import TargetShares
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -55,6 +57,29 @@ def test_a_block_with_a_contract_is_scaled_within_it_and_begins_as_it_was_placed
     assert write_contracts(settings, folder) == []
     mine = contract_of(settings, ADVERTS, first, print)[0]
     assert (begun_with(mine, 1, 4).executors.min, mine.executors.max) == (2, 2)
+
+
+def test_the_target_is_shared_anew_where_queries_move_and_a_contract_that_was_edited_stays(tmp_path):
+    settings, folder, said = load(contracts=tmp_path), JobFolder(tmp_path / "job"), []
+    folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
+    shares = TargetShares(settings, folder, said.append)
+    shares.step()  # none has a contract yet
+    parse, join = write_contracts(settings, folder)
+    slower = replace(TWO, blocks=(TWO.blocks[0], replace(TWO.blocks[1], latency_s=3 * TWO.blocks[0].latency_s)))
+    folder.want(slower)
+    os.utime(folder.path / "placement.json", (1, 1))
+    shares.step()
+    targets = [load_contract(file.stem, tmp_path).latency_target_s for file in (parse, join)]
+    assert targets == [ADVERTS.target_s / 4, 3 * ADVERTS.target_s / 4]
+    assert said == ["adverts.parse: 2 s of 8, after 4", "adverts.join: 6 s of 8, after 4"]
+    assert "its share of 8 s" in parse.read_text() and load_contract("adverts.join", tmp_path).executors.max == 4
+    join.write_text(join.read_text() + "# mine\n")
+    folder.want(TWO)
+    os.utime(folder.path / "placement.json", (2, 2))
+    shares.step()
+    shares.step()
+    targets = [load_contract(file.stem, tmp_path).latency_target_s for file in (parse, join)]
+    assert targets == [ADVERTS.target_s / 2, 3 * ADVERTS.target_s / 4] and len(said) == 3
 
 
 def test_a_contract_that_is_wrong_is_said_and_nobody_scales_by_it(tmp_path):

@@ -26,8 +26,8 @@ def test_the_rate_is_that_at_which_counts_grow_and_results_told_again_count_once
 
 def runs(names, p95_s, said_s=2.0, most_rps=100.0, kept_up=False):
     session = {
-        "p95_s": p95_s, "said_s": said_s, "most_rps": most_rps, "said_rps": 110.0 + said_s, "wrong": 0, "keys": 40,
-        "lost": 1, "kept_up": kept_up,
+        "p95_s": p95_s, "said_s": said_s, "followed_s": said_s - 0.5, "most_rps": most_rps, "said_rps": 110.0 + said_s,
+        "wrong": 0, "keys": 40, "lost": 1, "kept_up": kept_up,
         "placement": {"blocks": [{"operators": ["x", "y"], "cluster": "east", "executors": 2}]},
     }  # fmt: skip
     return PlacementRuns(names, [session])
@@ -46,6 +46,7 @@ def test_the_chosen_placement_is_held_against_the_least_latency_that_was_measure
     assert (found["one"], found["one_n"]) == (0.5, 2)
     assert found["cases"]["three"]["ratio"] == pytest.approx(1.2)
     assert found["cases"]["one"]["plans"][0]["queries"] == "x+y@eastx2"
+    assert found["followed"]["error"] != found["latency"]["error"]
     assert found["latency"]["n"] == 6 and found["throughput"]["n"] == 7
     assert found["throughput"]["kept_up"] == 1 and 0.1 < found["throughput"]["error"] < 0.2
     assert (found["lost"], found["keys"], found["sessions"]) == (7, 280, 7)

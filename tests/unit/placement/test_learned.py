@@ -211,6 +211,9 @@ def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
         .after_step(StepOutcome(30, 1.2), StepOutcome(25, 1.0))
     )
     assert judge_change(state, 100.0, there) == (state, None)
+    odd = [StepOutcome(30, 1.2), StepOutcome(19, 0.8), StepOutcome(18, 0.8)]
+    usual = replace(state, measured=tuple(odd))
+    assert judge_change(usual, 181.0, there)[1] is None
     unmeasured = replace(state, measured=())
     assert judge_change(unmeasured, 181.0, there) == (unmeasured, None)
     after, back = judge_change(state, 181.0, there)

@@ -57,6 +57,7 @@ def job(tmp_path, monkeypatch):
         return [ObservedBlock(first, 600.0, 600.0, 1.0, 1.0, 9), *unmeasured], 1.0
 
     monkeypatch.setattr(replan, "observe_job", observed_now)
+    monkeypatch.setattr(replan, "observe_sizes", lambda settings, folder: {})
     monkeypatch.setattr(proposed, "observe_minutes", lambda settings, folder, minutes: steps)
     monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
     now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)

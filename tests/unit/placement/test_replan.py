@@ -52,6 +52,7 @@ def running(tmp_path, monkeypatch):
         return [ObservedBlock(folder.wanted().blocks[0], 600.0, load["rps"], 1.0, 1.0, 9)], 1.0
 
     monkeypatch.setattr(replan, "observe_job", observed)
+    monkeypatch.setattr(replan, "observe_sizes", lambda settings, folder: {})
     return folder, load
 
 

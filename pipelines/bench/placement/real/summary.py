@@ -48,20 +48,23 @@ def summarise(cases: Mapping[str, Sequence[PlacementRuns]], missing: int) -> dic
         `cases`, of each: `plans`, a row each; `ratio` of the chosen placement's latency to the least, and whether it is
         `near` that (NEAR); `one`, whether all in one query is; `chose_one`, whether that was chosen. `near`, share of
         the cases with a chosen one near the least, of `n`; `one`, share of those with `one` that chose it, of `one_n`;
-        both None while sessions are missing. `latency` and `throughput`: `rank` correlation of model and measurement,
-        `error` in the median, of `n` placements; `kept_up`, sessions that could do more than what they were offered.
-        `wrong` of `keys` results, `lost` counts, `sessions`, `missing`.
+        both None while sessions are missing. `latency`, `followed` (latency in the twin) and `throughput`: `rank`
+        correlation of model and measurement, `error` in the median, of `n` placements; `kept_up`, sessions that could
+        do more than what they were offered. `wrong` of `keys` results, `lost` counts, `sessions`, `missing`.
     """
     found = {name: _case(placements) for name, placements in cases.items() if placements}
     whole = list(found.values()) if not missing else []
     one, every = [case for case in whole if case["one"]], [each for own in cases.values() for each in own]
     sessions = [session for each in every for session in each.sessions]
-    latency = [(each.sessions[0]["said_s"], each.latency_s) for each in every]
+    told = {
+        name: [(each.sessions[0][said], each.latency_s) for each in every]
+        for name, said in (("latency", "said_s"), ("followed", "followed_s"))
+    }
     throughput = [(each.sessions[0]["said_rps"], each.most_rps) for each in every if each.most_rps > 0]
     return {
         "cases": found, "n": len(whole), "near": _share([case["near"] for case in whole]),
         "one": _share([case["chose_one"] for case in one]), "one_n": len(one), "missing": missing,
-        "latency": _beside([(said, measured) for said, measured in latency if math.isfinite(measured)]),
+        **{name: _beside([one for one in pairs if math.isfinite(one[1])]) for name, pairs in told.items()},
         "throughput": {**_beside(throughput), "kept_up": sum(session["kept_up"] for session in sessions)},
         **{name: sum(session[name] for session in sessions) for name in ("wrong", "keys", "lost")},
         "sessions": len(sessions),
@@ -88,6 +91,7 @@ def _row(each: PlacementRuns) -> dict[str, Any]:
     return {
         "plan": ", ".join(each.names), "queries": " | ".join(blocks), "n": len(each.sessions),
         "p95_s": each.latency_s if math.isfinite(each.latency_s) else None, "said_s": first["said_s"],
+        "followed_s": first["followed_s"],
         "most_rps": each.most_rps, "said_rps": first["said_rps"],
     }  # fmt: skip
 

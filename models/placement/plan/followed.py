@@ -1,0 +1,65 @@
+"""What a placement comes to where its queries are followed batch by batch, beside the sum that the model tells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.placement.graph import Floats
+from models.placement.plan.candidates import block_of
+from models.placement.plan.measured import CATCH_UP, Measure, Placement, way_s
+from models.placement.rates import edges_of
+from models.placement.twin.queries import JoinedQueries, follow_queries, path_latencies_s
+
+SETTLE_S, COUNTED_S, AFTER_S = 60, 240, 60
+"""Seconds that are followed: before anything counts, in which records are made that count, and for these to be done."""
+NOISE = 0.1
+"""Standard deviation of the logarithm of a batch's duration."""
+EVERY_S = 0.05
+"""From one record that counts to the next."""
+
+
+def joined_queries(measure: Measure, placement: Placement) -> JoinedQueries:
+    """Return a placement's queries as they are followed: the work of the model, on the cores that they have.
+
+    Args:
+        measure: of the load by which the placement was measured.
+        placement: of the job's operators.
+    """
+    topology, edges = measure.topology, list(edges_of(measure.topology))
+    place, many = block_of(tuple(block.operators for block in placement.blocks)), len(placement.blocks)
+    first, tail, ways, busy = [0], list[int](), list[float](), list[float]()
+    for number, block in enumerate(placement.blocks):
+        read = [edge for edge in edges if place.get(edge.head) == number != place.get(edge.tail)]
+        offered = sum(measure.rates.sent[edge.tail] for edge in read)
+        cores = block.executors * topology.clusters[block.cluster].executor_cores
+        for edge in read:
+            writer = place.get(edge.tail)
+            away = topology.broker if writer is None else placement.blocks[writer].cluster
+            tail.append(-1 if writer is None else writer)
+            ways.append(way_s(topology, away, block.cluster))
+            busy.append(block.load / cores * measure.rates.sent[edge.tail] / offered if offered else 0.0)
+        first.append(len(tail))
+    ends = {place[edge.tail] for edge in edges if not edge.head}
+    return JoinedQueries(
+        np.full(many, topology.overhead_s), np.full(many, topology.trigger_s),
+        np.full(many, CATCH_UP * topology.trigger_s), np.array(first), np.array(tail), np.array(ways), np.array(busy),
+        np.isin(np.arange(many), list(ends)),
+    )  # fmt: skip
+
+
+def followed_quantile_s(measure: Measure, placement: Placement, seed: int = 0) -> float:
+    """Return the topology's quantile of the time from production to the slowest results, seconds.
+
+    Infinite where a query cannot keep up by so much that they never come.
+
+    Args:
+        measure: of the load by which the placement was measured.
+        placement: of the job's operators.
+        seed: of the batches' durations.
+    """
+    queries, seconds = joined_queries(measure, placement), SETTLE_S + COUNTED_S + AFTER_S
+    batches = int(np.ceil(seconds / measure.topology.trigger_s))
+    normal = np.random.default_rng(seed).standard_normal((len(placement.blocks), batches))
+    made = follow_queries(queries, np.ones(seconds), np.exp(NOISE * normal))
+    latency_s: Floats = path_latencies_s(queries, made, np.arange(SETTLE_S, SETTLE_S + COUNTED_S, EVERY_S))
+    return float(np.quantile(latency_s, measure.topology.quantile, method="higher"))
