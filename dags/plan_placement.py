@@ -30,6 +30,9 @@ CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
         "network": Param("shadow", type="string", enum=["no", "shadow", "apply"], title="Network",
                          description="What a trained network proposes for a running job: not asked, only told beside "
                                      "the plan (shadow), or put in the plan's place (apply). A person approves each."),
+        "env": Param("twin", type="string", enum=["twin", "lstm"], title="Environment",
+                     description="In which a network is trained: the twin, or a model of the job's performance that "
+                                 "is tuned to its last hours (`<topology>-performance` in MLflow)."),
     },
     tags=["placement"],
     doc_md=__doc__,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from statistics import median
+from typing import NamedTuple
 
 from configs.settings import Settings
 from configs.topology import Topology
@@ -49,7 +50,14 @@ def observe_job(
     return found, slowest_path_s(topology, placement, found)
 
 
-def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list[StepOutcome]:
+class MeasuredMinute(NamedTuple):
+    """What a job came to in a minute: records/s of its sources, and latency and load of its queries."""
+
+    rps: float
+    step: StepOutcome
+
+
+def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list[MeasuredMinute]:
     """Return what a job came to in the last minutes in which all its queries were measured, the oldest first.
 
     Minutes before its queries were moved last, and in which they are, are left out.
@@ -64,9 +72,10 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         BrokerError: the broker does not answer.
     """
     topology, placement, now = folder.topology(), folder.wanted(), time.time()
+    reads = [{*block.reads} for block in applications_of(topology, placement)]
     whole = max(min(minutes, int((now - folder.wanted_since_s() - MOVE_S) / MINUTE_S)), 0)
     since = now - MINUTE_S * whole
-    batches, found = _batches(settings, folder, since), list[StepOutcome]()
+    batches, found = _batches(settings, folder, since), list[MeasuredMinute]()
     for minute in range(whole):
         low, high = since + MINUTE_S * minute, since + MINUTE_S * (minute + 1)
         each = [[one for one in all_ if low <= one.wall_time < high] for all_ in batches]
@@ -74,7 +83,8 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         path_s = slowest_path_s(topology, placement, blocks)
         if path_s is not None and all(one.cores is not None for one in blocks):
             loads = [(one.cores or 0.0) / _cores(topology, one.block) for one in blocks]
-            found.append(StepOutcome(path_s * 1000, sum(loads) / len(loads)))
+            rps = sum(one.rps or 0.0 for one, names in zip(blocks, reads, strict=True) if names <= {*topology.sources})
+            found.append(MeasuredMinute(rps, StepOutcome(path_s * 1000, sum(loads) / len(loads))))
     return found
 
 

@@ -1,16 +1,20 @@
 """A placement network from a running job to the champion of a real MLflow store, and what it proposes."""
 
+import numpy as np
 import pytest
 
 from configs.settings import ROOT
 from configs.topology import load_topology
+from models.placement.learned.online import StepOutcome
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry import RegistryError
-from pipelines.registry.placements import PlacementRegistry
-from pipelines.train.placement import proposed, run
+from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
+from pipelines.train.placement import performance, proposed, run
+from pipelines.train.placement.performance import learn_performance
 from pipelines.train.placement.run import has_network, spaces_of, train_network
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -69,3 +73,37 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     assert proposed.learn(form)["promoted"] and proposed.learn(form) is None
     said = proposed.propose(form, replan.plan(form))
     assert "The network, as " in said["told"] and said["sentence"] in said["told"]
+
+
+def minutes(factor_ms, many=40):
+    """Measured minutes with a latency that follows the load."""
+    loads = 0.4 + 0.3 * np.sin(np.arange(many))
+    return [MeasuredMinute(900 * float(load), StepOutcome(factor_ms * float(load), float(load))) for load in loads]
+
+
+@pytest.mark.usefixtures("short")
+def test_a_performance_model_is_trained_tuned_to_what_is_measured_and_a_network_learns_of_it(settings, monkeypatch):
+    monkeypatch.setattr(performance, "STEPS", 120)
+    monkeypatch.setattr(performance, "EPOCHS", 3)
+    models, space = PerformanceRegistry(settings), spaces_of(ADVERTS, TWO)[0]
+    counts = space.counts(TWO)
+    first = learn_performance(models, space, counts, [])
+    assert first.trusted and models.champion_version("adverts") == "1"
+    metrics, _, tags = models.figures(models.versions("adverts")[0].run_id)
+    assert {"model_latency_ms", "last_latency_ms", "linear_latency_ms", "model_load"} <= {*metrics}
+    assert tags["outcome"] == "promoted: trained in the twin"
+    far = learn_performance(models, space, counts, minutes(50_000.0))
+    versions = models.versions("adverts")
+    assert len(versions) == 2 and models.champion_version("adverts") == "2" and not far.trusted
+    metrics, _, tags = models.figures(versions[1].run_id)
+    assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "measured minutes" in tags["outcome"]
+    assert learn_performance(models, space, counts, minutes(50_000.0)[:10]).model.stopped.tolist() == (
+        far.model.stopped.tolist()
+    )  # too few to tune it to: it is the one that is registered
+    networks = PlacementRegistry(settings)
+    made = train_network(networks, ADVERTS, TWO, far.model)
+    version = networks.versions("adverts")[-1]
+    assert version.version == made["version"] and version.tags["env"] == "lstm"
+    assert networks.figures(made["run"])[1]["env"] == "lstm" and "a performance model says" in version.description
+    if made["promoted"]:
+        assert has_network(networks, ADVERTS, TWO, "lstm") and not has_network(networks, ADVERTS, TWO)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from models.placement.allocation.nodes import Nodes
+from models.placement.graph import Floats
 from models.placement.instances.drawn import draw_counts
 from models.placement.instances.job import Counts, ParallelJob, StreamEdge, has_room
 from models.placement.learned.evaluator import LearnedEvaluator, TwinEvaluator
@@ -23,7 +24,9 @@ from models.placement.performance.windows import STEPS as WINDOW
 from models.placement.performance.windows import History, parts_in_time
 from models.placement.twin.follow import empty_state, follow_job, move_instances
 from models.placement.twin.station import STEP_S
+from models.twin.sim.arrivals import fill_gaps
 from pipelines.bench.placement.testbeds import testbeds
+from pipelines.traces.shipped import find_shipped
 
 SHAPES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2))
 """Operators and nodes of the small jobs, of which every placement is looked at."""
@@ -31,6 +34,8 @@ SEEDS, SLOTS = (100, 101, 102), 3
 STEPS, SHORT_PAST, KEPT = 2_000, 1_000, 3
 """Minutes of the past from which performance is learned, of a small job, and for how many of them a placement is kept.
 """
+LOAD, LEAST, MOST = "iot 5min", 0.4, 1.2
+"""Measured load of that past, of which a step is a minute, and between which multiples of a job's rate it lies."""
 
 
 def small_job(seed: int, operators: int, nodes: int) -> tuple[ParallelJob, Nodes]:
@@ -119,12 +124,12 @@ def _interval(values: Sequence[float]) -> dict[str, float]:
 
 
 def record_past(job: ParallelJob, nodes: Nodes, steps: int, seed: int) -> History:
-    """Follow a job in the twin under drawn placements and rates, and return its past by minutes."""
-    random = np.random.default_rng(seed)
+    """Follow a job in the twin under drawn placements and a measured load, and return its past by minutes."""
+    random, factors = np.random.default_rng(seed), _load_of(steps)
     queued, counts = empty_state(job, nodes), draw_counts(job, nodes, random)
     rps, placed, measured = [], [], []
     for minute in range(steps):
-        factor = float(random.uniform(0.4, 1.2))
+        factor = float(factors[minute])
         queued, course = follow_job(job, nodes, counts, queued, np.full(int(MINUTE_S / STEP_S), factor), MINUTE_S)
         if minute % KEPT == KEPT - 1:
             counts = draw_counts(job, nodes, random)
@@ -133,6 +138,12 @@ def record_past(job: ParallelJob, nodes: Nodes, steps: int, seed: int) -> Histor
         placed.append(counts)
         measured.append((course.latency_ms[0], course.load[0].mean()))
     return History(np.array(rps), np.array(placed), np.array(measured))
+
+
+def _load_of(steps: int) -> Floats:
+    """Multiples of a job's rate, minute by minute: a step of LOAD each, between LEAST and MOST of them."""
+    known = fill_gaps(find_shipped(LOAD).series().values[:steps])
+    return np.asarray(np.interp(known, [known.min(), known.max()], [LEAST, MOST]))
 
 
 def measure_performance() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from models.placement.instances.job import Counts
 from models.placement.learned.online import Scheduled, StepOutcome, choose_proposal, judge_change, trigger
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.reward import PlacementOutcome
+from models.placement.performance.model import PerformanceModel
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
@@ -20,15 +21,16 @@ from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_minutes
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import contract_file
-from pipelines.registry.placements import PlacementRegistry
+from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.stack.state import with_stack_addresses
-from pipelines.train.placement.run import has_network, train_network
+from pipelines.train.placement.performance import learn_performance
+from pipelines.train.placement.run import LSTM, TWIN, has_network, spaces_of, train_network
 from pipelines.train.placement.trial import read_trial, trial_as_json, trial_from_json, write_trial
 
 NO, SHADOW = "no", "shadow"
 """Of the form's `network`; else `apply`."""
-MINUTES = 30
-"""Steps of a minute by which a job's usual latency is told."""
+MINUTES, TUNED = 30, 180
+"""Minutes by which a job's usual latency is told, and to which its performance model is tuned."""
 
 
 class Look(NamedTuple):
@@ -51,7 +53,8 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     """Train and register a network for a running job's queries, where none serves that fits them.
 
     Args:
-        form: `topology`; `network`: no, shadow or apply.
+        form: `topology`; `network`: no, shadow or apply; maybe `env`, in which it is trained: twin, or lstm, a model of
+            the job's performance, which is tuned to the last hours first. Where that is not trusted, it is the twin.
 
     Returns:
         The verdict, as of `train_network`; None where none is wanted, the job does not run, or one serves.
@@ -66,9 +69,18 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     if form.get("network", SHADOW) == NO or not folder.began() or _is_scaled(settings, folder):
         return None
     registry, topology, placement = PlacementRegistry(settings), folder.topology(), folder.wanted()
-    if has_network(registry, topology, placement):
+    performance = _performance(settings, folder) if form.get("env", TWIN) == LSTM else None
+    if has_network(registry, topology, placement, TWIN if performance is None else LSTM):
         return None
-    return train_network(registry, topology, placement)
+    return train_network(registry, topology, placement, performance)
+
+
+def _performance(settings: Settings, folder: JobFolder) -> PerformanceModel | None:
+    """The performance model of a running job, tuned to its last hours; None where it is not trusted."""
+    space = spaces_of(folder.topology(), folder.wanted())[0]
+    minutes = observe_minutes(settings, folder, TUNED)
+    learned = learn_performance(PerformanceRegistry(settings), space, space.counts(folder.wanted()), minutes)
+    return learned.model if learned.trusted else None
 
 
 def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +156,8 @@ def _look(
     """
     blocks = tuple(one.operators for one in folder.wanted().blocks)
     (now, _), (space, told) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
-    counts, steps = space.counts(folder.wanted()), observe_minutes(settings, folder, MINUTES)
+    counts = space.counts(folder.wanted())
+    steps = [minute.step for minute in observe_minutes(settings, folder, MINUTES)]
     model = PlacementRegistry(settings).load(space.measure.topology.name, space)
     state, now_s = read_trial(folder), time.time()
     if space.placement(counts) is None:

@@ -6,9 +6,12 @@ import time
 from typing import Any
 
 from configs.topology import Topology
+from models.placement.learned.evaluator import Evaluator, LearnedEvaluator
 from models.placement.learned.judged import SearchShares, decide, judge_networks
+from models.placement.learned.past import window_at
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.training import PlacementModel, train_placement
+from models.placement.performance.model import PerformanceModel
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
 from pipelines.registry.artifacts import MismatchError
@@ -16,6 +19,11 @@ from pipelines.registry.placements import PlacementRegistry
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
+TWIN, LSTM = "twin", "lstm"
+ENVIRONMENTS = {
+    TWIN: "in the twin, where the queries are followed batch by batch",
+    LSTM: "on what a performance model says, which was tuned to the running job (`NAME-performance`)",
+}  # fmt: skip
 TRANSITIONS = 16_000
 JUDGED = 0
 """Seed of the starts by which networks are judged: the same for all, so that none of them is lucky in these."""
@@ -27,26 +35,33 @@ def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
     return [QuerySpace(Measure(topology, rates_of(topology, load)), blocks) for load in LOADS]
 
 
-def has_network(registry: PlacementRegistry, topology: Topology, placement: Placement) -> bool:
-    """Return whether a champion is registered for these queries and clusters.
+def has_network(registry: PlacementRegistry, topology: Topology, placement: Placement, env: str = TWIN) -> bool:
+    """Return whether a champion is registered for these queries and clusters that was trained in an environment.
 
     Raises:
         RegistryError: MLflow does not answer.
     """
-    return _champion(registry, topology, spaces_of(topology, placement)[0]) is not None
+    version = registry.champion_version(topology.name)
+    if version is None or _champion(registry, topology, spaces_of(topology, placement)[0]) is None:
+        return False
+    tags = next(one.tags for one in registry.versions(topology.name) if str(one.version) == version)
+    return bool(tags.get("env", TWIN) == env)
 
 
-def train_network(registry: PlacementRegistry, topology: Topology, placement: Placement) -> dict[str, Any]:
+def train_network(
+    registry: PlacementRegistry, topology: Topology, placement: Placement, performance: PerformanceModel | None = None
+) -> dict[str, Any]:
     """Train a network for a job's queries, register it as `challenger`, and make it champion if it wins.
 
-    It wins if it comes to as much of the best placement as drawn ones do at as many evaluations, and as the champion
-    for the same queries does. The run gets parameters, the curve, and how it and both simple searches did. What is
-    drawn in the training differs from version to version: one that was rejected is not trained again.
+    It wins if it comes in the twin to as much of the best placement as drawn ones do at as many evaluations, and as the
+    champion for the same queries does. The run gets parameters, the curve, and how it and both simple searches did.
+    What is drawn in the training differs from version to version: one that was rejected is not trained again.
 
     Args:
         registry: of placement networks.
         topology: of the job, with the rates and the work that it states.
         placement: where its queries are.
+        performance: by which placements are told in the training; None: by the twin.
 
     Returns:
         JSON values: `version`, `promoted`, `reason`, `run` (its id).
@@ -56,15 +71,19 @@ def train_network(registry: PlacementRegistry, topology: Topology, placement: Pl
         NoRoomError: the clusters have no room for the queries.
     """
     spaces, name = spaces_of(topology, placement), topology.name
-    seed = len(registry.versions(name))
+    seed, env = len(registry.versions(name)), TWIN if performance is None else LSTM
     with registry.run(name, f"placement of {name}") as run:
         run.parameters({
-            "seed": seed, "transitions": TRANSITIONS, "loads": LOADS, "env": "twin",
+            "seed": seed, "transitions": TRANSITIONS, "loads": LOADS, "env": env,
             "queries": " | ".join("+".join(block) for block in spaces[0].blocks), "clusters": spaces[0].clusters,
         })  # fmt: skip
         began = time.perf_counter()
-        evaluators = [QueryEvaluator(space) for space in spaces]
         start = spaces[0].counts(placement)
+        evaluators: list[Evaluator] = [
+            QueryEvaluator(space) if performance is None
+            else LearnedEvaluator(performance, window_at(spaces[0], start, load))
+            for space, load in zip(spaces, LOADS, strict=True)
+        ]  # fmt: skip
         model = train_placement(
             spaces[0], evaluators, weights_of(spaces[0]), seed,
             start if spaces[0].placement(start) is not None else None, TRANSITIONS,
@@ -76,7 +95,8 @@ def train_network(registry: PlacementRegistry, topology: Topology, placement: Pl
         shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, JUDGED)
         run.metrics(shares._asdict())
         promoted, reason = decide(shares, theirs[0] if theirs else None)
-        version = registry.register(run, name, model, spaces[0], _card(topology, spaces[0], shares, reason), {})
+        card = _card(topology, spaces[0], shares, reason, env)
+        version = registry.register(run, name, model, spaces[0], card, {"env": env})
         run.tags({"challenger": version, "champion": before or "", "outcome": reason})
         verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
         registry.write_verdict(name, run.id, verdict)
@@ -95,15 +115,14 @@ def _champion(registry: PlacementRegistry, topology: Topology, space: QuerySpace
         return None
 
 
-def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: str) -> str:
+def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: str, env: str) -> str:
     return "\n\n".join([
         f"# Placement network of {topology.name}",
         "Proposes on which cluster each query runs and with how many executors, from where they are (Pa-Stream paper). "
         "Queries: " + "; ".join("+".join(block) for block in space.blocks)
         + f". Clusters: {', '.join(space.clusters)}. It is of no use for others.",
-        "Trained in the twin, where the queries are followed batch by batch, at "
-        f"{', '.join(f'{load:g}' for load in LOADS)} times the load.",
-        f"Of the best placement it comes to {shares.network:.3f} from {shares.starts} drawn starts; single best moves "
-        f"to {shares.greedy:.3f}, drawn placements to {shares.random:.3f}, at as many evaluations.",
+        f"Trained {ENVIRONMENTS[env]}, at {', '.join(f'{load:g}' for load in LOADS)} times the load.",
+        f"Of the best placement in the twin it comes to {shares.network:.3f} from {shares.starts} drawn starts; single "
+        f"best moves to {shares.greedy:.3f}, drawn placements to {shares.random:.3f}, at as many evaluations.",
         f"{reason[:1].upper()}{reason[1:]}.",
     ])  # fmt: skip

@@ -11,10 +11,20 @@ import torch
 from configs.settings import ROOT
 from configs.topology import load_topology
 from models.dqn.learner.learner import Values
-from models.placement.learned.described import PlacementModelError, describe, revive, signature_of
+from models.placement.learned.described import (
+    PlacementModelError,
+    describe,
+    describe_performance,
+    revive,
+    revive_performance,
+    signature_of,
+)
 from models.placement.learned.judged import SearchShares, decide, judge_networks
+from models.placement.learned.past import twin_past, window_at
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.training import train_placement
+from models.placement.performance.model import train_performance
+from models.placement.performance.windows import parts_in_time
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
 
@@ -58,6 +68,32 @@ def test_what_is_no_network_is_refused(spoilt):
     weights = describe(trained(), space())["weights"]
     with pytest.raises(PlacementModelError, match="not finite"):
         revive({**describe(trained(), space()), "weights": {**weights, "first.bias": [float("nan")] * 128}}, space())
+
+
+def test_a_performance_model_goes_through_json_unchanged_and_another_job_s_is_refused():
+    past = twin_past(space(), np.linspace(0.5, 2.0, 60), seed=1)
+    train, stop, test = parts_in_time(past)
+    model = train_performance(train, stop, slots=4, seed=1, epochs=2)
+    described = json.loads(json.dumps(describe_performance(model, space())))
+    again = revive_performance(described, space(factor=2.0))
+    assert (again.predict(test.seen) == model.predict(test.seen)).all() and again.sizes == model.sizes
+    assert again.stopped.tolist() == model.stopped.tolist()
+    with pytest.raises(PlacementModelError, match=r"was trained for .* train one for it"):
+        revive_performance(described, space(blocks=((*BLOCKS[0], "join"), ("count",))))
+    for spoilt in ({"kind": "placement-dqn"}, {"sizes": [1]}, {"mean": [0.0]}, {"weights": {}}, {"stopped": None}):
+        with pytest.raises(PlacementModelError, match="train"):
+            revive_performance({**described, **spoilt}, space())
+
+
+def test_a_past_in_the_twin_is_what_placements_come_to_at_each_load():
+    past = twin_past(space(), np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.5]), seed=3)
+    assert past.counts.shape == (7, 2, 2) and past.rps.tolist() == [600.0] * 3 + [1200.0] * 3 + [300.0]
+    assert (past.counts[2] == past.counts[3]).all() and (past.counts[0] == past.counts[1]).all()
+    # The placement of a step is in force from its end on: the fourth was measured under that of the third.
+    outcome = QueryEvaluator(space(factor=2.0)).outcome(past.counts[2])
+    assert past.measured[3].tolist() == [outcome.latency_ms, outcome.mean_load]
+    seen = window_at(space(), past.counts[0], 1.5)
+    assert seen.shape == (4, 5) and seen[0].tolist() == [900.0, *past.counts[0].reshape(-1)]
 
 
 def test_it_is_held_against_all_placements_and_simple_searches():

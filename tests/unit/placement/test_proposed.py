@@ -17,6 +17,7 @@ from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from pipelines.placement import observed, replan
 from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry import RegistryError
 from pipelines.train.placement import proposed
 from pipelines.train.placement.trial import FILE as TRIAL
@@ -56,9 +57,12 @@ def job(tmp_path, monkeypatch):
         unmeasured = [ObservedBlock(one, 600.0, None, None, None, 0) for one in others]
         return [ObservedBlock(first, 600.0, 600.0, 1.0, 1.0, 9), *unmeasured], 1.0
 
+    def measured(settings, folder, minutes):
+        return [MeasuredMinute(600.0, one) for one in steps]
+
     monkeypatch.setattr(replan, "observe_job", observed_now)
     monkeypatch.setattr(replan, "observe_sizes", lambda settings, folder: {})
-    monkeypatch.setattr(proposed, "observe_minutes", lambda settings, folder, minutes: steps)
+    monkeypatch.setattr(proposed, "observe_minutes", measured)
     monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
     now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)
     monkeypatch.setattr(proposed.time, "time", lambda: now.s)
@@ -176,7 +180,9 @@ def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch
     said = [batch(150), batch(149), batch(130), batch(30), batch(20), batch(10), batch(5, job="other")]
     records = [SimpleNamespace(value=encode(one)) for one in said] + [SimpleNamespace(value=b"{}")]
     monkeypatch.setattr(observed, "read_records", lambda *_: records)
-    first, last = observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)
+    found = observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)
+    assert [one.rps for one in found] == [60.0, 60.0]  # two batches in twenty seconds, after the first one
+    first, last = (one.step for one in found)
     assert (first.latency_ms, last.latency_ms) == (pytest.approx(2_000, abs=50),) * 2
     assert (first.load, last.load) == (pytest.approx(4 / 20 / 2), pytest.approx(4 / 20 / 2))
     os.utime(folder.path / "placement.json", (now.s - 200, now.s - 200))  # moved, and caught up with, since

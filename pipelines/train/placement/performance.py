@@ -1,0 +1,125 @@
+"""A model of a job's performance: trained in the twin, tuned to what the running job comes to, and registered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.placement.graph import Floats
+from models.placement.instances.job import Counts
+from models.placement.learned.online import is_trusted
+from models.placement.learned.past import twin_past
+from models.placement.learned.queries import QuerySpace
+from models.placement.performance.model import (
+    MOST_EPOCHS,
+    PerformanceModel,
+    absolute_error,
+    fine_tune,
+    linear_regression,
+    train_performance,
+)
+from models.placement.performance.windows import HELD, History, Samples, make_samples, parts_in_time
+from pipelines.placement.observed import MeasuredMinute
+from pipelines.registry.artifacts import MismatchError
+from pipelines.registry.placements import PerformanceRegistry
+from pipelines.registry.runs import TrackedRun
+
+STEPS, LOWEST, HIGHEST, DAY = 1_500, 0.5, 2.0, 1_440
+"""Minutes of the past in the twin, whose load goes between these multiples of the stated one once in so many."""
+EPOCHS = MOST_EPOCHS
+SCATTER = 0.05
+"""Standard deviation of the logarithm of that load from minute to minute."""
+LEAST = 20
+"""Measured samples from which on a model is tuned to them."""
+
+
+class LearnedPerformance(NamedTuple):
+    """A job's performance model, and whether it errs on the newest minutes about as where its training stopped."""
+
+    model: PerformanceModel
+    trusted: bool
+
+
+def learn_performance(
+    registry: PerformanceRegistry, space: QuerySpace, counts: Counts, minutes: list[MeasuredMinute]
+) -> LearnedPerformance:
+    """Return the performance model of a running job, which is tuned to its minutes and registered where that is better.
+
+    Where none is registered for its queries it is trained in the twin first. Runs get the errors of the model, of the
+    last value and of a linear regression.
+
+    Args:
+        registry: of performance models.
+        space: placements of the job's queries.
+        counts: placement in force.
+        minutes: that were measured with it, the oldest first.
+
+    Raises:
+        RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        NoRoomError: the clusters have no room for the queries.
+    """
+    name = space.measure.topology.name
+    try:
+        model = registry.load(name, space) if registry.champion_version(name) is not None else None
+    except MismatchError:
+        model = None
+    if model is None:
+        with registry.run(name, f"performance of {name}") as run:
+            model = _trained(run, space)
+            _register(registry, run, model, space, "trained in the twin")
+    seen = make_samples(_history(counts, minutes))
+    if len(seen.label) >= LEAST:
+        with registry.run(name, f"performance of {name}, measured") as run:
+            held = round(len(seen.label) * (1 - HELD))
+            train, stop = _part(seen, 0, held), _part(seen, held, len(seen.label))
+            tuned = fine_tune(model, train, stop, seed=0)
+            run.metrics({**_errors("model", tuned.error(stop)), **_errors("before", model.error(stop)),
+                         **_rivals(train, stop)})  # fmt: skip
+            if tuned.stopped.sum() < model.error(stop).sum():
+                _register(registry, run, tuned, space, f"tuned to {len(train.label)} measured minutes")
+                model = tuned
+    errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]).tolist() if len(seen.label) else []
+    return LearnedPerformance(model, is_trusted(errors, float(model.stopped[0])))
+
+
+def _trained(run: TrackedRun, space: QuerySpace) -> PerformanceModel:
+    random = np.random.default_rng(0)
+    wave = np.sin(2 * np.pi * np.arange(STEPS) / DAY)
+    factors = (LOWEST + (HIGHEST - LOWEST) * (wave + 1) / 2) * np.exp(SCATTER * random.standard_normal(STEPS))
+    train, stop, test = parts_in_time(twin_past(space, factors, seed=0))
+    model = train_performance(train, stop, int(space.slots.max()), seed=0, epochs=EPOCHS)
+    run.metrics({**_errors("model", model.error(test)), **_rivals(train, test)})
+    return model
+
+
+def _register(
+    registry: PerformanceRegistry, run: TrackedRun, model: PerformanceModel, space: QuerySpace, how: str
+) -> None:
+    name = space.measure.topology.name
+    card = (
+        f"# Performance of {name}\n\nLatency and load of the next minute, from four minutes of records/s and executors "
+        f"(LSTM, Pa-Stream paper); {how}. Queries: {'; '.join('+'.join(block) for block in space.blocks)}."
+    )
+    version = registry.register(run, name, model, space, card, {})
+    run.tags({"challenger": version, "outcome": f"promoted: {how}"})
+    registry.set_champion(name, version)
+
+
+def _history(counts: Counts, minutes: list[MeasuredMinute]) -> History:
+    """The measured minutes, all with one placement."""
+    rps = np.array([one.rps for one in minutes])
+    return History(rps, np.tile(counts, (len(minutes), 1, 1)), np.array([one.step for one in minutes]).reshape(-1, 2))
+
+
+def _part(samples: Samples, low: int, high: int) -> Samples:
+    return Samples(*(part[low:high] for part in samples))
+
+
+def _rivals(train: Samples, test: Samples) -> dict[str, float]:
+    linear = absolute_error(linear_regression(train, test), test.label)
+    return {**_errors("last", absolute_error(test.before, test.label)), **_errors("linear", linear)}
+
+
+def _errors(whose: str, error: Floats) -> dict[str, float]:
+    return {f"{whose}_latency_ms": float(error[0]), f"{whose}_load": float(error[1])}
