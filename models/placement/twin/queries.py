@@ -42,7 +42,7 @@ class JoinedQueries(NamedTuple):
     last: Any
 
 
-class QueryBatches(NamedTuple):
+class FollowedBatches(NamedTuple):
     """Batches of queries, (q, b) arrays; where a query has fewer they are infinite.
 
     Attributes:
@@ -54,7 +54,7 @@ class QueryBatches(NamedTuple):
     told_s: Floats
 
 
-def follow_queries(queries: JoinedQueries, scale: Floats, longer: Floats) -> QueryBatches:
+def follow_queries(queries: JoinedQueries, scale: Floats, longer: Floats) -> FollowedBatches:
     """Follow queries from empty topics on; each has the cores that it has, whatever others do.
 
     Args:
@@ -67,10 +67,10 @@ def follow_queries(queries: JoinedQueries, scale: Floats, longer: Floats) -> Que
     total = np.concatenate([[0.0], np.cumsum(scale)])
     _follow(queries, total, longer, end_s, told)
     produced = np.where(np.isfinite(told), np.interp(told, total, np.arange(len(total))), np.inf)
-    return QueryBatches(end_s, produced)
+    return FollowedBatches(end_s, produced)
 
 
-def path_latencies_s(queries: JoinedQueries, batches: QueryBatches, made_s: Floats) -> Floats:
+def path_latencies_s(queries: JoinedQueries, batches: FollowedBatches, made_s: Floats) -> Floats:
     """Return how long records take from production to the last results that they are in; infinite if never.
 
     Args:
