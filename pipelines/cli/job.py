@@ -92,13 +92,13 @@ def measure_job_in_blocks(
         SettingsError: the job was never begun, or no broker is known (status 2).
         BrokerError: the broker does not answer (status 2).
     """
-    from pipelines.placement.observed import describe_observed, observe_job, observe_sizes
+    from pipelines.placement.observed import describe_observed, observe_job, observe_record_bytes
     from pipelines.placement.running import job_folder
 
     settings = _with_broker()
     folder = job_folder(settings, job)
     found, path_s = observe_job(settings, folder, last_s)
-    print(*describe_observed(folder, found, path_s, observe_sizes(settings, folder)), sep="\n")
+    print(*describe_observed(folder, found, path_s, observe_record_bytes(settings, folder)), sep="\n")
 
 
 @app.command("mode")

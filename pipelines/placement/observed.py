@@ -11,12 +11,12 @@ from typing import NamedTuple
 from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.learned.online import StepOutcome
-from models.placement.plan.applications import applications_of
+from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.measured import Block
-from models.placement.plan.observed import ObservedBlock, observe_block, slowest_path_s
+from models.placement.plan.observed import ObservedBlock, measured_factor, observe_block, slowest_path_s
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import BrokerError, read_records
 from pipelines.kafka.committed import read_committed
 from pipelines.placement.job_folder import JobFolder
 from tidecast.messages import MessageError, MetricSample, decode
@@ -72,7 +72,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         BrokerError: the broker does not answer.
     """
     topology, placement, now = folder.topology(), folder.wanted(), time.time()
-    reads = [{*block.reads} for block in applications_of(topology, placement)]
+    reads, stated_rps = reads_of(topology, placement), sum(one.rps for one in topology.sources.values())
     whole = max(min(minutes, int((now - folder.wanted_since_s() - MOVE_S) / MINUTE_S)), 0)
     since = now - MINUTE_S * whole
     batches, found = _batches(settings, folder, since), list[MeasuredMinute]()
@@ -83,7 +83,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         path_s = slowest_path_s(topology, placement, blocks)
         if path_s is not None and all(one.cores is not None for one in blocks):
             loads = [(one.cores or 0.0) / _cores(topology, one.block) for one in blocks]
-            rps = sum(one.rps or 0.0 for one, names in zip(blocks, reads, strict=True) if names <= {*topology.sources})
+            rps = stated_rps * measured_factor(blocks, list(topology.sources), reads)
             found.append(MeasuredMinute(rps, StepOutcome(path_s * 1000, sum(loads) / len(loads))))
     return found
 
@@ -108,8 +108,10 @@ def observe_trips(folder: JobFolder) -> dict[str, float]:
     return {cluster: median(each) for cluster, each in found.items()}
 
 
-def observe_sizes(settings: Settings, folder: JobFolder) -> dict[str, float]:
-    """Return the bytes of a record of each source and operator whose records are on a topic: the mean of the newest.
+def observe_record_bytes(settings: Settings, folder: JobFolder) -> dict[str, float]:
+    """Return the mean bytes of the newest records on each topic, by the source or operator whose they are.
+
+    A topic that has none, is away, or is not told by the broker, is left out.
 
     Args:
         settings: with a broker.
@@ -117,14 +119,14 @@ def observe_sizes(settings: Settings, folder: JobFolder) -> dict[str, float]:
 
     Raises:
         SettingsError: no job was begun there.
-        BrokerError: the broker does not answer, or has no such topic any more.
     """
     blocks, found = applications_of(folder.topology(), folder.wanted()), dict[str, float]()
     topics = {name: topic for block in blocks for name, topic in [*block.reads.items(), *block.writes.items()]}
     for name, topic in topics.items():
-        sizes = [len(one.key or b"") + len(one.value or b"") for one in read_committed(settings.kafka, topic, SIZED)]
-        if sizes:
-            found[name] = sum(sizes) / len(sizes)
+        with suppress(BrokerError):  # what else is measured is told without it
+            newest = read_committed(settings.kafka, topic, SIZED)
+            if sizes := [len(one.key or b"") + len(one.value or b"") for one in newest]:
+                found[name] = sum(sizes) / len(sizes)
     return found
 
 
@@ -147,7 +149,7 @@ def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list
 def describe_observed(
     folder: JobFolder, found: list[ObservedBlock], path_s: float | None, sizes: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yield the lines that set a job's queries as measured beside its plan; `sizes`: as `observe_sizes`."""
+    """Yield the lines that set a job's queries as measured beside its plan; `sizes`: as `observe_record_bytes`."""
     placement = folder.wanted()
     heads = ("query", "cluster", "executors", "records/s", "planned", "cores busy", "planned", "latency s", "planned")
     rows = [

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from configs.errors import FinalError
 from configs.settings import Settings, load
 from configs.topology import Topology, load_topology
-from models.placement.plan.applications import applications_of
+from models.placement.plan.applications import reads_of
 from models.placement.plan.as_measured import as_measured
 from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Block, Placement
-from models.placement.plan.observed import ObservedBlock
+from models.placement.plan.observed import measured_factor
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import observe_job, observe_sizes, observe_trips
+from pipelines.placement.observed import observe_job, observe_record_bytes, observe_trips
 from pipelines.placement.page.plan_page import page_of_plan, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.stack.state import with_stack_addresses
@@ -115,19 +114,6 @@ def compare(topology: Topology, was: Placement | None, made: Placement, factor: 
     return f"{at}{'; '.join(moves)} ({made.price:.2f} an hour after {was.price:.2f}, {made.latency_s:.1f} s)", True
 
 
-def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], reads: Sequence[Sequence[str]]) -> float:
-    """Return by how much more comes than is stated, by the queries that read sources alone; 1 where none was measured.
-
-    Args:
-        found: each query, as measured.
-        sources: names.
-        reads: of each query, the names of what it reads.
-    """
-    known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
-    said = sum(one.said_rps for one in known)
-    return sum(one.rps or 0.0 for one in known) / said if said else 1.0
-
-
 def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> tuple[Topology, float, float]:
     """Return a running job's topology, the factor of its rates that is planned for, and by how much more comes.
 
@@ -140,9 +126,8 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
     if load_factor:
         return topology, load_factor, load_factor
     found, _ = observe_job(settings, folder, LAST_S)
-    reads = [list(block.reads) for block in applications_of(topology, placement)]
-    measured = as_measured(topology, placement, found, observe_trips(folder), observe_sizes(settings, folder))
-    return measured, 1.0, measured_factor(found, list(topology.sources), reads)
+    measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))
+    return measured, 1.0, measured_factor(found, list(topology.sources), reads_of(topology, placement))
 
 
 def as_json(made: Placement) -> dict[str, Any]:

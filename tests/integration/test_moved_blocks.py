@@ -14,7 +14,7 @@ from pipelines.jobs.chains.adverts import VIEW
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.placement.clusters import started_clusters
-from pipelines.placement.observed import observe_sizes, observe_trips
+from pipelines.placement.observed import observe_record_bytes, observe_trips
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
@@ -99,7 +99,7 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
             assert sorted(between) == [one.seq for one in events if one.kind == VIEW]
             wait_until(lambda: len(observe_trips(folder)), "a probed way to the broker", 60)
             assert all(0 < trip_ms < 1_000 for trip_ms in observe_trips(folder).values())
-            sizes = observe_sizes(settings, folder)
+            sizes = observe_record_bytes(settings, folder)
             assert {*sizes} == {"events", "project", "count"} and all(20 < size < 1_000 for size in sizes.values())
     finally:
         feed.end()

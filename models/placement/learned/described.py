@@ -96,8 +96,8 @@ def revive_performance(described: Any, space: QuerySpace) -> PerformanceModel:
     _check(described, PERFORMANCE_KIND, space)
     wide = 1 + space.shape[0] * space.shape[1]
     try:
-        *units, dropout = described["sizes"]
-        sizes = LayerSizes(*map(int, units), float(dropout))
+        first, second, third, dense, dropout = described["sizes"]
+        sizes = LayerSizes(int(first), int(second), int(third), int(dense), float(dropout))
         scales = {name: np.array(described[name], float) for name in _SCALES}
         if [len(one) for one in scales.values()] != [wide, wide, 2, 2, 2]:
             raise PlacementModelError(f"scales are not of {wide} features and 2 answers; train the model again")

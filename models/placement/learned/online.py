@@ -17,8 +17,9 @@ from models.placement.learned.schemes import Proposal
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
 MARGIN, MOVE_COST, COOL_S, BARRED_S = 0.05, 0.01, 180.0, 1800.0
-JUDGED = 5
-"""Newest steps before a change, and since, whose medians are held against each other: one step may be an odd one."""
+JUDGED, LEAST_JUDGED = 5, 3
+"""Newest steps before a change, and since, whose medians are held against each other, and how many there have to be
+since: one step may be an odd one."""
 UNTRUSTED = 1.5
 """Mean error of the last 30 steps over that at which training stopped from which on a model is not trusted."""
 
@@ -62,9 +63,9 @@ class Scheduled:
 
     def after_change(self, now_s: float, counts: Counts) -> Scheduled:
         """Return what is carried on after another placement than `counts` was put in force: nothing is usual yet."""
-        return replace(self, measured=(), changed_s=now_s, before=(counts, self.newest()), low=0)
+        return replace(self, measured=(), changed_s=now_s, before=(counts, self.recent()), low=0)
 
-    def newest(self) -> StepOutcome:
+    def recent(self) -> StepOutcome:
         """Return the medians of the last steps that were measured, of which there is one at least."""
         return StepOutcome(*(median(values) for values in zip(*self.measured[-JUDGED:], strict=True)))
 
@@ -126,17 +127,17 @@ def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Schedu
 
     Args:
         state: with the newest step.
-        now_s: time; before the change is 180 s old, or anything was measured, nothing is judged.
+        now_s: time; before the change is 180 s old, or three steps were measured since, nothing is judged.
         counts: in force.
     """
-    if state.before is None or not state.measured or now_s - state.changed_s < COOL_S:
+    if state.before is None or len(state.measured) < LEAST_JUDGED or now_s - state.changed_s < COOL_S:
         return state, None
-    (old, was), now = state.before, state.newest()
+    (old, was), now = state.before, state.recent()
     settled = replace(state, before=None)
     worse = now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
     if worse and (old.sum() >= counts.sum() or now.load < LOW):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
-        return replace(settled, changed_s=now_s, barred=barred), old
+        return replace(settled, measured=(), changed_s=now_s, barred=barred), old
     return settled, None
 
 

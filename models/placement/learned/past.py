@@ -17,7 +17,7 @@ KEPT = 3
 
 
 def twin_past(space: QuerySpace, factors: Floats, seed: int) -> History:
-    """Follow a job's queries in the twin under drawn placements.
+    """Return what a job's queries come to in the twin, step by step: each in equilibrium, under drawn placements.
 
     Args:
         space: placements of the queries.
@@ -39,8 +39,8 @@ def twin_past(space: QuerySpace, factors: Floats, seed: int) -> History:
     return History(factors * source_rps(space), np.array(placed), np.array(measured))
 
 
-def window_at(space: QuerySpace, counts: np.ndarray, factor: float) -> Floats:
-    """Return the (4, 1 + m n) steps that a performance model sees where a load and a placement have lasted."""
+def steady_steps(space: QuerySpace, counts: np.ndarray, factor: float) -> Floats:
+    """Return the (4, 1 + m n) that a performance model reads where load and placement have long been the same."""
     return np.tile([factor * source_rps(space), *counts.reshape(-1).astype(float)], (STEPS, 1))
 
 

@@ -48,7 +48,8 @@ class Samples(NamedTuple):
 
 def make_samples(history: History) -> Samples:
     """Return all samples of a past, the oldest first: T - 4 of them."""
-    features = np.column_stack([history.rps, history.counts.reshape(len(history.rps), -1)]).astype(float)
+    wide = int(np.prod(history.counts.shape[1:]))
+    features = np.column_stack([history.rps, history.counts.reshape(-1, wide)]).astype(float)
     many = max(len(features) - STEPS, 0)
     seen = (
         np.stack([features[at : at + STEPS] for at in range(many)]) if many else np.zeros((0, STEPS, features.shape[1]))

@@ -57,3 +57,8 @@ def applications_of(topology: Topology, placement: Placement) -> tuple[BlockAppl
         name = f"{topology.name}.{block.operators[0]}"
         found.append(BlockApplication(name, block.cluster, block.executors, block.operators, reads, writes))
     return tuple(found)
+
+
+def reads_of(topology: Topology, placement: Placement) -> list[list[str]]:
+    """Return, of each query of a placement, the sources and operators elsewhere whose records it takes."""
+    return [list(block.reads) for block in applications_of(topology, placement)]

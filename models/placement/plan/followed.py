@@ -6,19 +6,20 @@ import numpy as np
 
 from models.placement.graph import Floats
 from models.placement.plan.candidates import block_of
-from models.placement.plan.measured import CATCH_UP, Measure, Placement, way_s
+from models.placement.plan.measured import CATCH_UP, Measure, Placement, full_batch_s, way_s
 from models.placement.rates import edges_of
-from models.placement.twin.queries import JoinedQueries, follow_queries, path_latencies_s
+from models.placement.twin.queries import QueryGraph, follow_queries, path_latencies_s
 
-SETTLE_S, COUNTED_S, AFTER_S = 60, 240, 60
-"""Seconds that are followed: before anything counts, in which records are made that count, and for these to be done."""
+SETTLE_S, COUNTED_S, TRIGGERS = 60, 240, 20
+"""Seconds that are followed at least: before anything counts, and after, for these to be done; and in which records are
+made that count, of which there are so many triggers at least."""
 NOISE = 0.1
 """Standard deviation of the logarithm of a batch's duration."""
 EVERY_S = 0.05
 """From one record that counts to the next."""
 
 
-def joined_queries(measure: Measure, placement: Placement) -> JoinedQueries:
+def query_graph(measure: Measure, placement: Placement) -> QueryGraph:
     """Return a placement's queries as they are followed: the work of the model, on the cores that they have.
 
     Args:
@@ -40,7 +41,7 @@ def joined_queries(measure: Measure, placement: Placement) -> JoinedQueries:
             busy.append(block.load / cores * measure.rates.sent[edge.tail] / offered if offered else 0.0)
         first.append(len(tail))
     ends = {place[edge.tail] for edge in edges if not edge.head}
-    return JoinedQueries(
+    return QueryGraph(
         np.full(many, topology.overhead_s), np.full(many, topology.trigger_s),
         np.full(many, CATCH_UP * topology.trigger_s), np.array(first), np.array(tail), np.array(ways), np.array(busy),
         np.isin(np.arange(many), list(ends)),
@@ -50,16 +51,20 @@ def joined_queries(measure: Measure, placement: Placement) -> JoinedQueries:
 def followed_quantile_s(measure: Measure, placement: Placement, seed: int = 0) -> float:
     """Return the topology's quantile of the time from production to the slowest results, seconds.
 
-    Infinite where a query cannot keep up by so much that they never come.
+    Infinite where a query falls behind by so much that they do not come in the time that is followed: at least that of
+    two full batches of each query, and of two more.
 
     Args:
         measure: of the load by which the placement was measured.
         placement: of the job's operators.
         seed: of the batches' durations.
     """
-    queries, seconds = joined_queries(measure, placement), SETTLE_S + COUNTED_S + AFTER_S
-    batches = int(np.ceil(seconds / measure.topology.trigger_s))
+    queries, topology = query_graph(measure, placement), measure.topology
+    around_s = max(SETTLE_S, int(np.ceil(2 * (len(placement.blocks) + 1) * full_batch_s(topology))))
+    counted_s = max(COUNTED_S, int(np.ceil(TRIGGERS * topology.trigger_s)))
+    seconds = counted_s + 2 * around_s
+    batches = int(np.ceil(seconds / topology.trigger_s))
     normal = np.random.default_rng(seed).standard_normal((len(placement.blocks), batches))
     made = follow_queries(queries, np.ones(seconds), np.exp(NOISE * normal))
-    latency_s: Floats = path_latencies_s(queries, made, np.arange(SETTLE_S, SETTLE_S + COUNTED_S, EVERY_S))
-    return float(np.quantile(latency_s, measure.topology.quantile, method="higher"))
+    latency_s: Floats = path_latencies_s(queries, made, np.arange(around_s, around_s + counted_s, EVERY_S))
+    return float(np.quantile(latency_s, topology.quantile, method="higher"))

@@ -155,3 +155,16 @@ def slowest_path_s(topology: Topology, placement: Placement, observed: Sequence[
         before = [until[tail] for tail, head in links if head == number and tail not in (number, None)]
         until[number] = (one.latency_s or 0.0) + max(before, default=0.0)
     return max(until)
+
+
+def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], reads: Sequence[Sequence[str]]) -> float:
+    """Return by how much more comes than is stated, by the queries that read sources alone; 1 where none was measured.
+
+    Args:
+        found: each query, as measured.
+        sources: names.
+        reads: of each query, the names of what it reads.
+    """
+    known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
+    said = sum(one.said_rps for one in known)
+    return sum(one.rps or 0.0 for one in known) / said if said else 1.0

@@ -1,4 +1,4 @@
-"""Queries joined by topics, micro-batch by micro-batch: when each batch ends, and what a record takes to the results.
+"""Queries between topics, micro-batch by micro-batch: when each ends, and what a record takes to the results.
 
 A query has told up to a moment of production when all it reads up to there is in what it wrote; so a record is in the
 results once the last query on its way has told beyond it. Batches begin at multiples of the trigger, alike for all
@@ -15,10 +15,11 @@ import numpy as np
 
 from models.placement.graph import Floats, Integers
 
-LEAST_WORK_S = 1e-9
+LEAST_S = 1e-9
+"""Seconds of production that are none."""
 
 
-class JoinedQueries(NamedTuple):
+class QueryGraph(NamedTuple):
     """Queries, upstream first, and the topics that they read.
 
     Attributes:
@@ -47,14 +48,14 @@ class FollowedBatches(NamedTuple):
 
     Attributes:
         end_s: seconds since the begin, rising.
-        told_s: up to when what was produced is in what was written, rising.
+        told_s: up to when what was produced is in what was written, never falling.
     """
 
     end_s: Floats
     told_s: Floats
 
 
-def follow_queries(queries: JoinedQueries, scale: Floats, longer: Floats) -> FollowedBatches:
+def follow_queries(queries: QueryGraph, scale: Floats, longer: Floats) -> FollowedBatches:
     """Follow queries from empty topics on; each has the cores that it has, whatever others do.
 
     Args:
@@ -70,7 +71,7 @@ def follow_queries(queries: JoinedQueries, scale: Floats, longer: Floats) -> Fol
     return FollowedBatches(end_s, produced)
 
 
-def path_latencies_s(queries: JoinedQueries, batches: FollowedBatches, made_s: Floats) -> Floats:
+def path_latencies_s(queries: QueryGraph, batches: FollowedBatches, made_s: Floats) -> Floats:
     """Return how long records take from production to the last results that they are in; infinite if never.
 
     Args:
@@ -98,7 +99,7 @@ def _follow(queries: Any, total: Any, longer: Any, end_s: Any, told: Any) -> Non
         now, batch, trigger_s = 0.0, 0, queries.trigger_s[own]
         topics = range(queries.first[own], queries.first[own + 1])
         while now < seconds:
-            work = 0.0
+            work, came = 0.0, False
             for topic in topics:
                 tail, until = queries.tail[topic], now - queries.way_s[topic]
                 if tail < 0:
@@ -109,11 +110,12 @@ def _follow(queries: Any, total: Any, longer: Any, end_s: Any, told: Any) -> Non
                         there[topic] = told[tail, seen[topic]]
                         seen[topic] += 1
                 work += queries.busy[topic] * (there[topic] - read[topic])
+                came = came or there[topic] > read[topic] + LEAST_S
             next_s = (np.floor(now / trigger_s + 1e-9) + 1.0) * trigger_s
-            if work <= LEAST_WORK_S:
+            if not came:
                 now = next_s
                 continue
-            share, least = min(queries.most_s[own] / work, 1.0), np.inf
+            share, least = min(queries.most_s[own] / max(work, LEAST_S), 1.0), np.inf
             for topic in topics:
                 read[topic] += share * (there[topic] - read[topic])
                 least = min(least, read[topic])

@@ -1,4 +1,4 @@
-"""What a cut costs: core-milliseconds of a record that one query writes to a topic and another one reads."""
+"""What a cut costs: what the tasks take of a record that one query writes to a topic and another one reads."""
 
 from __future__ import annotations
 
@@ -103,5 +103,10 @@ def _record_ms(spark: SparkSession, kafka: Kafka, run: Callable[[DataFrame], Non
 
 def _run_ms(spark: SparkSession) -> float:
     """Milliseconds of all tasks that this application has run."""
-    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)
+    context, jvm = spark.sparkContext, spark.sparkContext._jvm
+    assert jvm is not None
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # the store hears of what has ended a little later
+    no_quantiles = context._gateway.new_array(jvm.double, 0)  # type: ignore[union-attr]
+    some: Any = jvm.java.util.ArrayList
+    stages = context._jsc.sc().statusStore().stageList(some(), False, False, no_quantiles, some())
     return float(sum(stages.apply(number).executorRunTime() for number in range(stages.size())))

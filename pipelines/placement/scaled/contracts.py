@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from models.placement.plan.measured import Placement
 from models.placement.plan.shares import allowed_clusters, most_executors, path_shares
 from pipelines.placement.job_folder import JobFolder
 
+WRITTEN = "# Written by Tidecast; the target follows the job's plan until this file is edited: "
+"""Begins a contract that was written here, before the digest of what follows."""
+
 
 def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
     """Write a contract for each query of a job that has none, and return their paths; those that are there stay.
 
-    A query's target is its share of the job's (`path_shares`), as long as nobody edits the file (`share_target_again`):
-    what was written is kept in the job's folder, too. Its most executors are those that the largest cluster
+    A query's target is its share of the job's (`path_shares`), as long as nobody edits the file (`update_targets`).
+    Its most executors are those that the largest cluster
     has room for on which it may run: where it is on a smaller one, more are a reason to move it.
 
     Args:
@@ -50,16 +54,16 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
                 "executors": executors, "error_budget": max(round(1 - topology.quantile, 6), LEAST_BUDGET),
                 "planning": {"overhead_s": topology.overhead_s},
             }  # fmt: skip
-            _write(folder, file, _text(topology, block, told))
+            _write(file, _text(topology, block, told))
             load_contract(block.name, settings.contracts_dir)
             made.append(file)
     return made
 
 
-def share_target_again(settings: Settings, folder: JobFolder) -> list[str]:
-    """Share a job's target out anew where its queries are wanted now, and return what was changed, a line each.
+def update_targets(settings: Settings, folder: JobFolder) -> Iterator[str]:
+    """Share a job's target out anew where its queries are wanted now; yields a line for each contract that changes.
 
-    Only contracts change that are as they were written; the autoscaler and the agents take them over as they run.
+    Only contracts change whose text is as it was written here; the autoscaler takes them over as it runs.
 
     Args:
         settings: with the folder of the contracts.
@@ -67,18 +71,20 @@ def share_target_again(settings: Settings, folder: JobFolder) -> list[str]:
 
     Raises:
         SettingsError: no job was begun there.
-        OSError: a file cannot be written.
+        OSError: a file cannot be read or written.
     """
-    topology, placement, changed = folder.topology(), folder.wanted(), list[str]()
+    topology, placement = folder.topology(), folder.wanted()
     for block, target_s in zip(applications_of(topology, placement), _targets(topology, placement), strict=True):
-        file, kept = contract_file(settings, block.name), _kept(folder, block.name)
-        if not (file.is_file() and kept.is_file() and file.read_bytes() == kept.read_bytes()):
+        file = contract_file(settings, block.name)
+        text = file.read_text() if file.is_file() else ""
+        if not _is_as_written(text):
             continue
-        told = yaml.safe_load(kept.read_text())
-        if told["latency_target_s"] != target_s:
-            changed.append(f"{block.name}: {target_s:g} s of {topology.target_s:g}, after {told['latency_target_s']:g}")
-            _write(folder, file, _text(topology, block, {**told, "latency_target_s": target_s}))
-    return changed
+        told = yaml.safe_load(text)
+        if (before_s := told["latency_target_s"]) != target_s:
+            changed = _text(topology, block, {**told, "latency_target_s": target_s})
+            if file.read_text() == text:
+                _write(file, changed)
+                yield f"{block.name}: {target_s:g} s of {topology.target_s:g}, after {before_s:g}"
 
 
 def _targets(topology: Topology, placement: Placement) -> list[float]:
@@ -87,21 +93,25 @@ def _targets(topology: Topology, placement: Placement) -> list[float]:
 
 def _text(topology: Topology, block: BlockApplication, told: dict[str, Any]) -> str:
     what = f"# {' + '.join(block.operators)} of {topology.name}: its share of {topology.target_s:g} s.\n"
-    return what + str(yaml.safe_dump(told, sort_keys=False))
+    body = what + str(yaml.safe_dump(told, sort_keys=False))
+    return f"{WRITTEN}{_digest(body)}\n{body}"
 
 
-def _kept(folder: JobFolder, query: str) -> Path:
-    return folder.path / "contracts" / f"{query}.yaml"
+def _is_as_written(text: str) -> bool:
+    head, _, body = text.partition("\n")
+    return head == f"{WRITTEN}{_digest(body)}"
 
 
-def _write(folder: JobFolder, file: Path, text: str) -> None:
-    """Write a contract, whole or not at all, and keep what was written."""
-    kept = _kept(folder, file.stem)
-    kept.parent.mkdir(exist_ok=True)
-    for path in (file, kept):
-        coming = path.with_suffix(".coming")
-        coming.write_text(text)
-        coming.replace(path)
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:12]
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a contract, whole or not at all."""
+    there = file.resolve()
+    coming = there.with_suffix(".coming")
+    coming.write_text(text)
+    coming.replace(there)
 
 
 def contract_file(settings: Settings, query: str) -> Path:

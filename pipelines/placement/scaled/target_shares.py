@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from configs.settings import Settings
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.scaled.contracts import share_target_again
+from pipelines.placement.scaled.contracts import update_targets
 
 
 class TargetShares:
@@ -27,11 +27,11 @@ class TargetShares:
         """Share the target out, if the queries are wanted elsewhere since the last call that did.
 
         Raises:
-            SettingsError, OSError: the job's folder is wrong; a file cannot be written.
+            SettingsError, OSError: the job's folder is wrong; a file cannot be read or written.
         """
         since_s = self._folder.wanted_since_s()
         if since_s != self._shared_s:
-            for changed in share_target_again(self._settings, self._folder):
+            for changed in update_targets(self._settings, self._folder):
                 self._say(changed)
             self._shared_s = since_s
 

@@ -35,7 +35,10 @@ LEAST = 20
 
 
 class LearnedPerformance(NamedTuple):
-    """A job's performance model, and whether it errs on the newest minutes about as where its training stopped."""
+    """A job's performance model, and whether it erred on the newest minutes about as where its training had stopped.
+
+    That is before it was tuned to these minutes, which tells nothing of others.
+    """
 
     model: PerformanceModel
     trusted: bool
@@ -44,9 +47,10 @@ class LearnedPerformance(NamedTuple):
 def learn_performance(
     registry: PerformanceRegistry, space: QuerySpace, counts: Counts, minutes: list[MeasuredMinute]
 ) -> LearnedPerformance:
-    """Return the performance model of a running job, which is tuned to its minutes and registered where that is better.
+    """Return the performance model of a running job, tuned to its minutes where that is better on the newest of them.
 
-    Where none is registered for its queries it is trained in the twin first. Runs get the errors of the model, of the
+    Where none is registered for its queries one is trained in the twin first. What is trained or tuned is registered,
+    and serves. Runs get the errors of the model, of the
     last value and of a linear regression.
 
     Args:
@@ -69,6 +73,8 @@ def learn_performance(
             model = _trained(run, space)
             _register(registry, run, model, space, "trained in the twin")
     seen = make_samples(_history(counts, minutes))
+    errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
+    trusted = is_trusted(errors.tolist(), float(model.stopped[0]))  # on minutes that it has not seen
     if len(seen.label) >= LEAST:
         with registry.run(name, f"performance of {name}, measured") as run:
             held = round(len(seen.label) * (1 - HELD))
@@ -76,11 +82,12 @@ def learn_performance(
             tuned = fine_tune(model, train, stop, seed=0)
             run.metrics({**_errors("model", tuned.error(stop)), **_errors("before", model.error(stop)),
                          **_rivals(train, stop)})  # fmt: skip
-            if tuned.stopped.sum() < model.error(stop).sum():
-                _register(registry, run, tuned, space, f"tuned to {len(train.label)} measured minutes")
+            if (tuned.stopped / model.label_spread).mean() < (model.error(stop) / model.label_spread).mean():
+                _register(
+                    registry, run, tuned, space, f"tuned to what {len(minutes)} minutes of the running job came to"
+                )
                 model = tuned
-    errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]).tolist() if len(seen.label) else []
-    return LearnedPerformance(model, is_trusted(errors, float(model.stopped[0])))
+    return LearnedPerformance(model, trusted)
 
 
 def _trained(run: TrackedRun, space: QuerySpace) -> PerformanceModel:

@@ -61,6 +61,7 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
+        BrokerError: the broker does not answer, which is asked for `lstm`.
         SettingsError: the job's folder is wrong.
         NoRoomError: the clusters have no room for its queries.
     """

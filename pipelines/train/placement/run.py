@@ -8,7 +8,7 @@ from typing import Any
 from configs.topology import Topology
 from models.placement.learned.evaluator import Evaluator, LearnedEvaluator
 from models.placement.learned.judged import SearchShares, decide, judge_networks
-from models.placement.learned.past import window_at
+from models.placement.learned.past import steady_steps
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.training import PlacementModel, train_placement
 from models.placement.performance.model import PerformanceModel
@@ -22,7 +22,7 @@ LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 TWIN, LSTM = "twin", "lstm"
 ENVIRONMENTS = {
     TWIN: "in the twin, where the queries are followed batch by batch",
-    LSTM: "on what a performance model says, which was tuned to the running job (`NAME-performance`)",
+    LSTM: "on what the performance model of the running job said (`<topology>-performance`)",
 }  # fmt: skip
 TRANSITIONS = 16_000
 JUDGED = 0
@@ -36,7 +36,7 @@ def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
 
 
 def has_network(registry: PlacementRegistry, topology: Topology, placement: Placement, env: str = TWIN) -> bool:
-    """Return whether a champion is registered for these queries and clusters that was trained in an environment.
+    """Return whether a champion is registered for these queries and clusters, for `lstm` one that was trained so.
 
     Raises:
         RegistryError: MLflow does not answer.
@@ -44,8 +44,10 @@ def has_network(registry: PlacementRegistry, topology: Topology, placement: Plac
     version = registry.champion_version(topology.name)
     if version is None or _champion(registry, topology, spaces_of(topology, placement)[0]) is None:
         return False
+    if env == TWIN:
+        return True
     tags = next(one.tags for one in registry.versions(topology.name) if str(one.version) == version)
-    return bool(tags.get("env", TWIN) == env)
+    return bool(tags.get("env") == env)
 
 
 def train_network(
@@ -81,7 +83,7 @@ def train_network(
         start = spaces[0].counts(placement)
         evaluators: list[Evaluator] = [
             QueryEvaluator(space) if performance is None
-            else LearnedEvaluator(performance, window_at(spaces[0], start, load))
+            else LearnedEvaluator(performance, steady_steps(spaces[0], start, load))
             for space, load in zip(spaces, LOADS, strict=True)
         ]  # fmt: skip
         model = train_placement(

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -203,37 +202,32 @@ def test_what_is_put_in_force():
     assert choose_proposal(cooling, 181.0, here, 0.4, proposals, fewer=True) is not None
 
 
+def after_a_change(counts, *steps):
+    """What is carried on three minutes and more after `counts` was left, which had come to 20 ms at a load of 0.9."""
+    state = Scheduled((StepOutcome(20, 0.9),)).after_change(0.0, counts)
+    for step in steps:
+        state = state.after_step(step, StepOutcome(25, 1.0))
+    return state
+
+
 def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
-    here, there = np.array([[2, 0]]), np.array([[1, 1]])
-    state = (
-        Scheduled((StepOutcome(20, 0.9),))
-        .after_change(0.0, here)
-        .after_step(StepOutcome(30, 1.2), StepOutcome(25, 1.0))
-    )
+    here, there, worse = np.array([[2, 0]]), np.array([[1, 1]]), StepOutcome(30, 1.2)
+    state = after_a_change(here, worse, worse, worse)
     assert judge_change(state, 100.0, there) == (state, None)
-    odd = [StepOutcome(30, 1.2), StepOutcome(19, 0.8), StepOutcome(18, 0.8)]
-    usual = replace(state, measured=tuple(odd))
-    assert judge_change(usual, 181.0, there)[1] is None
-    unmeasured = replace(state, measured=())
-    assert judge_change(unmeasured, 181.0, there) == (unmeasured, None)
+    few = after_a_change(here, worse, worse)
+    assert judge_change(few, 181.0, there) == (few, None)
     after, back = judge_change(state, 181.0, there)
-    assert back is here and after.before is None
+    assert back is here and after.before is None and after.measured == ()
     proposal = [Proposal(there, outcome(1, 1), 0.9)]
     assert choose_proposal(after, 400.0, here, 0.4, proposal, fewer=True) is None
     assert choose_proposal(after, 181.0 + 1801, here, 0.4, proposal, fewer=True) is not None
-    fewer = np.array([[1, 0]])
-    risen = (
-        Scheduled((StepOutcome(20, 0.9),))
-        .after_change(0.0, fewer)
-        .after_step(StepOutcome(30, 1.2), StepOutcome(25, 1.0))
-    )
+    risen = after_a_change(np.array([[1, 0]]), worse, worse, worse)
     assert judge_change(risen, 181.0, there)[1] is None
-    quicker = (
-        Scheduled((StepOutcome(20, 0.9),))
-        .after_change(0.0, here)
-        .after_step(StepOutcome(15, 1.2), StepOutcome(25, 1.0))
-    )
+    quicker = after_a_change(here, *[StepOutcome(15, 1.2)] * 3)
     assert judge_change(quicker, 181.0, there)[1] is None
+    # One odd minute is no reason, be it the newest.
+    odd = after_a_change(here, StepOutcome(18, 0.8), StepOutcome(19, 0.8), worse)
+    assert judge_change(odd, 181.0, there)[1] is None
     assert is_trusted([1.0] * 30, 0.7) and not is_trusted([1.0] * 30, 0.6) and is_trusted([], 1.0)
 
 

@@ -20,7 +20,7 @@ from models.placement.learned.described import (
     signature_of,
 )
 from models.placement.learned.judged import SearchShares, decide, judge_networks
-from models.placement.learned.past import twin_past, window_at
+from models.placement.learned.past import steady_steps, twin_past
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.training import train_placement
 from models.placement.performance.model import train_performance
@@ -92,7 +92,7 @@ def test_a_past_in_the_twin_is_what_placements_come_to_at_each_load():
     # The placement of a step is in force from its end on: the fourth was measured under that of the third.
     outcome = QueryEvaluator(space(factor=2.0)).outcome(past.counts[2])
     assert past.measured[3].tolist() == [outcome.latency_ms, outcome.mean_load]
-    seen = window_at(space(), past.counts[0], 1.5)
+    seen = steady_steps(space(), past.counts[0], 1.5)
     assert seen.shape == (4, 5) and seen[0].tolist() == [900.0, *past.counts[0].reshape(-1)]
 
 

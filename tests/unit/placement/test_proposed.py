@@ -61,7 +61,7 @@ def job(tmp_path, monkeypatch):
         return [MeasuredMinute(600.0, one) for one in steps]
 
     monkeypatch.setattr(replan, "observe_job", observed_now)
-    monkeypatch.setattr(replan, "observe_sizes", lambda settings, folder: {})
+    monkeypatch.setattr(replan, "observe_record_bytes", lambda settings, folder: {})
     monkeypatch.setattr(proposed, "observe_minutes", measured)
     monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
     now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)
@@ -109,7 +109,7 @@ def changed(job):
     steps[:] = [LATE] * 10
     proposed.apply(*asked("apply"))
     assert (folder.wanted().blocks[0].cluster, folder.wanted().blocks[0].executors) == ("west", 3)
-    steps[:] = [BAD]
+    steps[:] = [BAD] * 3
     now.s += 60
 
 

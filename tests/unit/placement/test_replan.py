@@ -9,7 +9,7 @@ from configs.settings import ROOT
 from configs.settings import load as load_settings
 from configs.topology import load_topology
 from models.placement.plan.measured import Block, Placement
-from models.placement.plan.observed import ObservedBlock
+from models.placement.plan.observed import ObservedBlock, measured_factor
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.page.plan_page import plan_pages
@@ -36,9 +36,9 @@ def test_what_a_plan_would_change_of_a_running_job():
 def test_the_load_is_what_the_queries_that_read_sources_were_measured_to_read():
     (block,) = ONE.blocks
     first, second = ObservedBlock(block, 600, 900.0, 1, 1, 9), ObservedBlock(block, 198, 10.0, 1, 1, 9)
-    assert replan.measured_factor([first, second], ["events"], [["events"], ["project"]]) == 1.5
+    assert measured_factor([first, second], ["events"], [["events"], ["project"]]) == 1.5
     unread = ObservedBlock(block, 600, None, None, None, 0)
-    assert replan.measured_factor([unread, second], ["events"], [["events"], ["project"]]) == 1.0
+    assert measured_factor([unread, second], ["events"], [["events"], ["project"]]) == 1.0
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def running(tmp_path, monkeypatch):
         return [ObservedBlock(folder.wanted().blocks[0], 600.0, load["rps"], 1.0, 1.0, 9)], 1.0
 
     monkeypatch.setattr(replan, "observe_job", observed)
-    monkeypatch.setattr(replan, "observe_sizes", lambda settings, folder: {})
+    monkeypatch.setattr(replan, "observe_record_bytes", lambda settings, folder: {})
     return folder, load
 
 

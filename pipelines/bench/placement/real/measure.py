@@ -102,10 +102,12 @@ def _keep(folder: Path, turn: int, name: str, at: int, found: dict[str, Any]) ->
 
 
 def _read(folder: Path, turn: int, name: str, at: int, placement: Placement) -> dict[str, Any] | None:
-    """A session that is kept; None where there is none, or it was of another placement."""
+    """A session that is kept; None where there is none, or it was of another placement or release."""
     file = _kept(folder, turn, name, at)
     found: dict[str, Any] | None = json.loads(file.read_text()) if file.is_file() else None
-    return found if found is not None and found["placement"] == json.loads(json.dumps(asdict(placement))) else None
+    if found is None or "followed_s" not in found or found["placement"] != json.loads(json.dumps(asdict(placement))):
+        return None
+    return found
 
 
 def _figures(folder: Path, placements: dict[str, list[tuple[list[str], Placement]]]) -> dict[str, Any]:

@@ -63,10 +63,10 @@ def run_placement(settings: Settings, file: Path, placement: Placement, seed: in
 
     Returns:
         `placement`; `p50_s` and `p95_s` of the records' latency from production to results, of the slowest results
-        (None: as many never came to one), `said_s` by the model, `followed_s` by the twin; `most_rps`, what came
-        through at the highest load, of the slowest results, `kept_up`, whether that was all that was offered, and
-        `said_rps`; `cores`, that tasks kept busy, and `said_cores`, both by query; `wrong` of `keys` results; `lost`,
-        counts that never came; `records` sent, at `offered_rps` at first.
+        (None: as many never came to one), `said_s` by the model, `followed_s` by the twin (None: never); `most_rps`,
+        what came through at the highest load, of the slowest results, `kept_up`, whether that was all that was
+        offered, and `said_rps`; `cores`, that tasks kept busy, and `said_cores`, both by query; `wrong` of `keys`
+        results; `lost`, counts that never came; `records` sent, at `offered_rps` at first.
 
     Raises:
         StackError, ProcessError, PortError, JavaError: a cluster does not start.
@@ -99,11 +99,12 @@ def run_placement(settings: Settings, file: Path, placement: Placement, seed: in
     quantiles = [max(float(np.quantile(one.latency, level, method="higher")) for one in seen) for level in (0.5, 0.95)]
     p50_s, p95_s = (value if np.isfinite(value) else None for value in quantiles)
     most_rps = min(one.most_rps for one in seen)
+    followed_s = followed_quantile_s(Measure(topology, rates_of(topology)), placement)
     return {
         "placement": asdict(placement), "records": len(sent), "offered_rps": offered,
         "lost": int(sum(np.isinf(one.latency).sum() for one in seen)),
         "p50_s": p50_s, "p95_s": p95_s, "said_s": placement.latency_s,
-        "followed_s": followed_quantile_s(Measure(topology, rates_of(topology)), placement),
+        "followed_s": followed_s if np.isfinite(followed_s) else None,
         "most_rps": most_rps, "said_rps": most * offered, "kept_up": most_rps >= KEPT_UP * BEYOND * most * offered,
         "cores": [one.cores for one in observed], "said_cores": [one.block.load for one in observed],
         "wrong": sum(one.wrong for one in seen), "keys": sum(one.keys for one in seen),

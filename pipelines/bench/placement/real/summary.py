@@ -64,7 +64,10 @@ def summarise(cases: Mapping[str, Sequence[PlacementRuns]], missing: int) -> dic
     return {
         "cases": found, "n": len(whole), "near": _share([case["near"] for case in whole]),
         "one": _share([case["chose_one"] for case in one]), "one_n": len(one), "missing": missing,
-        **{name: _beside([one for one in pairs if math.isfinite(one[1])]) for name, pairs in told.items()},
+        **{
+            name: _beside([one for one in pairs if one[0] is not None and math.isfinite(one[1])])
+            for name, pairs in told.items()
+        },
         "throughput": {**_beside(throughput), "kept_up": sum(session["kept_up"] for session in sessions)},
         **{name: sum(session[name] for session in sessions) for name in ("wrong", "keys", "lost")},
         "sessions": len(sessions),

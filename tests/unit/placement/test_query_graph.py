@@ -9,10 +9,10 @@ from configs.settings import ROOT
 from configs.topology import load_topology
 from models.contract.queueing import micro_batch
 from models.placement.plan.choose import choose_placement
-from models.placement.plan.followed import followed_quantile_s, joined_queries
+from models.placement.plan.followed import followed_quantile_s, query_graph
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
-from models.placement.twin.queries import JoinedQueries, follow_queries, path_latencies_s
+from models.placement.twin.queries import QueryGraph, follow_queries, path_latencies_s
 from models.twin.sim.given import Load
 from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import advance
@@ -27,7 +27,7 @@ def chain(*busy, overhead_s=0.3, trigger_s=1.0, most_s=5.0, way_s=0.0):
     many = len(busy)
     each = [np.full(many, value) for value in (overhead_s, trigger_s, most_s)]
     last = np.arange(many) == many - 1
-    return JoinedQueries(
+    return QueryGraph(
         *each, np.arange(many + 1), np.arange(many) - 1, np.full(many, way_s), np.array(busy, float), last
     )
 
@@ -99,7 +99,7 @@ def test_a_step_beyond_what_it_can_is_worked_off_by_full_batches():
 def test_results_are_whole_when_the_slower_of_two_ways_has_told():
     # Query 2 reads the source and what query 1 makes of it: it is as late as that.
     each = [np.full(2, value) for value in (0.3, 1.0, 5.0)]
-    both = JoinedQueries(
+    both = QueryGraph(
         *each, np.array([0, 1, 3]), np.array([-1, -1, 0]), np.zeros(3), np.array([0.4, 0.1, 0.1]),
         np.array([False, True]),
     )  # fmt: skip
@@ -124,13 +124,40 @@ def test_nothing_is_told_twice_or_before_it_was_made(busy, overhead_s, seed, way
     assert (again.end_s == batches.end_s).all()
 
 
-def test_a_plan_is_followed_with_the_work_that_it_tells():
-    plan, measure = choose_placement(ADVERTS), Measure(ADVERTS, rates_of(ADVERTS))
-    queries = joined_queries(measure, plan.placement)
-    cores = [one.executors for one in plan.placement.blocks]
-    for number, block in enumerate(plan.placement.blocks):
+def test_a_query_that_nothing_reaches_holds_nobody_up():
+    # Query 1 reads a source without records; query 2 what it makes, and another source.
+    each = [np.full(2, value) for value in (0.3, 1.0, 5.0)]
+    both = QueryGraph(
+        *each, np.array([0, 1, 3]), np.array([-1, 0, -1]), np.zeros(3), np.array([0.0, 0.0, 0.4]),
+        np.array([False, True]),
+    )  # fmt: skip
+    found = latencies(both, made_s=np.array([10.0]))
+    assert found == pytest.approx(11.0 + 0.3 + 0.4 - 10.0)  # the empty batch of query 1 is done at 10.3
+
+
+def test_a_plan_is_followed_with_the_work_and_the_ways_that_it_tells():
+    measure = Measure(ADVERTS, rates_of(ADVERTS, 2.0))
+    made = choose_placement(ADVERTS, 2.0).placement
+    assert len(made.blocks) == 2 and {block.cluster for block in made.blocks} == {"east", "west"}
+    queries = query_graph(measure, made)
+    for number, block in enumerate(made.blocks):
         own = slice(queries.first[number], queries.first[number + 1])
-        assert queries.busy[own].sum() * cores[number] == pytest.approx(block.load)
-    found = followed_quantile_s(measure, plan.placement)
-    assert found == followed_quantile_s(measure, plan.placement)
-    assert 0.5 * plan.placement.latency_s < found < 1.3 * plan.placement.latency_s
+        assert queries.busy[own].sum() * block.executors == pytest.approx(block.load)
+    assert queries.tail.tolist() == [-1, 0] and queries.last.tolist() == [False, True]
+    # Twenty ms from one cluster to the other and back; the broker is in the east.
+    first, second = (0.0 if block.cluster == "east" else 0.01 for block in made.blocks)
+    assert queries.way_s.tolist() == pytest.approx([first, first + second])
+    found = followed_quantile_s(measure, made)
+    assert found == followed_quantile_s(measure, made)
+    assert 0.5 * made.latency_s < found < 1.3 * made.latency_s
+
+
+@pytest.mark.parametrize("trigger_s", [0.5, 5.0, 60.0])
+def test_whatever_keeps_up_is_done_in_the_time_that_is_followed(trigger_s):
+    slow = ADVERTS.model_copy(update={"trigger_s": trigger_s, "target_s": 1000.0})
+    measure = Measure(slow, rates_of(slow))
+    made = measure.given((("parse", "views", "project"), ("join",), ("count",)), ("east", "west", "west"), (1, 1, 1))
+    assert made is not None and followed_quantile_s(measure, made) < 2 * made.latency_s
+    idle = Measure(slow, rates_of(slow, 0.0))
+    made = idle.given((("parse", "views", "project"), ("join", "count")), ("east", "west"), (1, 1))
+    assert made is not None and followed_quantile_s(idle, made) < 2 * made.latency_s
