@@ -15,6 +15,7 @@ from models.dqn.environment.vector import GroupedEnvironment
 from models.dqn.evaluation import MARGINS, choose_margin, draw_trials, measure_cost, score
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import TrainingLength
+from models.dqn.learner.threads import one_thread
 from models.twin.sim.job import TwinJob
 
 HELD = 0.25
@@ -46,9 +47,7 @@ def train(
         RuntimeError: `start` has other layer sizes than `training.learner`.
         ValueError: `training` has too few transitions for a single decision, or no runs; or a load has no values.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         parts = [load.parted(HELD) for load in loads]
         older, newer = [one for one, _ in parts], [one for _, one in parts]
         environment = GroupedEnvironment(training, older, jobs, seed)
@@ -65,8 +64,6 @@ def train(
             if reached > highest:
                 highest, best = reached, _weights(learner)
         familiar = Familiar.from_observations(np.concatenate(environment.sample).astype(float))
-    finally:
-        torch.set_num_threads(before)
     made = replace(_agent(best), familiar=familiar, curve=tuple(curve))
     prices = np.geomspace(*PRICES, training.prices)
     margins = np.full(len(prices), MARGINS[-1])

@@ -16,6 +16,7 @@ import torch
 
 from models.dqn.learner.learner import Learner, Values
 from models.dqn.learner.settings import DEFAULT, LearnerSettings
+from models.dqn.learner.threads import one_thread
 from models.placement.graph import Floats, Integers
 from models.placement.instances.job import Counts
 from models.placement.learned.episodes import PlacementEpisodes, observe
@@ -78,9 +79,7 @@ def train_placement(
         transitions: moves that are learned from.
         told: called with each evaluation's score.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         random = np.random.default_rng(seed + 1)
         unknown = PlacementOutcome(0.0, np.zeros(space.shape[0]))
         trials = [
@@ -107,8 +106,6 @@ def train_placement(
             if next(reports, None) is None:
                 break
         learner.held.load_state_dict(best[1])
-    finally:
-        torch.set_num_threads(before)
     return PlacementModel(learner.held, usual_ms, tuple(curve))
 
 

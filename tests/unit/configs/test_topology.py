@@ -30,7 +30,7 @@ def read(tmp_path, text, name="job"):
 
 def test_a_good_one_is_read_with_its_defaults(tmp_path):
     topology = read(tmp_path, GOOD)
-    assert (topology.target_s, topology.hop.read_ms, topology.operators["join"].selectivity) == (10, 0.02, 1)
+    assert (topology.target_s, topology.hop.read_ms, topology.operators["join"].selectivity) == (10, 0.011, 1)
     assert [topology.round_trip_ms(*pair) for pair in (("east", "west"), ("west", "east"), ("west", "west"))] == [
         20,
         20,

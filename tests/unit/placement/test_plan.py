@@ -151,7 +151,7 @@ def test_a_plan_in_words_of_the_shipped_topology():
     plan = choose_placement(adverts)
     lines = list(describe_plan(adverts, plan))
     assert lines[0] == "adverts: 1 query, 1.80 an hour; 95% of the records within 1.8 s by the model"
-    assert lines[1] == "  parse + views + project + join + count: west, 3 executors (1.57 cores busy), 1.8 s"
+    assert lines[1] == "  parse + views + project + join + count: west, 3 executors (1.56 cores busy), 1.8 s"
     peak = choose_placement(adverts, 2.3)
     assert len(peak.placement.blocks) > 1 and any("a topic from" in line for line in describe_plan(adverts, peak))
 
