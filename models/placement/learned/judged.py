@@ -15,8 +15,8 @@ from models.placement.learned.training import PlacementModel
 
 STARTS, MOST = 20, 5_000
 """Placements from which is proposed, and how many there may be for all of them to be looked at."""
-EQUAL = 0.01
-"""Difference of two scores, or of two networks' shares, that is none."""
+EQUAL = 0.02
+"""Difference of two scores, or of two networks' shares, that is none: as much as the drawn durations of batches do."""
 
 
 class SearchShares(NamedTuple):

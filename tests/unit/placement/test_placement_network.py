@@ -115,6 +115,6 @@ def test_who_takes_the_champion_s_place():
     assert decide(good, better) == (
         False, "rejected: it comes to 0.950 of the best, drawn placements to 0.940, the champion to 0.990"
     )  # fmt: skip
-    assert decide(good._replace(random=0.97), None) == (
-        False, "rejected: it comes to 0.950 of the best, drawn placements to 0.970 at as many evaluations"
+    assert decide(good._replace(random=0.98), None) == (
+        False, "rejected: it comes to 0.950 of the best, drawn placements to 0.980 at as many evaluations"
     )  # fmt: skip
