@@ -46,14 +46,18 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
 def enough_for(replay: Mapping[str, Any]) -> float:
     """Return the share of what executors certainly serve that is to be left over: GOING_FREE once begun, else FREE.
 
-    One whose first batch was run dry is as good as begun.
+    One whose first batch was run dry, which takes the worst from it, begins as soon as that where nothing tells that it
+    can wait: it is to be done as soon as possible, or its schedule asks for executors by now. Else it waits as its plan
+    does (`models.backfill.futures`): small batches at a day's peak, all in vain, held two live batches up for twice
+    their time.
 
     Args:
         replay: fields of a `tidecast.orders.ReplayProgress`.
     """
-    if replay["done"] or replay.get("rows") or replay["state"] == "running" or replay.get("warm"):
+    if replay["done"] or replay.get("rows") or replay["state"] == "running":
         return GOING_FREE
-    return FREE
+    can_wait = replay.get("executors") == 0  # None: it has no schedule
+    return GOING_FREE if replay.get("warm") and not can_wait else FREE
 
 
 def begins(replay: Mapping[str, Any]) -> bool:

@@ -51,6 +51,9 @@ def test_less_is_enough_for_one_that_has_begun():
     assert enough_for(waiting) == enough_for({"state": "waiting", "done": 0}) == 0.5
     for more in ({"state": "running"}, {"done": 1}, {"rows": 12}):
         assert enough_for(waiting | more) == 0.1
+    # Run dry it is as good as begun, unless its schedule asks for nothing yet.
+    for asked, share in ((None, 0.1), (2, 0.1), (0, 0.5)):
+        assert enough_for(waiting | {"warm": True, "executors": asked}) == share
     assert is_enough(0.1, 10.0, 100.0, 70.0, 1.0) and not is_enough(0.1, 9.0, 100.0, 70.0, 1.0)
 
 
