@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -63,13 +64,9 @@ def revive(described: Any, space: QuerySpace) -> PlacementModel:
     _check(described, KIND, space)
     features, moves = shapes_of(space)
     network = Values(features, moves, 1, LEARNER.hidden, torch.Generator())
-    try:
+    with _refused("network"):
         _load(network, described["weights"])
         usual_ms, curve = float(described["usual_ms"]), tuple(float(one) for one in described["curve"])
-    except PlacementModelError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise PlacementModelError(f"the description of a network lacks {error}; train it again") from None
     if not 0 < usual_ms < math.inf:
         raise PlacementModelError(f"usual_ms={usual_ms}: a finite latency above 0 is expected; train the network again")
     return PlacementModel(network, usual_ms, curve)
@@ -95,7 +92,7 @@ def revive_performance(described: Any, space: QuerySpace) -> PerformanceModel:
     """
     _check(described, PERFORMANCE_KIND, space)
     wide = 1 + space.shape[0] * space.shape[1]
-    try:
+    with _refused("performance model"):
         first, second, third, dense, dropout = described["sizes"]
         sizes = LayerSizes(int(first), int(second), int(third), int(dense), float(dropout))
         scales = {name: np.array(described[name], float) for name in _SCALES}
@@ -103,12 +100,19 @@ def revive_performance(described: Any, space: QuerySpace) -> PerformanceModel:
             raise PlacementModelError(f"scales are not of {wide} features and 2 answers; train the model again")
         network = PerformanceNetwork(wide, sizes)
         _load(network, described["weights"])
+    network.eval()
+    return PerformanceModel(network, sizes, **scales)
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    """Refuse a description that lacks something, or has it in another form."""
+    try:
+        yield
     except PlacementModelError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise PlacementModelError(f"the description of a performance model lacks {error}; train it again") from None
-    network.eval()
-    return PerformanceModel(network, sizes, **scales)
+        raise PlacementModelError(f"the description of a {what} lacks {error}; train it again") from None
 
 
 def _told(network: nn.Module) -> dict[str, Any]:

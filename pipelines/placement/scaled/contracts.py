@@ -76,13 +76,13 @@ def update_targets(settings: Settings, folder: JobFolder) -> Iterator[str]:
     topology, placement = folder.topology(), folder.wanted()
     for block, target_s in zip(applications_of(topology, placement), _targets(topology, placement), strict=True):
         file = contract_file(settings, block.name)
-        text = file.read_text() if file.is_file() else ""
+        text = file.read_text(errors="replace") if file.is_file() else ""
         if not _is_as_written(text):
             continue
         told = yaml.safe_load(text)
         if (before_s := told["latency_target_s"]) != target_s:
             changed = _text(topology, block, {**told, "latency_target_s": target_s})
-            if file.read_text() == text:
+            if file.read_text(errors="replace") == text:  # nobody has written to it meanwhile
                 _write(file, changed)
                 yield f"{block.name}: {target_s:g} s of {topology.target_s:g}, after {before_s:g}"
 

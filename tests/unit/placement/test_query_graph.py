@@ -96,14 +96,17 @@ def test_a_step_beyond_what_it_can_is_worked_off_by_full_batches():
     assert np.isinf(never).all()
 
 
+def two(tails, busy):
+    """Query 1 reads a source, query 2 the topics of `tails`; their work by topic."""
+    each = [np.full(2, value) for value in (0.3, 1.0, 5.0)]
+    return QueryGraph(
+        *each, np.array([0, 1, 3]), np.array([-1, *tails]), np.zeros(3), np.array(busy), np.array([False, True])
+    )
+
+
 def test_results_are_whole_when_the_slower_of_two_ways_has_told():
     # Query 2 reads the source and what query 1 makes of it: it is as late as that.
-    each = [np.full(2, value) for value in (0.3, 1.0, 5.0)]
-    both = QueryGraph(
-        *each, np.array([0, 1, 3]), np.array([-1, -1, 0]), np.zeros(3), np.array([0.4, 0.1, 0.1]),
-        np.array([False, True]),
-    )  # fmt: skip
-    found = latencies(both, made_s=np.array([10.0]))
+    found = latencies(two([-1, 0], [0.4, 0.1, 0.1]), made_s=np.array([10.0]))
     assert found == pytest.approx(11.0 + 0.3 + 0.2 - 10.0)
 
 
@@ -126,12 +129,7 @@ def test_nothing_is_told_twice_or_before_it_was_made(busy, overhead_s, seed, way
 
 def test_a_query_that_nothing_reaches_holds_nobody_up():
     # Query 1 reads a source without records; query 2 what it makes, and another source.
-    each = [np.full(2, value) for value in (0.3, 1.0, 5.0)]
-    both = QueryGraph(
-        *each, np.array([0, 1, 3]), np.array([-1, 0, -1]), np.zeros(3), np.array([0.0, 0.0, 0.4]),
-        np.array([False, True]),
-    )  # fmt: skip
-    found = latencies(both, made_s=np.array([10.0]))
+    found = latencies(two([0, -1], [0.0, 0.0, 0.4]), made_s=np.array([10.0]))
     assert found == pytest.approx(11.0 + 0.3 + 0.4 - 10.0)  # the empty batch of query 1 is done at 10.3
 
 
