@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from configs.topology import Topology
@@ -17,8 +18,8 @@ def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
         f"{topology.name}: {_count(len(made.blocks), 'query', 'queries')}, {made.price:.2f} an hour; "
         f"{100 * topology.quantile:g}% of the records within {made.latency_s:.1f} s by the model{late}"
     )
-    if len(made.blocks) > 1:
-        yield f"  {made.latency_s:.1f} s is the sum of its queries'; followed batch by batch: {plan.followed_s:.1f} s"
+    if followed := describe_followed(plan):
+        yield f"  {made.latency_s:.1f} s is the sum of its queries'; {followed}"
     for block in made.blocks:
         yield (
             f"  {' + '.join(block.operators)}: {block.cluster}, {_count(block.executors, 'executor', 'executors')}"
@@ -29,6 +30,14 @@ def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
         yield f"  a topic from {edge.tail} to {edge.head}: {why}"
     for other, why in plan.others:
         yield f"  not {_blocks(other)}: {other.price:.2f} an hour, {other.latency_s:.1f} s: {why}"
+
+
+def describe_followed(plan: PlacementPlan) -> str:
+    """Return what several queries come to where they are followed batch by batch; "" for one, whose sum is no other."""
+    if len(plan.placement.blocks) == 1:
+        return ""
+    found = f"{plan.followed_s:.1f} s" if math.isfinite(plan.followed_s) else "they fall behind"
+    return f"followed batch by batch: {found}"
 
 
 def _sized(cores: int) -> str:

@@ -9,6 +9,7 @@ from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.plan.choose import PlacementPlan
 from models.placement.plan.measured import Placement
+from models.placement.plan.text import describe_followed
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
 from pipelines.html.numbers import number
 from pipelines.placement.page.picture import draw_job
@@ -69,12 +70,11 @@ def render_plan(topology: Topology, plan: PlacementPlan, factor: float, measured
 
 def _tiles(topology: Topology, plan: PlacementPlan) -> list[Tile]:
     made = plan.placement
-    followed = f"; {number(plan.followed_s, 1)} s followed batch by batch" if len(made.blocks) > 1 else ""
+    followed = describe_followed(plan)
+    note = f"of {100 * topology.quantile:g} % of the records; {topology.target_s:g} s are promised"
     cores = sum(one.executors * topology.clusters[one.cluster].executor_cores for one in made.blocks)
     return [
-        Tile("Latency", number(made.latency_s, 1), "s",
-             f"of {100 * topology.quantile:g} % of the records; {topology.target_s:g} s are promised{followed}",
-             made.kept),
+        Tile("Latency", number(made.latency_s, 1), "s", f"{note}; {followed}" if followed else note, made.kept),
         Tile("Price", number(made.price, 2), "an hour", f"{cores} cores of executors"),
         Tile("Queries", str(len(made.blocks)), f"of {len(topology.operators)} operators",
              f"on {len({one.cluster for one in made.blocks})} of {len(topology.clusters)} clusters"),

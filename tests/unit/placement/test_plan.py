@@ -1,5 +1,7 @@
 """Plans of small jobs by hand, and what must hold of every one."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -144,6 +146,16 @@ def test_more_executors_come_where_the_target_asks_for_them_and_a_late_plan_says
     assert "later than the 1 s that are promised, and nothing is sooner" in next(
         describe_plan(topology(CHAIN, target_s=1.0), late)
     )
+
+
+def test_several_queries_are_also_told_as_they_are_followed():
+    adverts = load_topology("adverts", ROOT / "configs" / "topologies")
+    plan = choose_placement(adverts, 2.0)
+    sum_s, followed_s = plan.placement.latency_s, plan.followed_s
+    told = f"  {sum_s:.1f} s is the sum of its queries'; followed batch by batch: {followed_s:.1f} s"
+    assert list(describe_plan(adverts, plan))[1] == told
+    assert "they fall behind" in list(describe_plan(adverts, replace(plan, followed_s=float("inf"))))[1]
+    assert not any("followed" in line for line in describe_plan(adverts, choose_placement(adverts)))
 
 
 def test_a_plan_in_words_of_the_shipped_topology():
