@@ -119,8 +119,8 @@ def test_a_stream_that_is_stopped_and_goes_on_comes_to_the_truth(one_partition, 
 
     query = start(processingTime="0 seconds")
     wait_until(lambda: len(query.recentProgress) >= 2 or not query.isActive, "two micro-batches", 300, every_s=0.1)
-    query.stop()
-    assert query.exception() is None
+    assert query.isActive, query.exception()
+    query.stop()  # wherever it is: a batch that this breaks off is run again
     progress = [one for one in query.recentProgress if one.numInputRows]
     assert 0 < len(progress) < BATCHES
     query = start(availableNow=True)
