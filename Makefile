@@ -30,6 +30,8 @@ endif
 endif
 export UV_NO_PROGRESS := 1
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+# Images of containers set it, and then each of a run's many processes compiles torch, Airflow and MLflow anew: 12 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint check figures up down doctor lock wheel
