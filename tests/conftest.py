@@ -43,6 +43,8 @@ LONG_LIVED = "-XX:ReservedCodeCacheSize=240m"
 """Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill."""
 ORDER = ("ring", "spark", "unit", "dags", "integration")
 POLITE = 10
+EVENT_PARTITIONS = 4
+"""Of a test's topics: each costs a task, a producer or a transaction in every batch."""
 _USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
 
 
@@ -122,6 +124,6 @@ def empty_topics(broker: Kafka) -> Kafka:
     """The broker with topics under a prefix of this test's own, so that all who take part have to mind it."""
     from pipelines.kafka.topics import create_topics
 
-    own = broker.model_copy(update={"prefix": f"{uuid.uuid4().hex[:8]}."})
+    own = broker.model_copy(update={"prefix": f"{uuid.uuid4().hex[:8]}.", "event_partitions": EVENT_PARTITIONS})
     create_topics(own)
     return own

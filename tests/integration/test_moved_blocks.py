@@ -12,19 +12,19 @@ from configs.settings import ROOT, load
 from models.placement.plan.moved import move_block
 from pipelines.jobs.chains.adverts import VIEW
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.topics import create_topics
 from pipelines.placement.clusters import started_clusters
 from pipelines.placement.observed import observe_record_bytes, observe_trips
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
+from tests.conftest import EVENT_PARTITIONS
 from tests.fakes.adverts import advert_events, counted_adverts, encode_event, true_adverts
 from tests.fakes.committed import committed_records
 from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
-PATIENCE_S, RATE, PARTITIONS = 240, 60, 4
+PATIENCE_S, RATE = 240, 60
 STEP_S = 0.004
 """Seconds between events: what waits for a block that moves is of less time than its windows stay open."""
 
@@ -58,7 +58,7 @@ def two_queries(folder):
     for name in ("join", "count"):
         text = re.sub(rf"({name}: +{{)", r"\1unit: counts, ", text)
     file = folder / "adverts.yaml"
-    text = text.replace("trigger_s: 1", f"trigger_s: 1\npartitions: {PARTITIONS}")
+    text = text.replace("trigger_s: 1", f"trigger_s: 1\npartitions: {EVENT_PARTITIONS}")
     file.write_text(text.replace("{rps: 600", f"{{rps: {RATE}").replace("cores: 4", "cores: 2"))
     return file
 
@@ -75,12 +75,9 @@ def looked_until(supervisor, said, *starts):
 
 
 def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_killed(empty_topics, tmp_path):
-    own = {"prefix": f"few.{empty_topics.prefix}", "event_partitions": PARTITIONS}
-    few = empty_topics.model_copy(update=own)
-    create_topics(few)
-    settings, said = load(var=tmp_path / "var", kafka=few.model_dump()), []
+    settings, said = load(var=tmp_path / "var", kafka=empty_topics.model_dump()), []
     folder = begin_job(settings, two_queries(tmp_path), said.append)
-    topology, feed = folder.topology(), Feed(few)
+    topology, feed = folder.topology(), Feed(empty_topics)
     home_of = settings.model_copy(update={"var": folder.path / "stack"})
     try:
         with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(home_of, ()) as home:
@@ -94,8 +91,8 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
             looked_until(supervisor, said, "adverts.parse: runs", "adverts.join: runs")
             events = feed.end()
             truth = true_adverts(events)
-            wait_until(lambda: counted_adverts(few) == truth, "all counts", PATIENCE_S, every_s=1.0)
-            between = [json.loads(value)["seq"] for _, value in committed_records(few, "adverts.project")]
+            wait_until(lambda: counted_adverts(empty_topics) == truth, "all counts", PATIENCE_S, every_s=1.0)
+            between = [json.loads(value)["seq"] for _, value in committed_records(empty_topics, "adverts.project")]
             assert sorted(between) == [one.seq for one in events if one.kind == VIEW]
             wait_until(lambda: len(observe_trips(folder)), "a probed way to the broker", 60)
             assert all(0 < trip_ms < 1_000 for trip_ms in observe_trips(folder).values())
