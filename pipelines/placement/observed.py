@@ -51,8 +51,12 @@ def observe_job(
 
 
 class MeasuredMinute(NamedTuple):
-    """What a job came to in a minute: records/s of its sources, and latency and load of its queries."""
+    """What a job came to in a minute: its number, records/s of the sources, and latency and load of the queries.
 
+    Numbers of minutes that follow each other do so, too; one is missing where a query was not measured.
+    """
+
+    number: int
     rps: float
     step: StepOutcome
 
@@ -84,7 +88,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         if path_s is not None and all(one.cores is not None for one in blocks):
             loads = [(one.cores or 0.0) / _cores(topology, one.block) for one in blocks]
             rps = stated_rps * measured_factor(blocks, list(topology.sources), reads)
-            found.append(MeasuredMinute(rps, StepOutcome(path_s * 1000, sum(loads) / len(loads))))
+            found.append(MeasuredMinute(minute, rps, StepOutcome(path_s * 1000, sum(loads) / len(loads))))
     return found
 
 

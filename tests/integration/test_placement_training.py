@@ -87,8 +87,8 @@ def minutes(twin, counts, longer, many=60):
     said = [QueryEvaluator(QuerySpace(Measure(ADVERTS, rates_of(ADVERTS, float(one))), twin.blocks)) for one in factors]
     steps = [one.outcome(counts) for one in said]
     return [
-        MeasuredMinute(600 * float(factor), StepOutcome(longer * step.latency_ms, step.mean_load))
-        for factor, step in zip(factors, steps, strict=True)
+        MeasuredMinute(at, 600 * float(factor), StepOutcome(longer * step.latency_ms, step.mean_load))
+        for at, (factor, step) in enumerate(zip(factors, steps, strict=True))
     ]
 
 

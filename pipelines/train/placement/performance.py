@@ -72,7 +72,7 @@ def learn_performance(
         with registry.run(name, f"performance of {name}") as run:
             model = _trained(run, space)
             _register(registry, run, model, space, "trained in the twin")
-    seen = make_samples(_history(counts, minutes))
+    seen = measured_samples(counts, minutes)
     errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
     trusted = is_trusted(errors.tolist(), float(model.stopped[0]))  # on minutes that it has not seen
     if len(seen.label) >= LEAST:
@@ -88,6 +88,22 @@ def learn_performance(
                 )
                 model = tuned
     return LearnedPerformance(model, trusted)
+
+
+def measured_samples(counts: Counts, minutes: list[MeasuredMinute]) -> Samples:
+    """Return all samples of measured minutes, the oldest first; none of them goes across a minute that is missing.
+
+    Args:
+        counts: placement that was in force in all of them.
+        minutes: the oldest first.
+    """
+    unbroken: list[list[MeasuredMinute]] = [[]]
+    for one in minutes:
+        if unbroken[-1] and one.number != unbroken[-1][-1].number + 1:
+            unbroken.append([])
+        unbroken[-1].append(one)
+    parts = [make_samples(_history(counts, each)) for each in unbroken]
+    return Samples(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _trained(run: TrackedRun, space: QuerySpace) -> PerformanceModel:
@@ -114,7 +130,6 @@ def _register(
 
 
 def _history(counts: Counts, minutes: list[MeasuredMinute]) -> History:
-    """The measured minutes, all with one placement."""
     rps = np.array([one.rps for one in minutes])
     return History(rps, np.tile(counts, (len(minutes), 1, 1)), np.array([one.step for one in minutes]).reshape(-1, 2))
 

@@ -20,6 +20,7 @@ from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry import RegistryError
 from pipelines.train.placement import proposed
+from pipelines.train.placement.performance import measured_samples
 from pipelines.train.placement.trial import FILE as TRIAL
 from pipelines.train.placement.trial import read_trial, write_trial
 from tidecast.messages import MetricSample, encode
@@ -58,7 +59,7 @@ def job(tmp_path, monkeypatch):
         return [ObservedBlock(first, 600.0, 600.0, 1.0, 1.0, 9), *unmeasured], 1.0
 
     def measured(settings, folder, minutes):
-        return [MeasuredMinute(600.0, one) for one in steps]
+        return [MeasuredMinute(at, 600.0, one) for at, one in enumerate(steps)]
 
     monkeypatch.setattr(replan, "observe_job", observed_now)
     monkeypatch.setattr(replan, "observe_record_bytes", lambda settings, folder: {})
@@ -167,6 +168,16 @@ def test_queries_that_the_autoscaler_scales_are_left_to_it(job, tmp_path):
     assert proposed.learn({"topology": "adverts"}) is None
 
 
+def test_no_sample_goes_across_a_minute_that_was_left_out():
+    counts = np.array([[1, 2]])
+    minutes = [MeasuredMinute(at, 10.0 * at, StepOutcome(float(at), 0.5)) for at in (*range(6), *range(9, 14), 20)]
+    samples = measured_samples(counts, minutes)
+    assert samples.seen[:, :, 0].tolist() == [[0, 10, 20, 30], [10, 20, 30, 40], [90, 100, 110, 120]]
+    assert samples.label[:, 0].tolist() == [4, 5, 13] and samples.before[:, 0].tolist() == [3, 4, 12]
+    assert (samples.seen[:, :, 1:] == [1, 2]).all()
+    assert len(measured_samples(counts, []).label) == 0
+
+
 def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch):
     folder, _, now = job
     monkeypatch.setattr(observed.time, "time", lambda: now.s)
@@ -181,7 +192,10 @@ def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch
     records = [SimpleNamespace(value=encode(one)) for one in said] + [SimpleNamespace(value=b"{}")]
     monkeypatch.setattr(observed, "read_records", lambda *_: records)
     found = observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)
-    assert [one.rps for one in found] == [60.0, 60.0]  # two batches in twenty seconds, after the first one
+    assert [(one.number, one.rps) for one in found] == [
+        (0, 60.0),
+        (2, 60.0),
+    ]  # two batches in twenty seconds, after the first one
     first, last = (one.step for one in found)
     assert (first.latency_ms, last.latency_ms) == (pytest.approx(2_000, abs=50),) * 2
     assert (first.load, last.load) == (pytest.approx(4 / 20 / 2), pytest.approx(4 / 20 / 2))
