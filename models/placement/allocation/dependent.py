@@ -57,66 +57,80 @@ def allocate(
         tight += [] if filling.fits(node, block) else [block]
         filling.place(block, node)
     for node in order:
-        while filling.left and (filling.grow(node) or filling.seed(node) or filling.add_largest(node)):
+        while filling.left.any() and (filling.grow(node) or filling.seed(node) or filling.add_largest(node)):
             pass
-    overloaded = sorted(filling.left, key=lambda block: (-filling.weight[block], block))
+    left = np.flatnonzero(filling.left).tolist()
+    overloaded = sorted(left, key=lambda block: (-filling.weight[block], block))
     for block in overloaded:
         shares = [float(((filling.used[node] + demand[block]) / nodes.capacity[node]).max()) for node in order]
         filling.place(block, order[int(np.argmin(shares))])
     overloaded = sorted([*tight, *overloaded])
-    placed = [filling.node[block] for block in range(len(demand))]
+    placed = filling.node.tolist()
     free = tuple(node for node in range(nodes.count) if node not in placed)
     return Allocation(tuple(placed), filling.used, tuple(overloaded), free)
 
 
 class _Filling:
-    """Nodes as they are filled."""
+    """Nodes as they are filled; of blocks that are equal otherwise the heaviest is placed, then the first."""
 
     def __init__(self, demand: Floats, flow: Floats, nodes: Nodes, utilisation: float) -> None:
-        self.demand, self.flow, self.nodes, self.most = demand, flow, nodes, utilisation
-        self.used = nodes.used.copy()
-        self.node: dict[int, int] = {}
-        self.left = set(range(len(demand)))
+        self.demand, self.flow = demand, flow
+        self.used, self.room = nodes.used.copy(), utilisation * nodes.capacity + 1e-9
+        self.node = np.full(len(demand), -1)
         self.weight = (demand / nodes.capacity.max(axis=0)).max(axis=1)
         """(blocks,) of each, as a share of the largest node."""
+        one, other = np.nonzero(np.triu(flow, 1) > 0)
+        heaviest_first = np.lexsort((other, one, -flow[one, other]))
+        self.pairs = one[heaviest_first], other[heaviest_first]
+        """Blocks between which there is a flow, the heaviest first."""
+
+    @property
+    def left(self) -> np.ndarray:
+        """(blocks,) those that lie nowhere yet."""
+        return self.node < 0
 
     def grow(self, node: int) -> bool:
         """Place the block that depends most on what lies on a node; returns whether there is one with room."""
-        here = [block for block, at in self.node.items() if at == node]
-        bound = {block: float(self.flow[block, here].sum()) for block in self.left} if here else {}
-        able = [block for block in bound if bound[block] > 0 and self.fits(node, block)]
-        if not able:
-            return False
-        self.place(min(able, key=lambda block: (-bound[block], -self.weight[block], block)), node)
-        return True
+        bound = self.flow[:, self.node == node].sum(axis=1)
+        return self._place_first((bound > 0) & self._able(node, self.demand), bound, node)
 
     def seed(self, node: int) -> bool:
         """Place both blocks, or one, of the heaviest flow of which a node has room for an end."""
-        pairs = [(a, b) for a in self.left for b in self.left if a < b and self.flow[a, b] > 0]
-        for a, b in sorted(pairs, key=lambda pair: (-self.flow[pair], pair)):
-            heavier, lighter = sorted((a, b), key=lambda block: (-self.weight[block], block))
-            for blocks in ((a, b), (heavier,), (lighter,)):
-                if self.fits(node, *blocks):
-                    for block in blocks:
-                        self.place(block, node)
-                    return True
-        return False
+        one, other = self.pairs
+        alone = self._able(node, self.demand)
+        together = self._able(node, self.demand[one] + self.demand[other])
+        able = self.left[one] & self.left[other] & (together | alone[one] | alone[other])
+        if not able.any():
+            return False
+        first = int(able.argmax())
+        pair = np.isin(np.arange(len(self.node)), (one[first], other[first]))
+        if together[first]:
+            for block in np.flatnonzero(pair):
+                self.place(int(block), node)
+            return True
+        return self._place_first(pair & alone, self.weight, node)
 
     def add_largest(self, node: int) -> bool:
         """Place the largest block for which a node has room."""
-        able = [block for block in self.left if self.fits(node, block)]
-        if not able:
-            return False
-        self.place(min(able, key=lambda block: (-self.weight[block], block)), node)
-        return True
+        return self._place_first(self._able(node, self.demand), self.weight, node)
 
-    def fits(self, node: int, *blocks: int) -> bool:
-        """Whether a node has room for some more blocks, in every resource."""
-        more = self.demand[list(blocks)].sum(axis=0)
-        return bool(((self.used[node] + more) <= self.most * self.nodes.capacity[node] + 1e-9).all())
+    def fits(self, node: int, block: int) -> bool:
+        """Whether a node has room for a block, in every resource."""
+        return bool(self._able(node, self.demand[[block]])[0])
 
     def place(self, block: int, node: int) -> None:
         """Put a block on a node."""
         self.node[block] = node
         self.used[node] += self.demand[block]
-        self.left.remove(block)
+
+    def _able(self, node: int, more: Floats) -> np.ndarray:
+        """Whether a node has room for each of some demands, in every resource."""
+        return np.asarray((self.used[node] + more <= self.room[node]).all(axis=1))
+
+    def _place_first(self, able: np.ndarray, most: Floats, node: int) -> bool:
+        """Place the block of those that are left and able that has most of something, if there is any."""
+        found = np.flatnonzero(able & self.left)
+        if not len(found):
+            return False
+        self.place(int(found[np.lexsort((found, -self.weight[found], -most[found]))[0]]), node)
+        return True

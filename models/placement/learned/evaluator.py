@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Protocol
 
 import numpy as np
@@ -32,7 +34,31 @@ class Evaluator(Protocol):
 
 
 @dataclass(frozen=True)
-class TwinEvaluator:
+class FollowedEvaluator(ABC):
+    """Follows what it is asked for, and keeps it: walks come by the same placements again and again."""
+
+    _known: dict[bytes, PlacementOutcome] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def outcome(self, counts: Counts) -> PlacementOutcome:
+        """Return what a placement comes to."""
+        key = blake2b(counts.tobytes(), digest_size=16).digest()  # counts of a large job take more than their outcome
+        if key not in self._known:
+            self._known[key] = self.follow(counts)
+        return self._known[key]
+
+    def outcomes(
+        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
+    ) -> list[PlacementOutcome]:
+        """Return what each placement comes to."""
+        return [self.outcome(counts) for counts in placements]
+
+    @abstractmethod
+    def follow(self, counts: Counts) -> PlacementOutcome:
+        """Follow a placement."""
+
+
+@dataclass(frozen=True)
+class TwinEvaluator(FollowedEvaluator):
     """The twin of many operators, at one rate of the sources, which do not wait: what is asked for is what counts.
 
     Attributes:
@@ -45,17 +71,11 @@ class TwinEvaluator:
     nodes: Nodes
     scale: float = 1.0
 
-    def outcome(self, counts: Counts) -> PlacementOutcome:
+    def follow(self, counts: Counts) -> PlacementOutcome:
         """Return what a placement comes to; one that cannot keep up is told by how far it falls behind."""
         job, steps = replace(self.job, pending=np.inf), np.full(int(SETTLE_S / STEP_S), self.scale)
         _, course = follow_job(job, self.nodes, counts, empty_state(job, self.nodes), steps, SETTLE_S / 4)
         return PlacementOutcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1])
-
-    def outcomes(
-        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
-    ) -> list[PlacementOutcome]:
-        """Return what each placement comes to."""
-        return [self.outcome(counts) for counts in placements]
 
 
 @dataclass(frozen=True)

@@ -49,18 +49,19 @@ def judge_networks(
     """
     random, weights = np.random.default_rng((seed, 7)), weights_of(spaces[0])
     every = spaces[0].every(MOST)  # what has room does not depend on the load
-    outcomes = [[QueryEvaluator(space).outcome(one) for one in every] for space in spaces]
+    evaluators = [QueryEvaluator(space) for space in spaces]
+    outcomes = [[evaluator.outcome(one) for one in every] for evaluator in evaluators]
     shares: list[list[tuple[float, float, float]]] = [[] for _ in models]
     for at in range(STARTS):
-        space, known = spaces[at % len(spaces)], outcomes[at % len(spaces)]
-        evaluator, start = QueryEvaluator(space), space.draw(random)
+        evaluator, known = evaluators[at % len(spaces)], outcomes[at % len(spaces)]
+        start = evaluator.space.draw(random)
         began = evaluator.outcome(start)
         least = weights.reward(began, began)
 
         def score(counts: Counts, evaluator: QueryEvaluator = evaluator, began: PlacementOutcome = began) -> float:
             return weights.reward(began, evaluator.outcome(counts))
 
-        found = [_search(model, space, start, began, least, score, seed + at) for model in models]
+        found = [_search(model, evaluator, start, began, least, score, seed + at) for model in models]
         best = max(*(one for each in found for one in each), *(weights.reward(began, one) for one in known))
         if best > least + EQUAL:
             for each, own in zip(shares, found, strict=True):
@@ -74,11 +75,11 @@ def _mean(shares: list[tuple[float, float, float]]) -> SearchShares:
 
 
 def _search(
-    model: PlacementModel, space: QuerySpace, start: Counts, began: PlacementOutcome, least: float, score: Score,
-    seed: int,
+    model: PlacementModel, evaluator: QueryEvaluator, start: Counts, began: PlacementOutcome, least: float,
+    score: Score, seed: int,
 ) -> tuple[float, float, float]:  # fmt: skip
     """The scores of the best that a network proposes, and of both searches at as many evaluations."""
-    counted = CountingEvaluator(QueryEvaluator(space))
+    space, counted = evaluator.space, CountingEvaluator(evaluator)
     proposed = model.proposer(space, counted, weights_of(space)).propose(start, began, seed)
     return (
         proposed[0].score if proposed else least,

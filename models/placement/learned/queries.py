@@ -13,7 +13,7 @@ from models.placement.graph import Integers
 from models.placement.instances.initial import NoRoomError
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import InstanceMove, index_of, move_at
-from models.placement.learned.evaluator import LONGEST_MS
+from models.placement.learned.evaluator import LONGEST_MS, FollowedEvaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Block, Measure, Placement
@@ -143,7 +143,7 @@ class QuerySpace:
 
 
 @dataclass(frozen=True)
-class QueryEvaluator:
+class QueryEvaluator(FollowedEvaluator):
     """The twin of many queries, followed batch by batch at one load.
 
     Attributes:
@@ -152,7 +152,7 @@ class QueryEvaluator:
 
     space: QuerySpace
 
-    def outcome(self, counts: Counts) -> PlacementOutcome:
+    def follow(self, counts: Counts) -> PlacementOutcome:
         """Return what counts with room come to: the quantile of the slowest path, and each query's load."""
         made = self.space.placement(counts)
         assert made is not None
@@ -160,12 +160,6 @@ class QueryEvaluator:
         load = [one.load / (one.executors * clusters[one.cluster].executor_cores) for one in made.blocks]
         latency_s = followed_quantile_s(self.space.measure, made)
         return PlacementOutcome(min(latency_s * 1000, LONGEST_MS), np.array(load))
-
-    def outcomes(
-        self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
-    ) -> list[PlacementOutcome]:
-        """Return what each placement comes to."""
-        return [self.outcome(counts) for counts in placements]
 
 
 def weights_of(space: QuerySpace) -> RewardWeights:

@@ -53,7 +53,7 @@ def as_measured(
             factor = 1.0
         topology = _with_rates(topology, taken, factor)
     rates = rates_of(topology)
-    loads, cores = Measure(topology, rates).loads(blocks), cores_of(topology, rates)
+    loads, cores = Measure(topology, rates).wiring(blocks).loads, cores_of(topology, rates)
     work: dict[str, float] = {}
     for number, one in enumerate(observed):
         own = sum(cores[name] for name in blocks[number])

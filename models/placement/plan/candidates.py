@@ -18,13 +18,15 @@ Blocks = tuple[tuple[str, ...], ...]
 """Operators of each query, upstream first."""
 SLACKS = (0.2, 1.0)
 """How uneven blocks of the least cut may be."""
+EACH, FURTHER = 16, 1.25
+"""Numbers of blocks up to which each is tried, and the ratio of those after."""
 
 
 def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks]:
     """Return sets of blocks of which each may be a query, every set once.
 
-    All operators in one, the fused groups, each alone, and for each number of blocks those whose topics cost least: by
-    looking at all where these are few, else by KFM.
+    All operators in one, the fused groups, each alone, and for numbers of blocks (all up to EACH) those whose topics
+    cost least: by looking at all where these are few, else by KFM.
 
     Args:
         topology: of the job.
@@ -35,7 +37,7 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
     groups = [[0] * len(names), fuse(task), list(range(len(names)))]
     graph = demand_graph(topology, rates)
     largest = 1000 * UTILISATION * max(one.cores for one in topology.clusters.values())
-    for blocks in range(2, len(names)):
+    for blocks in block_numbers(len(names)):
         groups += [_least_cut(graph, blocks, slack, largest, seed) for slack in SLACKS]
     order = operators_in_order(topology)
     found: dict[Blocks, None] = {}
@@ -45,6 +47,15 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
             blocks_ = tuple(tuple(name for name in order if of[name] == one) for one in dict.fromkeys(of.values()))
             found[upstream_first(topology, blocks_)] = None
     return list(found)
+
+
+def block_numbers(operators: int) -> list[int]:
+    """Return the numbers of blocks that are tried: 2 to EACH, and then of a quarter more each, fewer than operators."""
+    found, more = list(range(2, min(operators, EACH + 1))), EACH * FURTHER
+    while more < operators:
+        found.append(int(more))
+        more *= FURTHER
+    return found
 
 
 def _least_cut(graph: Dag, blocks: int, slack: float, largest: float, seed: int) -> list[int]:

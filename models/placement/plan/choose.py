@@ -19,6 +19,7 @@ from models.placement.plan.candidates import Blocks, block_of, candidate_blocks,
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import (
+    GIGABYTE,
     Edge,
     bytes_of,
     cores_of,
@@ -29,10 +30,10 @@ from models.placement.rates import (
     rates_of,
 )
 
-GIGABYTE = 1e9
 ALL = 256
-"""Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from each cluster on."""
-
+"""Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from some clusters on."""
+FIRST = 8
+"""Clusters that are cheapest, and that are nearest to the broker, from which it begins."""
 
 SHARES = tuple(number / 10 for number in range(9, 0, -1))
 """Of a load that has no room, for which room is looked for, so that it can be said."""
@@ -137,18 +138,25 @@ def _clusters(measure: Measure, blocks: Blocks) -> Iterator[Sequence[str]]:
     if math.prod(map(len, choices)) <= ALL:
         yield from product(*choices)
         return
-    held = [memory_of(topology, block) for block in blocks]
-    unit = max(one.executor_cores for one in topology.clusters.values())
-    loads = measure.loads(blocks)
+    wired, unit = measure.wiring(blocks), max(one.executor_cores for one in topology.clusters.values())
     cores = [
-        float(unit * max(1, math.ceil(load / (UTILISATION * unit) - 1e-9)) + topology.driver_cores) for load in loads
+        float(unit * max(1, math.ceil(load / (UTILISATION * unit) - 1e-9)) + topology.driver_cores)
+        for load in wired.loads
     ]
     fixed = {number: names.index(pin) for number, pin in enumerate(pinned) if pin is not None}
     flow = _flow(measure, blocks)
-    for first in range(len(names)):
-        made = allocate(np.array([cores, held]).T, flow, _nodes(topology, first), 1.0, fixed)
+    for first in _first_clusters(topology):
+        made = allocate(np.array([cores, wired.held]).T, flow, _nodes(topology, first), 1.0, fixed)
         if made is not None and not made.overloaded:
             yield [names[node] for node in made.node]
+
+
+def _first_clusters(topology: Topology) -> list[int]:
+    """Numbers of the clusters from which Algorithm 3 begins: the cheapest, and the nearest to the broker."""
+    clusters = topology.clusters
+    cheapest = sorted(clusters, key=lambda name: clusters[name].price)[:FIRST]
+    nearest = sorted(clusters, key=lambda name: topology.round_trip_ms(name, topology.broker))[:FIRST]
+    return [number for number, name in enumerate(clusters) if name in {*cheapest, *nearest}]
 
 
 def _flow(measure: Measure, blocks: Blocks) -> Floats:

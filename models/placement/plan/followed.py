@@ -6,7 +6,8 @@ import numpy as np
 
 from models.placement.graph import Floats
 from models.placement.plan.candidates import block_of
-from models.placement.plan.measured import CATCH_UP, Measure, Placement, full_batch_s, way_s
+from models.placement.plan.measured import CATCH_UP, Measure, Placement, full_batch_s
+from models.placement.plan.wiring import way_s
 from models.placement.rates import edges_of
 from models.placement.twin.queries import QueryGraph, follow_queries, path_latencies_s
 

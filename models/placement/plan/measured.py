@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from configs.topology import Topology
 from models.contract.queueing import micro_batch
 from models.placement.partition.count import UTILISATION
 from models.placement.plan.candidates import Blocks, block_of
-from models.placement.rates import Edge, Rates, cores_of, edges_of, memory_of, operators_in_order
+from models.placement.plan.wiring import Wiring, way_s, wire
+from models.placement.rates import GIGABYTE, Rates, edges_of
 
 CATCH_UP = 5.0
 """Triggers for which the records of a micro-batch keep its executors busy at most: what waits is worked off so."""
@@ -68,30 +69,18 @@ class Measure:
 
     topology: Topology
     rates: Rates
+    _wired: dict[Blocks, Wiring] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _took_s: dict[tuple[float, float, int], float] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def loads(self, blocks: Blocks) -> list[float]:
-        """Return the cores that each block keeps busy: its work, what it reads from topics and writes, inner edges.
-
-        A query that writes several topics runs what is before them once for each.
-        """
-        place, work, hop = block_of(blocks), cores_of(self.topology, self.rates), self.topology.hop
-        runs = runs_of(self.topology, blocks)
-        found, written = [sum(runs[name] * work[name] for name in block) for block in blocks], set[str]()
-        for tail, head in edges_of(self.topology):
-            rps, one, other = self.rates.sent[tail], place.get(tail), place.get(head)
-            if one == other and one is not None:
-                found[one] += runs[head] * rps * hop.inline_ms / 1000
-                continue
-            if other is not None:
-                found[other] += runs[head] * rps * hop.read_ms / 1000
-            if one is not None and tail not in written:  # whoever else takes its records reads the same topic
-                found[one] += rps * hop.write_ms / 1000
-                written.add(tail)
-        return found
+    def wiring(self, blocks: Blocks) -> Wiring:
+        """Return what of blocks is the same wherever they are; it is kept."""
+        if blocks not in self._wired:
+            self._wired[blocks] = wire(self.topology, self.rates, blocks)
+        return self._wired[blocks]
 
     def service_rps(self, blocks: Blocks, number: int, cores: int) -> float:
         """Return how many of the records that a block reads so many cores can work on in a second."""
-        place, load = block_of(blocks), self.loads(blocks)[number]
+        place, load = block_of(blocks), self.wiring(blocks).loads[number]
         read = {edge.tail for edge in edges_of(self.topology) if place.get(edge.head) == number != place.get(edge.tail)}
         offered = sum(self.rates.sent[name] for name in read)
         return cores * offered / load if load > 0 else float(cores)
@@ -102,104 +91,87 @@ class Measure:
         Of further executors the one that takes most off what results are late, for its price. None where the clusters
         have no room for the executors that the work needs, or the partitions no task for them.
         """
-        loads = self.loads(blocks)
         executors = [
             max(1, math.ceil(load / (UTILISATION * self.topology.clusters[own].executor_cores) - 1e-9))
-            for load, own in zip(loads, clusters, strict=True)
+            for load, own in zip(self.wiring(blocks).loads, clusters, strict=True)
         ]  # fmt: skip
         if not self._has_room(blocks, clusters, executors):
             return None
-        while True:
-            made, late_s = self._measured(blocks, loads, clusters, executors)
-            if made.kept:
-                return made
+        late_s = self._late_s(blocks, clusters, executors)
+        while late_s > 0:
             tried = []
             for number, own in enumerate(clusters):
                 more = [many + (at == number) for at, many in enumerate(executors)]
                 if self._has_room(blocks, clusters, more):
-                    gain_s = late_s - self._measured(blocks, loads, clusters, more)[1]
+                    gain_s = late_s - self._late_s(blocks, clusters, more)
                     price = self.topology.clusters[own].executor_cores * self.topology.clusters[own].price
                     tried.append((gain_s > LEAST_GAIN_S, gain_s / max(price, LEAST_PRICE), -number, more))
             if not tried or not max(tried)[0]:
-                return made
+                break
             executors = max(tried)[3]
+            late_s = self._late_s(blocks, clusters, executors)
+        return self._placed(blocks, clusters, executors)
 
     def given(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement | None:
         """Return what blocks come to as they are stated; None where the clusters have no room for them so."""
-        if not self._has_room(blocks, clusters, executors):
-            return None
-        return self._measured(blocks, self.loads(blocks), clusters, executors)[0]
+        return self._placed(blocks, clusters, executors) if self._has_room(blocks, clusters, executors) else None
 
     def _has_room(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> bool:
         """Whether each cluster has cores and memory for all that lies on it, and each query tasks for its cores."""
-        for name, one in self.topology.clusters.items():
-            here = [number for number, own in enumerate(clusters) if own == name]
-            held = sum(memory_of(self.topology, blocks[number]) for number in here)
-            cores = [executors[number] * one.executor_cores for number in here]
-            if sum(cores) + len(here) * self.topology.driver_cores > one.cores or held > one.memory_gb * 1e9:
+        cores, held = dict.fromkeys(clusters, 0), dict.fromkeys(clusters, 0.0)
+        for name, many, more in zip(clusters, executors, self.wiring(blocks).held, strict=True):
+            own = many * self.topology.clusters[name].executor_cores
+            if own > max(self.topology.partitions, self.topology.clusters[name].executor_cores):
                 return False
-            if any(many > max(self.topology.partitions, one.executor_cores) for many in cores):
-                return False
-        return True
-
-    def _measured(
-        self, blocks: Blocks, loads: Sequence[float], clusters: Sequence[str], executors: Sequence[int]
-    ) -> tuple[Placement, float]:  # fmt: skip
-        """What blocks come to, and by how much results are late in all, seconds."""
-        topology, place = self.topology, block_of(blocks)
-        made, until = [], [0.0] * len(blocks)
-        for number, block in enumerate(blocks):
-            own = topology.clusters[clusters[number]]
-            through = [
-                edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)
-            ]  # fmt: skip
-            offered = sum(self.rates.sent[edge.tail] for edge in through)
-            cores = executors[number] * own.executor_cores
-            service_rps = cores * offered / loads[number] if offered else 1.0
-            batch = micro_batch(offered, service_rps, topology.overhead_s, topology.trigger_s)
-            latency_s = batch.quantile_s(topology.quantile)
-            made.append(Block(block, clusters[number], executors[number], loads[number], latency_s))
-            arrived = [self._arrived_s(edge, place, clusters, until, clusters[number]) for edge in through]
-            until[number] = latency_s + max(arrived, default=0.0)
-        price = sum(
-            topology.clusters[one.cluster].price
-            * (one.executors * topology.clusters[one.cluster].executor_cores + topology.driver_cores)
-            for one in made
+            cores[name] += own + self.topology.driver_cores
+            held[name] += more
+        there = self.topology.clusters
+        return all(
+            cores[name] <= there[name].cores and held[name] <= there[name].memory_gb * GIGABYTE for name in cores
         )  # fmt: skip
-        late_s = sum(max(at - topology.target_s, 0.0) for at in until)
-        return Placement(tuple(made), round(price, 9), max(until), max(until) <= topology.target_s), late_s
 
-    def _arrived_s(
-        self, edge: Edge, place: Mapping[str, int], clusters: Sequence[str], until: Sequence[float], cluster: str
-    ) -> float:  # fmt: skip
-        """When records of an edge can be read on a cluster, seconds after they were produced."""
-        number = place.get(edge.tail)
-        away, since = (self.topology.broker, 0.0) if number is None else (clusters[number], until[number])
-        return since + way_s(self.topology, away, cluster)
+    def _late_s(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> float:
+        """By how much the results of all queries are late, seconds."""
+        until = self._until(blocks, clusters, self._latencies_s(blocks, clusters, executors))
+        return sum(max(at - self.topology.target_s, 0.0) for at in until)
 
+    def _placed(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement:
+        topology, latencies_s = self.topology, self._latencies_s(blocks, clusters, executors)
+        latest_s = max(self._until(blocks, clusters, latencies_s))
+        made = map(Block, blocks, clusters, executors, self.wiring(blocks).loads, latencies_s)
+        price = sum(
+            topology.clusters[name].price * (many * topology.clusters[name].executor_cores + topology.driver_cores)
+            for name, many in zip(clusters, executors, strict=True)
+        )  # fmt: skip
+        return Placement(tuple(made), round(price, 9), latest_s, latest_s <= topology.target_s)
 
-def way_s(topology: Topology, one: str, other: str) -> float:
-    """Return how long a record is on its way from one cluster to the broker and from there to another, seconds."""
-    broker = topology.broker
-    return (topology.round_trip_ms(one, broker) + topology.round_trip_ms(broker, other)) / 2000
+    def _latencies_s(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> list[float]:
+        """What each query takes, from when its records can be read to its results."""
+        wired, there = self.wiring(blocks), self.topology.clusters
+        return [
+            self._latency_s(load, offered, many * there[name].executor_cores)
+            for load, offered, many, name in zip(wired.loads, wired.offered, executors, clusters, strict=True)
+        ]  # fmt: skip
 
+    def _latency_s(self, load: float, offered: float, cores: int) -> float:
+        key = load, offered, cores
+        if key not in self._took_s:
+            topology, service_rps = self.topology, cores * offered / load if offered else 1.0
+            batch = micro_batch(offered, service_rps, topology.overhead_s, topology.trigger_s)
+            self._took_s[key] = batch.quantile_s(topology.quantile)
+        return self._took_s[key]
 
-def runs_of(topology: Topology, blocks: Blocks) -> dict[str, int]:
-    """Return how often each operator is run in its query: once for each topic that is written of what it makes.
-
-    Spark runs each branch of a query from its source on; nothing between them is kept.
-
-    Args:
-        topology: of the job.
-        blocks: operators of each query.
-    """
-    place, edges = block_of(blocks), list(edges_of(topology))
-    reached: dict[str, set[str]] = {}
-    for name in reversed(operators_in_order(topology)):
-        heads = [edge.head for edge in edges if edge.tail == name]
-        own = {name} if any(place.get(head) != place[name] for head in heads) else set()
-        reached[name] = own.union(*(reached[head] for head in heads if place.get(head) == place[name]))
-    return {name: max(len(topics), 1) for name, topics in reached.items()}
+    def _until(self, blocks: Blocks, clusters: Sequence[str], latencies_s: Sequence[float]) -> list[float]:
+        """When the results of each query are there, seconds after records were produced."""
+        until = [0.0] * len(blocks)
+        for number, (writers, own) in enumerate(zip(self.wiring(blocks).writers, clusters, strict=True)):
+            arrived = [
+                until[one] + way_s(self.topology, clusters[one], own) if one >= 0
+                else way_s(self.topology, self.topology.broker, own)
+                for one in writers
+            ]  # fmt: skip
+            until[number] = latencies_s[number] + max(arrived, default=0.0)
+        return until
 
 
 def greatest_factor(topology: Topology, placement: Placement) -> float:

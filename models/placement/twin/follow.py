@@ -19,6 +19,7 @@ from models.placement.instances.latency import distances_ms
 from models.placement.twin.interfaces import send_records
 from models.placement.twin.nodes_shared import mean_speed, send_on, share_cores, shares_of
 from models.placement.twin.path_latency import latencies_s
+from models.placement.twin.places import places_of
 from models.placement.twin.station import STEP_S, follow_queue, load_of, time_in_queue_s
 
 SMOOTH = 0.05
@@ -132,8 +133,9 @@ def follow_job(
     cores = nodes.capacity[:, CORES] - nodes.used[:, CORES]
     every = max(round(report_s / STEP_S), 1)
     found = _follow(
-        streams, job.arrivals_rps, job.service_s, counts, cores, nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000,
-        np.array(job.order, np.int64), job.pooled, job.pending, after, np.asarray(scale, float), works, every,
+        streams, places_of(streams, after, counts), job.arrivals_rps, job.service_s, counts, cores,
+        nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000, np.array(job.order, np.int64), job.pooled, job.pending,
+        after, np.asarray(scale, float), works, every,
     )  # fmt: skip
     latency, worst, throughput, load, busy = (part[: len(scale) // every] for part in found)
     return after, Course(latency * 1000, worst * 1000, throughput, load, busy)
@@ -141,8 +143,8 @@ def follow_job(
 
 @numba.njit(cache=True)
 def _follow(
-    streams: Any, arrivals: Any, service_s: Any, counts: Any, cores: Any, bandwidth: Any, way_s: Any, order: Any,
-    pooled: bool, pending: float, state: Any, scale: Any, works: Any, every: int,
+    streams: Any, places: Any, arrivals: Any, service_s: Any, counts: Any, cores: Any, bandwidth: Any, way_s: Any,
+    order: Any, pooled: bool, pending: float, state: Any, scale: Any, works: Any, every: int,
 ) -> Any:  # fmt: skip
     """All steps; the state is changed. Of the intervals the last one is not whole."""
     at = state.at
@@ -155,6 +157,8 @@ def _follow(
         last[streams.tail[edge]] = False
     offered = max(arrivals.sum(), 1e-12)
     stay_s, out_s, in_s = np.zeros((m, n)), np.zeros(n), np.zeros(n)
+    state.served[:] = np.where(counts > 0, state.served, 0.0)
+    state.busy[:] = np.where(counts > 0, state.busy, 0.0)
     for step in range(len(scale)):
         period, alive, let_in = step // every, works[step], scale[step]
         if pending < np.inf:
@@ -164,29 +168,29 @@ def _follow(
             else:
                 let_in = min(let_in, 1.0 / offered)  # the first records tell how long they are under way
         share = shares_of(counts, alive)
-        share_cores(counts, state.busy, cores, alive, state.speed)
+        share_cores(places, counts, state.busy, cores, alive, state.speed)
         send_on(counts, share, at, state.came)
         came = state.came.copy()
         before = at.sum(axis=1) if step % every == 0 else np.zeros(m)
         for own in range(m):
             outside, asked = arrivals[own] * let_in, 0.0
-            for node in range(n):
+            for node in places.host[places.first_host[own] : places.first_host[own + 1]]:
                 rps = came[own, node] + outside * share[own, node]
                 asked += rps
                 state.served[own, node], stay_s[own, node], state.busy[own, node] = _serve(
                     at, own, node, counts[own, node], state.speed[own, node] / service_s[own], rps, pooled
                 )
-            own_s, many = service_s[own] / max(mean_speed(state.speed, share, own), LEAST_SPEED), counts[own].sum()
-            load[period, own] += (asked * STEP_S + before[own]) * own_s / (many * every * STEP_S)
+            own_s = service_s[own] / max(mean_speed(places, state.speed, share, own), LEAST_SPEED)
+            load[period, own] += (asked * STEP_S + before[own]) * own_s / (counts[own].sum() * every * STEP_S)
             if last[own]:
                 throughput[period] += state.served[own].sum() / every
         for node in range(n):
             used = 0.0
-            for own in range(m):
+            for own in places.guest[places.first_guest[node] : places.first_guest[node + 1]]:
                 used += counts[own, node] * state.busy[own, node] * state.speed[own, node]
             node_busy[period, node] += used / max(cores[node], 1e-9) / every
-        send_records(streams, state, share, bandwidth, alive, out_s, in_s)
-        mean, slowest = latencies_s(streams, order, last, share, stay_s, out_s, in_s, way_s, state.served)
+        send_records(streams, places, state, share, bandwidth, alive, out_s, in_s)
+        mean, slowest = latencies_s(streams, places, order, last, share, stay_s, out_s, in_s, way_s, state.served)
         if np.isfinite(mean):
             state.latency_s[0] = mean
         latency[period] += mean / every
@@ -197,9 +201,6 @@ def _follow(
 @numba.njit(cache=True)
 def _serve(at: Any, own: int, node: int, many: int, service_rps: float, rps: float, pooled: bool) -> Any:
     """A step of an operator's instances on a node: records/s that left, seconds of one there, and how busy they are."""
-    if many == 0:
-        at[own, node] += rps * STEP_S
-        return 0.0, 0.0, 0.0
     queues, servers = (1, many) if pooled else (many, 1)
     after, served = follow_queue(at[own, node] / queues, servers, service_rps, rps / queues, STEP_S)
     at[own, node] = after * queues

@@ -72,19 +72,20 @@ def shares_of(counts: Any, alive: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def share_cores(counts: Any, busy: Any, cores: Any, alive: Any, speed: Any) -> None:
+def share_cores(places: Any, counts: Any, busy: Any, cores: Any, alive: Any, speed: Any) -> None:
     """Speeds of instances, from how busy they were in the step before; halfway, so that they settle."""
     for node in range(counts.shape[1]):
-        for own in range(counts.shape[0]):
-            if counts[own, node] > 0:
+        for own in places.guest[places.first_guest[node] : places.first_guest[node + 1]]:
+            now = 1.0
+            if places.many[node] > cores[node]:
                 now = 1.0 / slowdown(counts[:, node], busy[:, node], max(cores[node], 1e-9), own)
-                speed[own, node] = 0.0 if alive[node] == 0.0 else (max(speed[own, node], 1e-6) + now) / 2
+            speed[own, node] = 0.0 if alive[node] == 0.0 else (max(speed[own, node], 1e-6) + now) / 2
 
 
 @numba.njit(cache=True)
-def mean_speed(speed: Any, share: Any, own: int) -> float:
+def mean_speed(places: Any, speed: Any, share: Any, own: int) -> float:
     """Return the speed of an operator's instances, by the records that each gets."""
     total = 0.0
-    for node in range(speed.shape[1]):
+    for node in places.host[places.first_host[own] : places.first_host[own + 1]]:
         total += speed[own, node] * share[own, node]
     return total

@@ -10,15 +10,16 @@ import numpy as np
 
 @numba.njit(cache=True)
 def latencies_s(
-    streams: Any, order: Any, last: Any, share: Any, stay_s: Any, out_s: Any, in_s: Any, way_s: Any, served: Any
+    streams: Any, places: Any, order: Any, last: Any, share: Any, stay_s: Any, out_s: Any, in_s: Any, way_s: Any,
+    served: Any,
 ) -> Any:  # fmt: skip
     """Mean of the records and of the slowest path, seconds, for one that comes now."""
-    m, n = stay_s.shape
+    m = len(stay_s)
     until, slowest, total, count = np.zeros(m), np.zeros(m), 0.0, 0.0
     weight = np.zeros(m)
     for own in order:
         here = 0.0
-        for node in range(n):
+        for node in places.host[places.first_host[own] : places.first_host[own + 1]]:
             if share[own, node] > 0.0:
                 here += share[own, node] * stay_s[own, node]
         slowest[own] += here
@@ -27,12 +28,10 @@ def latencies_s(
         if last[own] and rps > 0.0 and np.isfinite(own_mean):
             total += own_mean * rps
             count += rps
-        for edge in range(len(streams.tail)):
-            if streams.tail[edge] != own:
-                continue
+        for edge in places.stream[places.first_stream[own] : places.first_stream[own + 1]]:
             head, between = streams.head[edge], 0.0
-            for node in range(n):
-                for to in range(n):
+            for node in places.source[places.first_source[edge] : places.first_source[edge + 1]]:
+                for to in places.target[places.first_target[edge] : places.first_target[edge + 1]]:
                     part = share[own, node] * share[head, to]
                     between += part * (way_s[node, to] + (out_s[node] + in_s[to] if node != to else 0.0))
             flow = rps * streams.factor[edge] + 1e-12

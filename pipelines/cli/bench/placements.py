@@ -26,8 +26,8 @@ def measure_placements(
     All parts but `real` take some half an hour; what the file of `--json` says of the others stays. `small`: graphs of
     which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers' testbeds in the twin.
     `jobs`: random ones. `search`: learned placement beside all placements. `performance`: the LSTM beside simple
-    predictors. `hop`: what a record takes through a topic, on real Spark. `real`: the plan's placements and others on
-    two real clusters; two hours, it goes on where the last call stopped.
+    predictors. `times`: how long plans take. `hop`: what a record takes through a topic, on real Spark. `real`: the
+    plan's placements and others on two real clusters; two hours, it goes on where the last call stopped.
 
     Raises:
         SettingsError: an unknown part; for `hop` and `real`, the address of a service is set (status 2).
@@ -61,10 +61,12 @@ def _ways() -> Mapping[str, Callable[[Save], dict[str, Any]]]:
     from pipelines.bench.placement.papers import measure_papers
     from pipelines.bench.placement.random_jobs import measure_random_jobs
     from pipelines.bench.placement.real.measure import measure_real
+    from pipelines.bench.placement.times import measure_times
 
     at_once = {
         "small": measure_blocks, "large": measure_large, "papers": measure_papers, "jobs": measure_random_jobs,
         "search": measure_search, "performance": measure_performance,
+        "times": measure_times,
     }  # fmt: skip
     return {
         **{name: partial(_whole, measure) for name, measure in at_once.items()},

@@ -114,4 +114,4 @@ def test_what_reaches_each_query_for_one_record_of_the_source():
     found = factors_and_delays(job, placed(job, "parse views project", "join count", latency_s=1.5))
     assert found == {0: (1.0, 0.0), 1: (pytest.approx(0.33), 1.5)}
     measure = Measure(job, rates_of(job))
-    assert measure.loads((("parse", "views", "project"), ("join", "count")))[1] > 0
+    assert measure.wiring((("parse", "views", "project"), ("join", "count"))).loads[1] > 0

@@ -36,7 +36,7 @@ def test_sources_and_what_reaches_a_later_query_are_as_measured():
 def test_the_work_of_a_query_is_what_its_batches_tell_of_a_record():
     found = as_measured(ADVERTS, TWO, [seen(900.0, 0.004), seen(None)])
     blocks = (FIRST.operators, SECOND.operators)
-    assert Measure(found, rates_of(found)).loads(blocks)[0] == pytest.approx(0.004 * 900)
+    assert Measure(found, rates_of(found)).wiring(blocks).loads[0] == pytest.approx(0.004 * 900)
     ratio = found.operators["parse"].work_ms / ADVERTS.operators["parse"].work_ms
     assert found.operators["views"].work_ms == pytest.approx(ratio * ADVERTS.operators["views"].work_ms)
     assert found.operators["join"] == ADVERTS.operators["join"]

@@ -27,7 +27,7 @@ TWO = Placement((
 def test_a_full_batch_keeps_a_block_s_executors_busy_for_five_triggers():
     first, second = applications_of(ADVERTS, TWO)
     job = block_settings(load(), ADVERTS, TWO, first, 1).job
-    busy = Measure(ADVERTS, rates_of(ADVERTS)).loads(tuple(block.operators for block in TWO.blocks))
+    busy = Measure(ADVERTS, rates_of(ADVERTS)).wiring(tuple(block.operators for block in TWO.blocks)).loads
     assert (job.trigger, job.state_partitions) == ("1 seconds", 12)
     assert job.max_offsets_per_trigger == math.ceil(5 * (600 / busy[0] + 12))
     many = block_settings(load(), ADVERTS, TWO, second, 3).job.max_offsets_per_trigger

@@ -6,8 +6,9 @@ import pytest
 
 from configs.settings import ROOT
 from configs.topology import load_topology
-from models.placement.plan.measured import Block, Measure, Placement, runs_of
+from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import observe_block, records_quantile, slowest_path_s
+from models.placement.plan.wiring import runs_of
 from models.placement.rates import rates_of
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
@@ -53,7 +54,7 @@ def test_a_query_that_writes_two_topics_runs_what_is_before_them_twice():
     assert set(runs_of(ranked, (("parse",), ("split",), ("count",), ("top",))).values()) == {1}
     rates = rates_of(ranked)
     both, (alone, _, _) = (
-        Measure(ranked, rates).loads(one) for one in (blocks, (("parse", "split"), ("count",), ("top",)))
+        Measure(ranked, rates).wiring(one).loads for one in (blocks, (("parse", "split"), ("count",), ("top",)))
     )
     work = {name: own.work_ms / 1000 * rates.taken[name] for name, own in ranked.operators.items()}
     assert alone == pytest.approx(work["parse"] + work["split"], rel=0.02)

@@ -46,14 +46,14 @@ def test_what_blocks_keep_busy_by_hand():
     """Each reads what it takes at 0.25 ms, and writes what it makes, once, at 0.5 ms."""
     measure = Measure(topology(CHAIN), rates_of(topology(CHAIN)))
     whole = 0.4 + 0.4 + 0.2 + 100 * 0.25e-3 + 10 * 0.5e-3
-    assert measure.loads((("parse", "join", "count"),)) == pytest.approx([whole])
+    assert measure.wiring((("parse", "join", "count"),)).loads == pytest.approx([whole])
     parse = 0.4 + 100 * 0.25e-3 + 50 * 0.5e-3
     rest = 0.6 + 50 * 0.25e-3 + 10 * 0.5e-3
-    assert measure.loads((("parse",), ("join", "count"))) == pytest.approx([parse, rest])
+    assert measure.wiring((("parse",), ("join", "count"))).loads == pytest.approx([parse, rest])
     fan = topology(
         {"a": {"of": ["in"], "work_ms": 1}, "b": {"of": ["a"], "work_ms": 1}, "c": {"of": ["a"], "work_ms": 1}}
     )
-    loads = Measure(fan, rates_of(fan)).loads((("a",), ("b",), ("c",)))
+    loads = Measure(fan, rates_of(fan)).wiring((("a",), ("b",), ("c",))).loads
     assert loads[0] == pytest.approx(0.1 + 100 * 0.25e-3 + 100 * 0.5e-3)  # both read one topic
 
 
