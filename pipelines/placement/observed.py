@@ -53,7 +53,7 @@ def observe_job(
 class MeasuredMinute(NamedTuple):
     """What a job came to in a minute: its number, records/s of the sources, and latency and load of the queries.
 
-    Numbers of minutes that follow each other do so, too; one is missing where a query was not measured.
+    Numbers count from the oldest minute that was looked at; one is missing where a query was not measured.
     """
 
     number: int

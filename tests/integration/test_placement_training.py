@@ -106,7 +106,7 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
     far = learn_performance(models, space, counts, minutes(space, counts, 6.0))
     assert not far.trusted and models.champion_version("adverts") == "2"
     metrics, _, tags = models.figures(models.versions("adverts")[1].run_id)
-    assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "60 minutes" in tags["outcome"]
+    assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "56 minutes" in tags["outcome"]
     few = learn_performance(models, space, counts, minutes(space, counts, 6.0)[:10])
     assert few.model.stopped.tolist() == far.model.stopped.tolist() and len(models.versions("adverts")) == 2
 

@@ -161,8 +161,10 @@ def illegal_because(task: FusionTask, group: Sequence[int]) -> str:
     for link in task.links:
         if group[link.tail] == group[link.head] and not link.fusible:
             return f"what {names[link.tail]} sends to {names[link.head]} has to be on a topic"
-    for number in dict.fromkeys(group):
-        members = [place for place, one in enumerate(group) if one == number]
+    groups: dict[int, list[int]] = {}
+    for place, one in enumerate(group):
+        groups.setdefault(one, []).append(place)
+    for members in groups.values():
         for field, words in _ONE_OF.items():
             stated = {getattr(task.stages[place], field): place for place in reversed(members)}
             if field != "unit":

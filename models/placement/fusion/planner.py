@@ -74,12 +74,12 @@ def _join(task: FusionTask, relaxed: Sequence[float]) -> list[int]:
         for pair in neighbouring(task, group):
             made = joined(group, *pair)
             drop = cost - fusion_cost(task, cut_of(task, made))
-            if drop > 0 and not illegal_because(task, made):
+            if drop > 0:
                 able.append((_worth(task, group, pair, relaxed, drop), [-one for one in pair], made))
-        if not able:
+        best = next((made for _, _, made in sorted(able, reverse=True) if not illegal_because(task, made)), None)
+        if best is None:
             return group
-        group = max(able)[2]
-        cost = fusion_cost(task, cut_of(task, group))
+        group, cost = best, fusion_cost(task, cut_of(task, best))
 
 
 def _worth(

@@ -75,7 +75,7 @@ class TwinEvaluator(FollowedEvaluator):
         """Return what a placement comes to; one that cannot keep up is told by how far it falls behind."""
         job, steps = replace(self.job, pending=np.inf), np.full(int(SETTLE_S / STEP_S), self.scale)
         _, course = follow_job(job, self.nodes, counts, empty_state(job, self.nodes), steps, SETTLE_S / 4)
-        return PlacementOutcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1])
+        return PlacementOutcome(float(min(course.latency_ms[-1], LONGEST_MS)), course.load[-1].copy())
 
 
 @dataclass(frozen=True)

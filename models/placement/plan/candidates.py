@@ -9,23 +9,25 @@ from configs.topology import Topology
 from models.placement.fusion.parts import illegal_because
 from models.placement.fusion.planner import fuse
 from models.placement.graph import Dag
-from models.placement.partition.count import UTILISATION
+from models.placement.partition.count import UTILISATION, blocks_needed
 from models.placement.partition.exact import LARGEST, MOST_CLOSED, closed_sets, least_cut_blocks
-from models.placement.partition.kfm import bound_of, partition
+from models.placement.partition.kfm import ORDERS, bound_of, partition
 from models.placement.rates import Rates, demand_graph, fusion_task, inner_edges, operators_in_order
 
 Blocks = tuple[tuple[str, ...], ...]
 """Operators of each query, upstream first."""
 SLACKS = (0.2, 1.0)
 """How uneven blocks of the least cut may be."""
-EACH, FURTHER = 16, 1.25
-"""Numbers of blocks up to which each is tried, and the ratio of those after."""
+EACH, FURTHER = 15, 1.5
+"""How many numbers of blocks are tried one by one, from the least that may have room, and the ratio of those after."""
+MANY = 50
+"""Operators from which on fewer orders are drawn, in proportion: an order takes longer by more than that."""
 
 
 def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks]:
     """Return sets of blocks of which each may be a query, every set once.
 
-    All operators in one, the fused groups, each alone, and for numbers of blocks (all up to EACH) those whose topics
+    All operators in one, the fused groups, each alone, and for numbers of blocks (`block_numbers`) those whose topics
     cost least: by looking at all where these are few, else by KFM.
 
     Args:
@@ -36,8 +38,9 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
     names, task = list(topology.operators), fusion_task(topology, rates)
     groups = [[0] * len(names), fuse(task), list(range(len(names)))]
     graph = demand_graph(topology, rates)
-    largest = 1000 * UTILISATION * max(one.cores for one in topology.clusters.values())
-    for blocks in block_numbers(len(names)):
+    most = 1000.0 * max(one.cores for one in topology.clusters.values())
+    largest = UTILISATION * most
+    for blocks in block_numbers(blocks_needed(float(graph.demand.sum()), most, 1, len(names)), len(names)):
         groups += [_least_cut(graph, blocks, slack, largest, seed) for slack in SLACKS]
     order = operators_in_order(topology)
     found: dict[Blocks, None] = {}
@@ -49,12 +52,17 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
     return list(found)
 
 
-def block_numbers(operators: int) -> list[int]:
-    """Return the numbers of blocks that are tried: 2 to EACH, and then of a quarter more each, fewer than operators."""
-    found, more = list(range(2, min(operators, EACH + 1))), EACH * FURTHER
-    while more < operators:
-        found.append(int(more))
-        more *= FURTHER
+def block_numbers(needed: int, operators: int) -> list[int]:
+    """Return the numbers of blocks that are tried, 2 at least and fewer than operators.
+
+    Args:
+        needed: the fewest that may have room.
+        operators: of the job; each alone is tried anyway.
+    """
+    begin = max(needed, 2)
+    found = list(range(begin, min(begin + EACH, operators)))
+    while found and int(found[-1] * FURTHER) < operators and len(found) >= EACH:
+        found.append(int(found[-1] * FURTHER))
     return found
 
 
@@ -64,7 +72,8 @@ def _least_cut(graph: Dag, blocks: int, slack: float, largest: float, seed: int)
         bound = max(bound_of(graph, blocks, slack, largest), float(graph.demand.max()))
         if (found := least_cut_blocks(graph, blocks, bound)) is not None:
             return found.tolist()
-    return partition(graph, blocks, slack, "dp", seed=seed, most=largest).block.tolist()
+    orders = max(ORDERS * MANY // max(graph.size, MANY), 1)
+    return partition(graph, blocks, slack, "dp", orders, seed, largest).block.tolist()
 
 
 def block_of(blocks: Blocks) -> dict[str, int]:

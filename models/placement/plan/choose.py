@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -18,6 +18,7 @@ from models.placement.partition.count import UTILISATION
 from models.placement.plan.candidates import Blocks, block_of, candidate_blocks, upstream_first
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure, Placement
+from models.placement.plan.shares import allowed_clusters
 from models.placement.rates import (
     GIGABYTE,
     Edge,
@@ -33,7 +34,7 @@ from models.placement.rates import (
 ALL = 256
 """Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from some clusters on."""
 FIRST = 8
-"""Clusters that are cheapest, and that are nearest to the broker, from which it begins."""
+"""Clusters that are cheapest, and that are nearest to the broker, from which it begins; else from others."""
 
 SHARES = tuple(number / 10 for number in range(9, 0, -1))
 """Of a load that has no room, for which room is looked for, so that it can be said."""
@@ -108,7 +109,7 @@ def _why_worse(made: Placement, best: Placement) -> str:
 
 
 def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
-    """Why an edge is a topic, by what its two queries would be as one; "" where it is inside a query."""
+    """Why an edge is a topic, by what its two queries would be as one, others where they are; "" inside a query."""
     topology, blocks = measure.topology, tuple(block.operators for block in made.blocks)
     place, names = block_of(blocks), list(topology.operators)
     one, other = place[edge.tail], place[edge.head]
@@ -119,11 +120,20 @@ def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
     of = block_of(tuple(merged))
     if why := illegal_because(fusion_task(topology, measure.rates), [of[name] for name in names]):
         return why
-    joined = best_of(measure, upstream_first(topology, merged))
+    at, ordered = {block.operators: block.cluster for block in made.blocks}, upstream_first(topology, merged)
+    near = [
+        name
+        for name in allowed_clusters(topology, both)
+        if name in (made.blocks[one].cluster, made.blocks[other].cluster)
+    ]
+    tried = (measure.with_executors(ordered, [at.get(block, cluster) for block in ordered]) for cluster in near)
+    joined = min((found for found in tried if found is not None), key=_rank, default=None)
     if joined is None:
-        return "no cluster has room for both as one query"
+        return "neither's cluster has room for both as one query"
     if made.kept and not joined.kept:
         return "as one query results are later than the target"
+    if _rank(joined) < _rank(made):  # of a large job not all sets are looked at
+        return "as one query they would be better; such a set was not looked at"
     return "as one query they are dearer" if joined.price > made.price else "as one query results are later"
 
 
@@ -145,14 +155,19 @@ def _clusters(measure: Measure, blocks: Blocks) -> Iterator[Sequence[str]]:
     ]
     fixed = {number: names.index(pin) for number, pin in enumerate(pinned) if pin is not None}
     flow = _flow(measure, blocks)
-    for first in _first_clusters(topology):
-        made = allocate(np.array([cores, wired.held]).T, flow, _nodes(topology, first), 1.0, fixed)
+    nodes, likely = _nodes(topology), first_clusters(topology)
+    found = False
+    for first in (*likely, *(number for number in range(len(names)) if number not in likely)):
+        if found and first not in likely:
+            return
+        made = allocate(np.array([cores, wired.held]).T, flow, replace(nodes, master=first), 1.0, fixed)
         if made is not None and not made.overloaded:
+            found = True
             yield [names[node] for node in made.node]
 
 
-def _first_clusters(topology: Topology) -> list[int]:
-    """Numbers of the clusters from which Algorithm 3 begins: the cheapest, and the nearest to the broker."""
+def first_clusters(topology: Topology) -> list[int]:
+    """Return the numbers of the clusters from which Algorithm 3 begins: the cheapest, and the nearest to the broker."""
     clusters = topology.clusters
     cheapest = sorted(clusters, key=lambda name: clusters[name].price)[:FIRST]
     nearest = sorted(clusters, key=lambda name: topology.round_trip_ms(name, topology.broker))[:FIRST]
@@ -171,11 +186,11 @@ def _flow(measure: Measure, blocks: Blocks) -> Floats:
     return flow
 
 
-def _nodes(topology: Topology, first: int) -> Nodes:
+def _nodes(topology: Topology) -> Nodes:
     names = list(topology.clusters)
     capacity = np.array([[float(one.cores), one.memory_gb * GIGABYTE] for one in topology.clusters.values()])
     trips = np.array([[topology.round_trip_ms(one, other) for other in names] for one in names])
-    return Nodes(capacity, np.zeros_like(capacity), np.arange(len(names)), trips, first)
+    return Nodes(capacity, np.zeros_like(capacity), np.arange(len(names)), trips)
 
 
 def _what_is_missing(topology: Topology, factor: float, seed: int) -> str:

@@ -1,6 +1,6 @@
 """Where instances of a job are, and between which nodes its records may be on their way.
 
-What is at all other places is 0, and there are many: an operator of a large job touches few nodes.
+Nothing is followed at all other places, and these are many: an operator of a large job touches few nodes.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ def places_of(streams: Any, state: Any, counts: Counts) -> Places:
 
 def _lists(true: np.ndarray) -> tuple[Integers, Integers]:
     """Where the list of each row begins, and the columns in which it is true."""
-    return np.concatenate([[0], np.cumsum(true.sum(axis=1))]), np.nonzero(true)[1]
+    return np.concatenate([[0], np.cumsum(true.sum(axis=1))]), np.ascontiguousarray(np.nonzero(true)[1])

@@ -31,11 +31,11 @@ def measure_times() -> dict[str, Any]:
     """Plan drawn jobs of each size; what is compiled at a first call is so before anything is timed.
 
     Returns:
-        By size: `plan` and `network`, the median seconds of `choose_placement`, and of what a network proposes from a
-        drawn placement (of first weights: how long it takes does not depend on them); `n` jobs.
+        By size: `plan` and `network`, the median seconds of `choose_placement`, and of what a network with its first
+        weights proposes from a drawn placement (its walks come by more placements than a trained one's); `n` jobs.
     """
     found: dict[str, Any] = {}
-    _plan(drawn_topology(3, 2, 99))
+    _plan(drawn_topology(14, 2, 99))
     _propose(3, 2, 99)
     for name, (operators, clusters, many) in SIZES.items():
         found[name] = {

@@ -84,7 +84,7 @@ def learn_performance(
                          **_rivals(train, stop)})  # fmt: skip
             if (tuned.stopped / model.label_spread).mean() < (model.error(stop) / model.label_spread).mean():
                 _register(
-                    registry, run, tuned, space, f"tuned to what {len(minutes)} minutes of the running job came to"
+                    registry, run, tuned, space, f"tuned to what {len(seen.label)} minutes of the running job came to"
                 )
                 model = tuned
     return LearnedPerformance(model, trusted)

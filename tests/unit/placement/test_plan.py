@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from configs.settings import ROOT
 from configs.topology import Topology, load_topology
-from models.placement.plan.candidates import block_of, candidate_blocks
-from models.placement.plan.choose import ALL, PlanError, choose_placement
+from models.placement.plan.candidates import block_numbers, block_of, candidate_blocks
+from models.placement.plan.choose import ALL, PlanError, choose_placement, first_clusters
 from models.placement.plan.measured import Measure
 from models.placement.plan.text import describe_plan
-from models.placement.rates import cores_of, operators_in_order, rates_of
+from models.placement.rates import cores_of, inner_edges, operators_in_order, rates_of
+from pipelines.bench.placement.times import drawn_topology
 
 
 def topology(operators, clusters=None, **more):
@@ -99,7 +100,7 @@ def test_what_is_too_large_for_one_cluster_is_cut_and_what_has_no_room_is_refuse
     small = {"east": {"cores": 3, "round_trip_ms": {"west": 1}}, "west": {"cores": 3}}
     plan = choose_placement(topology(CHAIN, small), 2.5)
     assert len(plan.placement.blocks) == 2 and {block.cluster for block in plan.placement.blocks} == {"east", "west"}
-    assert [*plan.cuts.values()] == ["no cluster has room for both as one query"]
+    assert [*plan.cuts.values()] == ["neither's cluster has room for both as one query"]
     with pytest.raises(
         PlanError, match=r"keeps 10\.0 cores busy, 4\.0 of them parse's.* 6 cores.* room for 30% of the load"
     ):
@@ -135,6 +136,29 @@ def test_executors_of_several_cores_partitions_and_drivers_count():
     assert (driven.price, driven.blocks[0].executors) == (3.0, 2)
     few = choose_placement(topology(CHAIN, target_s=1.0, partitions=3)).placement
     assert not few.kept and max(block.executors for block in few.blocks) <= 3
+
+
+def test_of_many_operators_fewer_numbers_of_queries_and_of_many_clusters_fewer_beginnings_are_tried():
+    assert block_numbers(1, 2) == [] and block_numbers(1, 5) == [2, 3, 4] and block_numbers(4, 5) == [4]
+    assert block_numbers(1, 17) == [*range(2, 17)] and block_numbers(1, 30) == [*range(2, 17), 24]
+    assert block_numbers(36, 200) == [*range(36, 51), 75, 112, 168] and block_numbers(9, 9) == []
+    names = [f"c{number}" for number in range(20)]
+    clusters = {
+        own: {"cores": 4, "price": 1 + at, "round_trip_ms": {other: at - to for to, other in enumerate(names[:at])}}
+        for at, own in enumerate(names)
+    }  # fmt: skip
+    job = topology(CHAIN, clusters, broker="c19")
+    assert first_clusters(job) == [*range(8), *range(12, 20)]
+
+
+def test_a_plan_of_many_operators_keeps_every_operator_once_and_every_cluster_within_its_cores():
+    job = drawn_topology(24, 12, seed=5)
+    made = choose_placement(job).placement
+    assert made.kept and sorted(name for block in made.blocks for name in block.operators) == sorted(job.operators)
+    for name, cluster in job.clusters.items():
+        assert sum(block.executors for block in made.blocks if block.cluster == name) <= cluster.cores
+    place = block_of(tuple(block.operators for block in made.blocks))
+    assert all(place[edge.tail] <= place[edge.head] for edge in inner_edges(job))
 
 
 def test_more_executors_come_where_the_target_asks_for_them_and_a_late_plan_says_so():
