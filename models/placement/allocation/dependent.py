@@ -62,8 +62,8 @@ def allocate(
     left = np.flatnonzero(filling.left).tolist()
     overloaded = sorted(left, key=lambda block: (-filling.weight[block], block))
     for block in overloaded:
-        shares = [float(((filling.used[node] + demand[block]) / nodes.capacity[node]).max()) for node in order]
-        filling.place(block, order[int(np.argmin(shares))])
+        shares = ((filling.used + demand[block]) / nodes.capacity).max(axis=1)
+        filling.place(block, order[int(shares[order].argmin())])
     overloaded = sorted([*tight, *overloaded])
     placed = filling.node.tolist()
     free = tuple(node for node in range(nodes.count) if node not in placed)

@@ -86,13 +86,23 @@ def _found(topology: Topology, factor: float, seed: int) -> list[Placement]:
     """The best placement of each candidate that has room, the best one first."""
     rates = rates_of(topology, factor)
     measure = Measure(topology, rates)
-    best = (best_of(measure, blocks) for blocks in candidate_blocks(topology, rates, seed))
-    return sorted((one for one in best if one is not None), key=_rank)
+    candidates = candidate_blocks(topology, rates, seed)
+    for firsts in dict.fromkeys((first_clusters(topology), tuple(range(len(topology.clusters))))):
+        best = (best_of(measure, blocks, firsts) for blocks in candidates)
+        if found := sorted((one for one in best if one is not None), key=_rank):
+            return found
+    return []
 
 
-def best_of(measure: Measure, blocks: Blocks) -> Placement | None:
-    """The best of the ways to put blocks on clusters; None where none has room."""
-    placed = (measure.with_executors(blocks, clusters) for clusters in _clusters(measure, blocks))
+def best_of(measure: Measure, blocks: Blocks, firsts: Sequence[int]) -> Placement | None:
+    """Return the best of the ways to put blocks on clusters; None where none has room.
+
+    Args:
+        measure: of the load.
+        blocks: operators of each query.
+        firsts: numbers of the clusters from which Algorithm 3 begins, where not all ways are looked at.
+    """
+    placed = (measure.with_executors(blocks, clusters) for clusters in _clusters(measure, blocks, firsts))
     return min((one for one in placed if one is not None), key=_rank, default=None)
 
 
@@ -137,7 +147,7 @@ def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
     return "as one query they are dearer" if joined.price > made.price else "as one query results are later"
 
 
-def _clusters(measure: Measure, blocks: Blocks) -> Iterator[Sequence[str]]:
+def _clusters(measure: Measure, blocks: Blocks, firsts: Sequence[int]) -> Iterator[Sequence[str]]:
     """Ways to put blocks on clusters, those of pinned operators on theirs."""
     topology = measure.topology
     names = list(topology.clusters)
@@ -155,23 +165,19 @@ def _clusters(measure: Measure, blocks: Blocks) -> Iterator[Sequence[str]]:
     ]
     fixed = {number: names.index(pin) for number, pin in enumerate(pinned) if pin is not None}
     flow = _flow(measure, blocks)
-    nodes, likely = _nodes(topology), first_clusters(topology)
-    found = False
-    for first in (*likely, *(number for number in range(len(names)) if number not in likely)):
-        if found and first not in likely:
-            return
+    nodes = _nodes(topology)
+    for first in firsts:
         made = allocate(np.array([cores, wired.held]).T, flow, replace(nodes, master=first), 1.0, fixed)
         if made is not None and not made.overloaded:
-            found = True
             yield [names[node] for node in made.node]
 
 
-def first_clusters(topology: Topology) -> list[int]:
+def first_clusters(topology: Topology) -> tuple[int, ...]:
     """Return the numbers of the clusters from which Algorithm 3 begins: the cheapest, and the nearest to the broker."""
     clusters = topology.clusters
     cheapest = sorted(clusters, key=lambda name: clusters[name].price)[:FIRST]
     nearest = sorted(clusters, key=lambda name: topology.round_trip_ms(name, topology.broker))[:FIRST]
-    return [number for number, name in enumerate(clusters) if name in {*cheapest, *nearest}]
+    return tuple(number for number, name in enumerate(clusters) if name in {*cheapest, *nearest})
 
 
 def _flow(measure: Measure, blocks: Blocks) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from configs.topology import Topology
 from models.placement.fusion.parts import illegal_because
 from models.placement.plan.candidates import Blocks, upstream_first
-from models.placement.plan.choose import best_of, choose_placement
+from models.placement.plan.choose import best_of, choose_placement, first_clusters
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import fusion_task, operators_in_order, rates_of
 
@@ -36,7 +36,11 @@ def compared_placements(topology: Topology, drawn: int, seed: int) -> dict[str, 
     found = {CHOSEN: choose_placement(topology).placement}
     order = operators_in_order(topology)
     for name, blocks in ((ONE, (tuple(order),)), (EACH, tuple((one,) for one in order))):
-        made = best_of(measure, upstream_first(topology, blocks)) if _legal(measure, blocks) else None
+        made = (
+            best_of(measure, upstream_first(topology, blocks), first_clusters(topology))
+            if _legal(measure, blocks)
+            else None
+        )
         if made is not None:
             found[name] = made
     random, taken, number = np.random.default_rng(seed), set(map(_shape, found.values())), 0

@@ -97,19 +97,27 @@ class Measure:
         ]  # fmt: skip
         if not self._has_room(blocks, clusters, executors):
             return None
-        late_s = self._late_s(blocks, clusters, executors)
+        latencies_s, ways_s = self._latencies_s(blocks, clusters, executors), self._ways_s(blocks, clusters)
+        free = {name: self.topology.clusters[name].cores for name in clusters}
+        for name, many in zip(clusters, executors, strict=True):
+            free[name] -= many * self.topology.clusters[name].executor_cores + self.topology.driver_cores
+        late_s = self._late_s(blocks, ways_s, latencies_s)
         while late_s > 0:
             tried = []
-            for number, own in enumerate(clusters):
-                more = [many + (at == number) for at, many in enumerate(executors)]
-                if self._has_room(blocks, clusters, more):
-                    gain_s = late_s - self._late_s(blocks, clusters, more)
-                    price = self.topology.clusters[own].executor_cores * self.topology.clusters[own].price
-                    tried.append((gain_s > LEAST_GAIN_S, gain_s / max(price, LEAST_PRICE), -number, more))
+            for number, name in enumerate(clusters):
+                unit, more = self.topology.clusters[name].executor_cores, executors[number] + 1
+                if free[name] >= unit and more * unit <= max(self.topology.partitions, unit):
+                    sooner = list(latencies_s)
+                    sooner[number] = self._latency_s(blocks, number, more * unit)
+                    gain_s = late_s - self._late_s(blocks, ways_s, sooner)
+                    price = unit * self.topology.clusters[name].price
+                    tried.append((gain_s > LEAST_GAIN_S, gain_s / max(price, LEAST_PRICE), -number, sooner))
             if not tried or not max(tried)[0]:
                 break
-            executors = max(tried)[3]
-            late_s = self._late_s(blocks, clusters, executors)
+            _, _, place, latencies_s = max(tried)
+            executors[-place] += 1
+            free[clusters[-place]] -= self.topology.clusters[clusters[-place]].executor_cores
+            late_s = self._late_s(blocks, ways_s, latencies_s)
         return self._placed(blocks, clusters, executors)
 
     def given(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement | None:
@@ -130,14 +138,13 @@ class Measure:
             cores[name] <= there[name].cores and held[name] <= there[name].memory_gb * GIGABYTE for name in cores
         )  # fmt: skip
 
-    def _late_s(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> float:
+    def _late_s(self, blocks: Blocks, ways_s: Sequence[Sequence[float]], latencies_s: Sequence[float]) -> float:
         """By how much the results of all queries are late, seconds."""
-        until = self._until(blocks, clusters, self._latencies_s(blocks, clusters, executors))
-        return sum(max(at - self.topology.target_s, 0.0) for at in until)
+        return sum(max(at - self.topology.target_s, 0.0) for at in self._until(blocks, ways_s, latencies_s))
 
     def _placed(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement:
         topology, latencies_s = self.topology, self._latencies_s(blocks, clusters, executors)
-        latest_s = max(self._until(blocks, clusters, latencies_s))
+        latest_s = max(self._until(blocks, self._ways_s(blocks, clusters), latencies_s))
         made = map(Block, blocks, clusters, executors, self.wiring(blocks).loads, latencies_s)
         price = sum(
             topology.clusters[name].price * (many * topology.clusters[name].executor_cores + topology.driver_cores)
@@ -146,14 +153,14 @@ class Measure:
         return Placement(tuple(made), round(price, 9), latest_s, latest_s <= topology.target_s)
 
     def _latencies_s(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> list[float]:
-        """What each query takes, from when its records can be read to its results."""
-        wired, there = self.wiring(blocks), self.topology.clusters
         return [
-            self._latency_s(load, offered, many * there[name].executor_cores)
-            for load, offered, many, name in zip(wired.loads, wired.offered, executors, clusters, strict=True)
-        ]  # fmt: skip
+            self._latency_s(blocks, number, many * self.topology.clusters[name].executor_cores)
+            for number, (name, many) in enumerate(zip(clusters, executors, strict=True))
+        ]
 
-    def _latency_s(self, load: float, offered: float, cores: int) -> float:
+    def _latency_s(self, blocks: Blocks, number: int, cores: int) -> float:
+        """What a query takes on so many cores, from when its records can be read to its results."""
+        load, offered = self.wiring(blocks).loads[number], self.wiring(blocks).offered[number]
         key = load, offered, cores
         if key not in self._took_s:
             topology, service_rps = self.topology, cores * offered / load if offered else 1.0
@@ -161,16 +168,24 @@ class Measure:
             self._took_s[key] = batch.quantile_s(topology.quantile)
         return self._took_s[key]
 
-    def _until(self, blocks: Blocks, clusters: Sequence[str], latencies_s: Sequence[float]) -> list[float]:
+    def _ways_s(self, blocks: Blocks, clusters: Sequence[str]) -> list[list[float]]:
+        """How long what each query reads is on its way, in the order of its writers."""
+        broker = self.topology.broker
+        return [
+            [way_s(self.topology, clusters[one] if one >= 0 else broker, own) for one in writers]
+            for writers, own in zip(self.wiring(blocks).writers, clusters, strict=True)
+        ]
+
+    def _until(
+        self, blocks: Blocks, ways_s: Sequence[Sequence[float]], latencies_s: Sequence[float]
+    ) -> list[float]:  # fmt: skip
         """When the results of each query are there, seconds after records were produced."""
         until = [0.0] * len(blocks)
-        for number, (writers, own) in enumerate(zip(self.wiring(blocks).writers, clusters, strict=True)):
-            arrived = [
-                until[one] + way_s(self.topology, clusters[one], own) if one >= 0
-                else way_s(self.topology, self.topology.broker, own)
-                for one in writers
-            ]  # fmt: skip
-            until[number] = latencies_s[number] + max(arrived, default=0.0)
+        for number, (writers, ways) in enumerate(zip(self.wiring(blocks).writers, ways_s, strict=True)):
+            arrived = max(
+                (until[one] + way if one >= 0 else way for one, way in zip(writers, ways, strict=True)), default=0.0
+            )
+            until[number] = latencies_s[number] + arrived
         return until
 
 

@@ -148,7 +148,7 @@ def test_of_many_operators_fewer_numbers_of_queries_and_of_many_clusters_fewer_b
         for at, own in enumerate(names)
     }  # fmt: skip
     job = topology(CHAIN, clusters, broker="c19")
-    assert first_clusters(job) == [*range(8), *range(12, 20)]
+    assert first_clusters(job) == (*range(8), *range(12, 20))
 
 
 def test_a_plan_of_many_operators_keeps_every_operator_once_and_every_cluster_within_its_cores():
