@@ -91,7 +91,7 @@ def follow(job: str, name: str) -> dict[str, Any]:
 
 def _planned(form: dict[str, Any]) -> PlannedOrder:
     settings = load()
-    asked = AskedRange(form["job"], form["begin"], form["end"], form.get("topic") or "events")
+    asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"])
     return plan_by(settings, make_order(settings, asked), form["by"], form["sure"])
 
 

@@ -93,7 +93,7 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
     assert dag["after"] == {
         "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
     }  # fmt: skip
-    assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "by", "sure", "most_hours"}
+    assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "topic", "by", "sure", "most_hours"}
 
 
 def test_queries_are_moved_after_an_approval_alone(parsed):

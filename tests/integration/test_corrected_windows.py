@@ -45,7 +45,7 @@ class Job:
         start = {"events": dict.fromkeys(topic_offsets(kafka, "events"), 0)}
         launch = Launch(word_count.JOB, spark, settings, folder, start)
         self.query = word_count.start_query(launch)
-        self.job = driver.job(word_count.JOB)
+        self.job = driver.job(word_count.JOB, topics=(kafka.topic("events"),))
         self.job.mode = "act"
         self.replays = Replays(self.job, word_count.replayable(launch, self.query))
 

@@ -75,7 +75,7 @@ class World:
         self.look()
 
     def agent(self, recovery):
-        job = driver.job()
+        job = driver.job(topics=(self.kafka.topic("events"),))
         job.mode = "act"
         into = recovery.replay_into(plan, output_mode="update", trigger="200 milliseconds")
         unhurried = tuple(replace(order, task_s=60.0) for order in into.orders)  # on a busy machine tasks are long

@@ -60,7 +60,7 @@ class Job:
     def __init__(self, spark, kafka, folder):
         self.spark, self.kafka, self.folder = spark, kafka, folder
         self.table, self.source = str(folder / "counts"), {"kafka.bootstrap.servers": kafka.bootstrap}
-        self.job = driver.job()
+        self.job = driver.job(topics=(kafka.topic("events"),))
         self.job.mode = "act"
         self.again = replay_into(spark, self.table, _plan(), self.source, "2", "update", "200 milliseconds")
 

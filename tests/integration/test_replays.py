@@ -87,7 +87,7 @@ def _poll_until(replays, condition, what):
 
 def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_range(spark, topic, tmp_path):
     rerun = Rerun(spark, topic, tmp_path)
-    job = driver.job()
+    job = driver.job(topics=(topic.topic("events"),))
     job.mode = "act"
     # After 200 records or more a batch may hold four times the last one's, and not all that are left.
     replays, order = Replays(job, rerun.replayable()), _order(topic, "again", past=550, most_rps=400.0)
@@ -122,7 +122,7 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
 def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_path):
     rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "twice", most_rps=600.0)
     for ending in (lambda p: p.done >= 250, lambda p: p.state == "done"):
-        job = driver.job()
+        job = driver.job(topics=(topic.topic("events"),))
         job.mode, job.orders["twice"] = "act", order
         replays = Replays(job, rerun.replayable())
         try:
@@ -135,7 +135,7 @@ def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_pat
 
 def test_a_cancelled_replay_stops_at_once_and_its_own_cleaning_is_called(spark, topic, tmp_path):
     rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "never", most_rps=50.0)
-    job = driver.job()
+    job = driver.job(topics=(topic.topic("events"),))
     job.mode, job.orders["never"] = "act", order
     replays = Replays(job, rerun.replayable())
     try:
@@ -149,7 +149,7 @@ def test_a_cancelled_replay_stops_at_once_and_its_own_cleaning_is_called(spark, 
 
 
 def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without_one(spark, topic, tmp_path):
-    rerun, job = Rerun(spark, topic, tmp_path), driver.job()
+    rerun, job = Rerun(spark, topic, tmp_path), driver.job(topics=(topic.topic("events"),))
     job.mode = "act"
     for name, weight in (("heavy", 3.0), ("light", 1.0)):
         job.orders[name] = _order(topic, name, weight=weight)
@@ -174,7 +174,7 @@ def _newest(job):
 
 
 def test_a_range_that_the_topic_no_longer_holds_fails_and_nothing_is_published(spark, topic, tmp_path):
-    rerun, job = Rerun(spark, topic, tmp_path), driver.job()
+    rerun, job = Rerun(spark, topic, tmp_path), driver.job(topics=(topic.topic("events"),))
     job.mode, job.orders["gone"] = "act", _order(topic, "gone", past=400, most_rps=100.0)
     _drop_before(topic, 250)
     replays = Replays(job, rerun.replayable())

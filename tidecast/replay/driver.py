@@ -188,6 +188,11 @@ class Replays:
         """Start an order's query once it has a rate: the first batch is the dearest, however little it reads."""
         if order.then == "compare" and replayable.compare is None:
             raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
+        read = {*self._job.topics}  # none before its first batch
+        if strange := sorted({topic for topic, _ in order.first} - read if read and not order.table else ()):
+            raise ValueError(
+                f"the job reads {', '.join(sorted(read))}, the range is of {', '.join(strange)}: order it with --topic"
+            )
         self._begun.setdefault(order.id, time.monotonic())
         if rps <= 0:
             self._say(order, None, "waiting", rps, "")

@@ -10,7 +10,8 @@ from pipelines.backfill import dag
 from pipelines.backfill.follow import FollowedOrder
 from tests.fakes.planned_job import order, progress
 
-FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "by": "07:00", "sure": 0.9, "most_hours": 2.0}
+FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "topic": "sales", "by": "07:00", "sure": 0.9,
+        "most_hours": 2.0}  # fmt: skip
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
     assert dag.plan(FORM) == {"sentence": "so it is", "hours": 1.0, "ask": False}
     world.hours = 2.5
     assert dag.plan(FORM)["ask"] and not dag.plan({**FORM, "most_hours": None})["ask"]
-    assert world.asked[0].job == "orders" and world.asked[0].topic == "events" and not world.sent
+    assert world.asked[0].job == "orders" and world.asked[0].topic == "sales" and not world.sent
 
 
 def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):

@@ -282,3 +282,18 @@ def test_an_order_that_is_done_is_never_met_and_one_that_is_cancelled_before_its
     replays.poll()
     replays.poll()
     assert (queries, cancelled) == ([], ["fix"]) and _states(job) == ["cancelled"] and _states(job, "old") == []
+
+
+def test_a_range_of_another_topic_than_the_job_reads_fails_and_one_of_a_table_is_the_tables(queries, job):
+    strange = {"starts": {"clicks": {"0": 0}}, "ends": {"clicks": {"0": 100}}}
+    job.orders = {"fix": _order(most_rps=50.0, **strange)}
+    Replays(job, Replayable(lambda order: queries)).poll()
+    assert not queries and _states(job) == ["failed"]
+    said = job.outbox.of(ReplayProgress)[-1].reason
+    assert "the job reads events, the range is of clicks" in said and "--topic" in said
+    job.orders = {"old": _order("old", most_rps=50.0, table="/lake/clicks", **strange)}
+    Replays(job, Replayable(lambda order: queries)).poll()
+    assert len(queries) == 1
+    job.topics, job.orders = (), {"new": _order("new", most_rps=50.0, **strange)}  # before its first batch
+    Replays(job, Replayable(lambda order: queries)).poll()
+    assert len(queries) == 2
