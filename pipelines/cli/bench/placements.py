@@ -27,7 +27,7 @@ def measure_placements(
     which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers' testbeds in the twin.
     `jobs`: random ones. `search`: learned placement beside all placements. `performance`: the LSTM beside simple
     predictors. `times`: how long plans take. `hop`: what a record takes through a topic, on real Spark. `real`: the
-    plan's placements and others on two real clusters; two hours, it goes on where the last call stopped.
+    plan's placements and others on two real clusters; hours, it goes on where the file of `--json` ends.
 
     Raises:
         SettingsError: an unknown part; for `hop` and `real`, the address of a service is set (status 2).
@@ -36,7 +36,8 @@ def measure_placements(
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
-    ways, found = _ways(), dict[str, Any]()
+    found = dict[str, Any]()
+    ways = _ways(found)
 
     def save(name: str, part: dict[str, Any]) -> None:
         found[name] = part
@@ -52,8 +53,8 @@ def measure_placements(
         print(f"{name}: measured", flush=True)
 
 
-def _ways() -> Mapping[str, Callable[[Save], dict[str, Any]]]:
-    """How each part is measured, by its name; `Save` takes what a part has come to so far."""
+def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, Any]]]:
+    """How each part is measured, by its name, once all that is known is in `found`; `Save` takes what it comes to."""
     from pipelines.bench.placement.blocks import measure_blocks
     from pipelines.bench.placement.hop import measure_hop
     from pipelines.bench.placement.large import measure_large
@@ -71,7 +72,7 @@ def _ways() -> Mapping[str, Callable[[Save], dict[str, Any]]]:
     return {
         **{name: partial(_whole, measure) for name, measure in at_once.items()},
         "hop": lambda save: measure_hop(load()),
-        "real": lambda save: measure_real(load(), save),
+        "real": lambda save: measure_real(load(), found.get("real", {}), save),
     }
 
 

@@ -1,11 +1,14 @@
-"""`tidecast bench placement --parts real`: all placements of all cases, each session kept, on a broker of its own."""
+"""`tidecast bench placement --parts real`: all placements of all cases, on a broker of its own.
+
+Each session is kept in the figure itself, so that hours of them may be run in parts, and on more than one computer.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,38 +31,45 @@ DRAWN, TURNS, LOOK_S = 3, 1, 5.0
 """Drawn placements of each case, sessions of each, and for how long the cores are watched before one, seconds."""
 
 
-def measure_real(settings: Settings, save: Callable[[dict[str, Any]], None] = lambda found: None) -> dict[str, Any]:
-    """Run every placement of every case, those of which a session is kept apart; about three minutes each.
+Kept = dict[str, dict[str, Any]]
+"""Sessions by the names of their cells."""
 
-    Sessions are kept in `var/bench/placement/real`; delete that folder to measure anew.
+
+def measure_real(
+    settings: Settings, earlier: Mapping[str, Any], save: Callable[[dict[str, Any]], None] = lambda found: None
+) -> dict[str, Any]:
+    """Run every placement of every case of which no session is kept; about three minutes each.
 
     Args:
         settings: without the address of a broker.
+        earlier: figures of an earlier call, whose sessions of the same placements count; empty: all are run.
         save: called with the figures after each session.
 
     Returns:
-        As `summary.summarise`, with the `commits` at which sessions were run.
+        As `summary.summarise`, with the `commits` at which sessions were run, and these as `kept`.
 
     Raises:
         SettingsError: the address of a service is set.
         StackError, ProcessError, PortError, JavaError: a service or a cluster does not start. A session in which a
             query does not begin, or begins again, is said and left out.
         BrokerError: the broker does not answer.
-        OSError: a session cannot be written.
+        OSError: the figures cannot be written.
     """
     own = isolated_settings(settings, "bench")
     own = own.model_copy(update={"var": own.var_dir / "placement"})
-    folder = own.var_dir / "real"
-    folder.mkdir(parents=True, exist_ok=True)
     placements = {name: distinct(compared(file)) for name, file in case_files().items()}
     order = [
-        (turn, name, at) for turn in range(TURNS) for name, found in placements.items() for at in range(len(found))
+        (name, at, turn) for turn in range(TURNS) for name, found in placements.items() for at in range(len(found))
     ]
     random.Random(0).shuffle(order)  # none is always first, and none is always beside the same one
-    left = [cell for cell in order if _read(folder, *cell, placements[cell[1]][cell[2]][1]) is None]
+    kept = {
+        _cell(*cell): session for cell in order
+        if (session := earlier.get("kept", {}).get(_cell(*cell))) and _is_of(session, placements[cell[0]][cell[1]][1])
+    }  # fmt: skip
+    left = [cell for cell in order if _cell(*cell) not in kept]
     if left:
         with Stack(own, {"broker"}) as stack:
-            for number, (turn, name, at) in enumerate(left, 1):
+            for number, (name, at, turn) in enumerate(left, 1):
                 began, busy = time.monotonic(), psutil.cpu_percent(LOOK_S) / 100
                 kafka = stack.settings.kafka.model_copy(update={"prefix": f"{name}.{at}.{turn}."})
                 apart = stack.settings.model_copy(update={"kafka": kafka})
@@ -70,12 +80,12 @@ def measure_real(settings: Settings, save: Callable[[dict[str, Any]], None] = la
                 except TrialError as error:
                     print(f"{told}: {error}", flush=True)  # it is left to another call
                     continue
-                _keep(folder, turn, name, at, {**found, "commit": find_commit(), "busy_before": busy})
+                kept[_cell(name, at, turn)] = {**found, "commit": find_commit(), "busy_before": busy}
                 print(f"{told}: 95 % within {found['p95_s']} s, {found['said_s']:.1f} s by the model; at most "
                       f"{found['most_rps']:.0f} records/s, {found['said_rps']:.0f} by the model; {len(left) - number} "
                       f"left, {time.monotonic() - began:.0f} s each", flush=True)  # fmt: skip
-                save(_figures(folder, placements))
-    return _figures(folder, placements)
+                save(_figures(kept, placements))
+    return _figures(kept, placements)
 
 
 def compared(file: Path) -> dict[str, Placement]:
@@ -91,34 +101,23 @@ def distinct(placements: dict[str, Placement]) -> list[tuple[list[str], Placemen
     return [(names, one) for one, names in found.items()]
 
 
-def _kept(folder: Path, turn: int, name: str, at: int) -> Path:
-    return folder / f"{name}-{at}-{turn}.json"
+def _cell(name: str, at: int, turn: int) -> str:
+    return f"{name}-{at}-{turn}"
 
 
-def _keep(folder: Path, turn: int, name: str, at: int, found: dict[str, Any]) -> None:
-    coming = _kept(folder, turn, name, at).with_suffix(".coming")
-    coming.write_text(json.dumps(found))
-    coming.replace(_kept(folder, turn, name, at))
+def _is_of(session: Mapping[str, Any], placement: Placement) -> bool:
+    """Whether a session is of this placement: rules that plan another one make it old."""
+    return bool(session["placement"] == json.loads(json.dumps(asdict(placement))))
 
 
-def _read(folder: Path, turn: int, name: str, at: int, placement: Placement) -> dict[str, Any] | None:
-    """A session that is kept; None where there is none, or it was of another placement or release."""
-    file = _kept(folder, turn, name, at)
-    found: dict[str, Any] | None = json.loads(file.read_text()) if file.is_file() else None
-    if found is None or "followed_s" not in found or found["placement"] != json.loads(json.dumps(asdict(placement))):
-        return None
-    return found
-
-
-def _figures(folder: Path, placements: dict[str, list[tuple[list[str], Placement]]]) -> dict[str, Any]:
+def _figures(kept: Kept, placements: dict[str, list[tuple[list[str], Placement]]]) -> dict[str, Any]:
     cases: dict[str, list[PlacementRuns]] = {}
-    commits, missing = set[str](), 0
+    missing = 0
     for name, found in placements.items():
-        for at, (names, placement) in enumerate(found):
-            kept = [_read(folder, turn, name, at, placement) for turn in range(TURNS)]
-            sessions = [one for one in kept if one is not None]
+        for at, (names, _) in enumerate(found):
+            sessions = [kept[cell] for turn in range(TURNS) if (cell := _cell(name, at, turn)) in kept]
             missing += TURNS - len(sessions)
             if sessions:
                 cases.setdefault(name, []).append(PlacementRuns(names, sessions))
-                commits |= {one["commit"] or "unknown" for one in sessions}
-    return {**summarise(cases, missing), "commits": sorted(commits)}
+    commits = sorted({one["commit"] or "unknown" for one in kept.values()})
+    return {**summarise(cases, missing), "commits": commits, "kept": kept}
