@@ -64,7 +64,7 @@ def render_demo(
         f'<p class="verdict">{escape(verdict)}</p>',
         tile_row(_tiles(topology, before, after, wrong, windows)),
         *(_phase(topology, *one) for one in (("Before", before), ("After", after))),
-        section("What happened", "", "<pre>" + escape("\n".join(said)) + "</pre>"),
+        section("What happened", "", '<pre style="white-space:pre-wrap">' + escape("\n".join(said)) + "</pre>"),
     ]
     return document(f"Tidecast: {topology.name} on two clusters", "\n".join(body), {})
 

@@ -85,8 +85,8 @@ def _band(topology: Topology, lane: ClusterLane, top: float, width: float, heigh
         f'<rect x="4" y="{top:g}" width="{width - 8:g}" height="{height:g}" rx="10" fill="var(--page)" '
         'stroke="var(--edge)"/>'
     )
-    yield _text(LEFT, top + 20, f"{lane.cluster}{broker}: {taken} of {one.cores} cores, {one.price:g} an hour each",
-                "var(--muted)")  # fmt: skip
+    told = f"{lane.cluster}{broker}: {taken} of {one.cores} cores, {one.price:g} an hour each"
+    yield _text(width - LEFT, top + 20, told, "var(--muted)", anchor="end")  # on the left edges come in from above
     for number, made in enumerate(lane.blocks):
         yield from _frame(made, _frame_top(lane, number, top))
 
