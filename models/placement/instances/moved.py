@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -51,8 +52,8 @@ def take_instances(job: ParallelJob, nodes: Nodes, counts: Counts, operator: int
     return found
 
 
-def improve(job: ParallelJob, nodes: Nodes, counts: Counts, cost: Cost, rounds: int = 20) -> Counts:
-    """Return a placement from which no move of one instance, or exchange of two, makes the cost less.
+def improve(job: ParallelJob, nodes: Nodes, counts: Counts, cost: Cost, rounds: int = 100) -> Counts:
+    """Return a placement from which no move of an instance, nor exchange of two, or of two nodes, makes the cost less.
 
     Args:
         job: of m operators.
@@ -75,7 +76,7 @@ def improve(job: ParallelJob, nodes: Nodes, counts: Counts, cost: Cost, rounds: 
 
 
 def _neighbours(counts: Counts) -> Iterator[Counts]:
-    """Placements that differ by one instance elsewhere, or by two of different operators that changed places."""
+    """Placements that differ by one instance elsewhere, or by two instances or all of two nodes that changed places."""
     held = [(int(own), int(node)) for own, node in zip(*np.nonzero(counts), strict=True)]
     for own, node in held:
         for to in range(counts.shape[1]):
@@ -85,6 +86,11 @@ def _neighbours(counts: Counts) -> Iterator[Counts]:
         for other, to in held[first + 1 :]:
             if own != other and node != to:
                 yield _shifted(counts, (own, node, to), (other, to, node))
+    for one, another in combinations(range(counts.shape[1]), 2):
+        if (counts[:, one] != counts[:, another]).any():
+            found = counts.copy()
+            found[:, [one, another]] = counts[:, [another, one]]
+            yield found
 
 
 def _shifted(counts: Counts, *moves: tuple[int, int, int]) -> Counts:
