@@ -38,6 +38,8 @@ def _older(figure: Figure, root: Path) -> str | None:
     if not changed:
         return None
     commits = (_git(root, "log", "--format=%h %cs %s", f"{measured}..HEAD", "--", *changed) or "").splitlines()
+    if not commits:
+        return f"of {figure.date}; its commit {measured[:7]} measured other code, and is not in this branch's history"
     return f"of {figure.date}; {len(commits)} commits changed what it measures since, the newest {commits[0]}"
 
 

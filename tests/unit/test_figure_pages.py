@@ -220,6 +220,15 @@ def test_what_is_said_of_the_code_makes_no_figure_old(tmp_path):
     assert len(age.list_outdated(known, tmp_path)) == 1
 
 
+def test_a_figure_of_a_commit_that_was_left_behind_is_listed(tmp_path):
+    git(tmp_path, "init", "-q")
+    first = commit(tmp_path, "models/twin/job.py")
+    left = commit(tmp_path, "models/twin/run.py")
+    git(tmp_path, "reset", "-q", "--hard", first)
+    (old,) = age.list_outdated({"twin": figure(commit=left)}, tmp_path)
+    assert left[:7] in old and "not in this branch's history" in old
+
+
 def test_a_figure_whose_age_nobody_can_tell_is_listed(tmp_path):
     git(tmp_path, "init", "-q")
     commit(tmp_path, "a")
