@@ -78,27 +78,47 @@ def tried_job(
         StackError, ProcessError, PortError, JavaError: a cluster or a query does not start.
         TrialError: a query does not begin.
     """
-    topology, told = load_topology(file.stem, file.parent), list[str]()
-    live = settings.model_copy(update={
-        "kafka": settings.kafka.model_copy(update={"event_partitions": topology.partitions}),
-        "spark": settings.spark.model_copy(update={"master": None}),
-        "contracts": settings.var_dir / "contracts",  # none: nobody scales it
-    })  # fmt: skip
+    told = list[str]()
 
     def say(line: str) -> None:
         told.append(line)
         tell(line)
 
-    folder = job_folder(live, topology.name)
-    shutil.rmtree(folder.path, ignore_errors=True)
-    create_topics(live.kafka)
-    for source in topology.sources:
-        create_topic(live.kafka, source)
-    begin_job(live, file, say, placement)
-    home = live.model_copy(update={"var": folder.path / "stack"})
+    live, folder = begin_trial(settings, file, placement, say)
+    topology, home = load_topology(file.stem, file.parent), live.model_copy(update={"var": folder.path / "stack"})
     with started_clusters(topology, live, folder.path / "clusters") as masters, Stack(home, ()) as drivers:
         supervisor = Supervisor(folder, drivers, masters, say)
         supervisor.start()
         if not supervisor.settled():
             raise TrialError(f"{topology.name}: a query does not begin: " + " ".join(told[-2:]))
         yield TriedJob(live, folder, supervisor)
+
+
+def begin_trial(
+    settings: Settings, file: Path, placement: Placement | None, say: Callable[[str], None]
+) -> tuple[Settings, JobFolder]:
+    """Begin a job with topics of its own, and return its settings and its folder; what one of its name left is deleted.
+
+    Args:
+        settings: of a namespace of its own, with a broker.
+        file: its topology.
+        placement: of its queries; None: as planned.
+        say: called with what a person is told.
+
+    Raises:
+        PlanError: the clusters have no room.
+        SettingsError, BrokerError: as `begin_job`.
+    """
+    topology = load_topology(file.stem, file.parent)
+    live = settings.model_copy(update={
+        "kafka": settings.kafka.model_copy(update={"event_partitions": topology.partitions}),
+        "spark": settings.spark.model_copy(update={"master": None}),
+        "contracts": settings.var_dir / "contracts",  # none: nobody scales it
+    })  # fmt: skip
+    folder = job_folder(live, topology.name)
+    shutil.rmtree(folder.path, ignore_errors=True)
+    create_topics(live.kafka)
+    for source in topology.sources:
+        create_topic(live.kafka, source)
+    begin_job(live, file, say, placement)
+    return live, folder

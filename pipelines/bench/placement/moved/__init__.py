@@ -1,0 +1,1 @@
+"""A query of many keys that moves under load, and what is killed meanwhile."""
