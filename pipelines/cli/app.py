@@ -8,7 +8,7 @@ import sys
 import typer
 
 from configs.errors import CorrectableError
-from pipelines.cli import contract, job, serve, traces, twin
+from pipelines.cli import contract, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
@@ -16,7 +16,8 @@ from pipelines.cli.bench import commands as bench
 from pipelines.cli.codecs import codecs
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
-from pipelines.cli.plan import plan
+from pipelines.cli.placement import job
+from pipelines.cli.placement.plan import plan
 from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import doctor, down, up
 

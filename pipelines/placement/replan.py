@@ -1,9 +1,10 @@
-"""What the DAG `plan_placement` calls: a job planned for the load that it has now, and the plan applied."""
+"""A job planned for the load that it has now, and a plan applied: by the DAG `plan_placement`, or by a command."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from configs.errors import FinalError
@@ -79,11 +80,38 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
     before = folder.wanted()
     if planned["was"] != as_json(before):
         raise ReplanError(f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again.")
-    by_operators = {tuple(one["operators"]): one for one in planned["placement"]["blocks"]}
-    blocks = [Block(**{**by_operators[one.operators], "operators": one.operators}) for one in before.blocks]
     told = planned["placement"]
-    folder.want(Placement(tuple(blocks), told["price"], told["latency_s"], told["kept"]))
+    blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
+    folder.want(_in_order(Placement(blocks, told["price"], told["latency_s"], told["kept"]), before))
     return str(planned["sentence"])
+
+
+def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> str:
+    """Want the queries of a job that was begun where a plan puts them, and return what that changes.
+
+    Whoever runs the job moves them; one that does not run begins so.
+
+    Args:
+        folder: of the job.
+        file: topology for which the plan was made.
+        made: the plan.
+        factor: of the stated rates, for which it was made.
+
+    Raises:
+        ReplanError: the file has changed since the job was begun, or other queries would be better.
+    """
+    if folder.has_changed(file):
+        raise ReplanError(
+            f"{file.name} has changed since this job was begun, and the plan is for what it says now. Put it back, or "
+            f"move {folder.path} away to begin the job anew."
+        )
+    before = folder.wanted()
+    sentence, able = compare(folder.topology(), before, made, factor)
+    if able:
+        folder.want(_in_order(made, before))
+    elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
+        raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")
+    return sentence
 
 
 def compare(topology: Topology, was: Placement | None, made: Placement, factor: float) -> tuple[str, bool]:
@@ -134,6 +162,12 @@ def as_json(made: Placement) -> dict[str, Any]:
     """Return a placement as it is after a way through JSON, which knows no tuples."""
     told: dict[str, Any] = json.loads(json.dumps(asdict(made)))
     return told
+
+
+def _in_order(made: Placement, before: Placement) -> Placement:
+    """A plan of the same queries, in the order in which they were begun."""
+    by_operators = {one.operators: one for one in made.blocks}
+    return replace(made, blocks=tuple(by_operators[one.operators] for one in before.blocks))
 
 
 def _count(made: Placement) -> str:

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from configs.errors import CorrectableError, SettingsError
+from configs.errors import SettingsError
 from pipelines.cli.options import JsonFile, Page, settings_from_options
+from pipelines.cli.placement.placed import UnplannedError, planned, run_job, topology_file, with_broker
 
-
-class UnplannedError(CorrectableError):
-    """A topology for which there is no plan; the message says what is missing."""
-
-
-def topology_file(topology: str) -> Path:
-    """Return the file of a topology that is named, or whose file is."""
-    file = Path(topology)
-    return file if file.suffix == ".yaml" else settings_from_options().topologies_dir / f"{topology}.yaml"
-
-
-@contextmanager
-def planned() -> Iterator[None]:
-    """Tell a person in a line what there is no plan for.
-
-    Raises:
-        UnplannedError: instead of a `PlanError`.
-    """
-    from models.placement.plan.choose import PlanError
-
-    try:
-        yield
-    except PlanError as error:
-        raise UnplannedError(str(error)) from None
+if TYPE_CHECKING:
+    from models.placement.plan.measured import Placement
 
 
 def plan(
     topology: Annotated[str, typer.Argument(help="A topology's name, or its file.")] = "",
     load: Annotated[float, typer.Option(min=0.001, help="Of the sources' rates, as 1.5 for half as much again.")] = 1.0,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Run the job so until ctrl-C; the queries of one that runs are moved.")
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Run the adverts job on two clusters, and re-plan it.")] = False,
     page: Page = None,
     as_json: JsonFile = None,
@@ -49,13 +29,18 @@ def plan(
     """Say which operators should be queries of their own, on which cluster, with how many executors each.
 
     Prints the cheapest plan that keeps the topology's target by the model, why each cut is where it is, and what else
-    was looked at; nothing is started. With `--demo` alone a job is planned, run on two clusters of this computer, and
-    planned anew while its load rises: some five minutes, on services of its own; status 1 where it counts wrong.
+    was looked at. Nothing is started without `--apply`: that begins the job and runs it, as `tidecast job up` does, and
+    moves the queries of one that was begun, or runs already, to where this plan has them. With `--demo` alone a job is
+    planned, run on two clusters of this computer, and planned anew while its load rises: some five minutes, on services
+    of its own; status 1 where it counts wrong.
 
     Raises:
         typer.Exit: 1, as above.
         SettingsError: there is no such topology, or something in it is wrong (status 2).
-        UnplannedError: the clusters have no room for it (status 2).
+        UnplannedError: the clusters have no room for it, or the job that was begun is of other queries or of an older
+            file (status 2).
+        BrokerError, StackError, ProcessError: with `--apply`, the broker, a cluster or a query does not start (status
+            2).
     """
     from dataclasses import asdict
 
@@ -64,7 +49,7 @@ def plan(
     from models.placement.plan.text import describe_plan
 
     if demo:
-        if topology or load != 1.0 or as_json is not None:
+        if topology or load != 1.0 or as_json is not None or apply:
             raise SettingsError("--demo runs a topology of its own at its own loads: give --page beside it, or none.")
         _demonstrate(page)
         return
@@ -82,6 +67,25 @@ def plan(
     if as_json is not None:
         told = {"topology": read.name, "load": load, "placement": asdict(made.placement)}
         as_json.write_text(json.dumps(told, indent=1) + "\n")
+    if apply:
+        _apply(file, made.placement, load)
+
+
+def _apply(file: Path, placement: Placement, factor: float) -> None:
+    """Begin a job so, or move one that was begun; run it, unless another command does."""
+    from pipelines.placement.replan import ReplanError, want_plan
+    from pipelines.placement.running import job_folder
+    from pipelines.stack import state
+
+    folder = job_folder(settings_from_options(), file.stem)
+    if folder.began():
+        try:
+            print(want_plan(folder, file, placement, factor))
+        except ReplanError as error:
+            raise UnplannedError(str(error)) from None
+        if state.running(folder.path / "stack") is not None:
+            return
+    run_job(with_broker(), file, placement)
 
 
 def _demonstrate(page: Path | None) -> None:

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from configs.errors import SettingsError
-from configs.settings import Settings
-from pipelines.cli.options import command_group, settings_from_options, settings_of_stack
-from pipelines.cli.plan import planned, topology_file
+from pipelines.cli.options import command_group, settings_from_options
+from pipelines.cli.placement.placed import planned, run_job, topology_file, with_broker
 from tidecast.messages import Control
 
 app = command_group("Run a job in blocks, move these, and talk to a running job's agent.")
@@ -28,15 +27,7 @@ def run_job_in_blocks(topology: str) -> None:
         UnplannedError: the clusters have no room (status 2).
         BrokerError, StackError, ProcessError: the broker, a cluster or a query does not start (status 2).
     """
-    from pipelines.placement.running import begin_job, run_blocks
-
-    settings = _with_broker()
-    with planned():
-        folder = begin_job(settings, topology_file(topology))
-    try:
-        run_blocks(settings, folder)
-    except KeyboardInterrupt:
-        print(f"stopped; `tidecast job up {topology}` goes on from here")
+    run_job(with_broker(), topology_file(topology))
 
 
 @app.command("move")
@@ -95,7 +86,7 @@ def measure_job_in_blocks(
     from pipelines.placement.observed import describe_observed, observe_job, observe_record_bytes
     from pipelines.placement.running import job_folder
 
-    settings = _with_broker()
+    settings = with_broker()
     folder = job_folder(settings, job)
     found, path_s = observe_job(settings, folder, last_s)
     print(*describe_observed(folder, found, path_s, observe_record_bytes(settings, folder)), sep="\n")
@@ -117,7 +108,7 @@ def set_job_mode(name: str, mode: str) -> None:
 
     if mode not in Control.MODES:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
-    settings = _with_broker()
+    settings = with_broker()
     try:
         set_mode(str(settings.kafka.bootstrap), name, mode, settings.kafka.security, settings.kafka.prefix)
     except ConnectionError as error:
@@ -125,13 +116,3 @@ def set_job_mode(name: str, mode: str) -> None:
     except ValueError as error:
         raise SettingsError(f"{error} Name a job as its contract does, and correct kafka.security.") from None
     print(f"{name}: {mode}")
-
-
-def _with_broker() -> Settings:
-    settings = settings_of_stack()
-    if settings.kafka.bootstrap is None:
-        raise SettingsError(
-            "no stack is running and kafka.bootstrap is not set. `make up` starts one, or set "
-            "TIDECAST_KAFKA__BOOTSTRAP=host:port."
-        )
-    return settings

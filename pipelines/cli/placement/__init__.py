@@ -1,0 +1,1 @@
+"""Commands of plans, and of jobs that run in blocks."""

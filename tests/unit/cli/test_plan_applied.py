@@ -1,0 +1,82 @@
+"""`tidecast plan NAME --apply`: what is begun, moved or refused; what runs a job is recorded, and runs nothing."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import ROOT, load
+from pipelines.cli.placement import plan as command
+from pipelines.cli.placement.placed import UnplannedError
+from pipelines.cli.placement.plan import plan
+from pipelines.placement.running import job_folder
+from pipelines.stack import state
+
+
+@pytest.fixture
+def began(monkeypatch, tmp_path):
+    """What was run, in order: file and placement; the file of the adverts job is the test's own."""
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path / "var"))
+    monkeypatch.setenv("TIDECAST_TOPOLOGIES", str(tmp_path))
+    shutil.copy(ROOT / "configs" / "topologies" / "adverts.yaml", tmp_path)
+    runs = []
+    monkeypatch.setattr(command, "run_job", lambda settings, file, placement: runs.append((file.name, placement)))
+    monkeypatch.setattr(command, "with_broker", load)
+    return runs
+
+
+def begun_on(cluster, tmp_path, placement):
+    """The job's folder, begun as planned, but all on one cluster."""
+    folder = job_folder(load(), "adverts")
+    blocks = tuple(replace(one, cluster=cluster) for one in placement.blocks)
+    folder.begin(tmp_path / "adverts.yaml", replace(placement, blocks=blocks))
+    return folder
+
+
+def test_nothing_is_begun_without_being_asked_for(began):
+    plan("adverts")
+    assert began == []
+
+
+def test_a_job_that_never_ran_is_begun_as_planned_for_the_load(began):
+    plan("adverts")
+    plan("adverts", apply=True)
+    plan("adverts", load=1.5, apply=True)
+    (name, first), (_, more) = began
+    assert name == "adverts.yaml"
+    assert sum(one.executors for one in more.blocks) > sum(one.executors for one in first.blocks)
+
+
+def test_queries_of_a_job_that_was_begun_move_and_it_is_run_unless_it_runs(began, tmp_path, monkeypatch, capsys):
+    plan("adverts", apply=True)
+    ((_, planned),) = began
+    folder = begun_on("east", tmp_path, planned)
+    monkeypatch.setattr(state, "running", lambda var: True)
+    plan("adverts", apply=True)
+    assert folder.wanted() == planned and len(began) == 1
+    assert "from 3 executors on east to 3 executors on west" in capsys.readouterr().out
+    monkeypatch.setattr(state, "running", lambda var: None)
+    plan("adverts", apply=True)
+    assert len(began) == 2 and "it stays as it is" in capsys.readouterr().out
+
+
+def test_a_job_of_another_file_or_of_other_queries_is_left_alone(began, tmp_path):
+    plan("adverts", apply=True)
+    ((_, planned),) = began
+    (block,) = planned.blocks
+    cut = tuple(replace(block, operators=part) for part in (block.operators[:2], block.operators[2:]))
+    folder = begun_on("west", tmp_path, replace(planned, blocks=cut))
+    before = folder.wanted()
+    with pytest.raises(UnplannedError, match=r"other queries would be better.*begin it anew"):
+        plan("adverts", apply=True)
+    file = tmp_path / "adverts.yaml"
+    file.write_text(file.read_text().replace("target_s: 8", "target_s: 9"))
+    with pytest.raises(UnplannedError, match="has changed since this job was begun"):
+        plan("adverts", apply=True)
+    assert folder.wanted() == before and len(began) == 1
+
+
+def test_the_demonstration_applies_nothing_else(began):
+    with pytest.raises(SettingsError, match="--demo"):
+        plan(demo=True, apply=True)
