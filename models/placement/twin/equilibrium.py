@@ -6,8 +6,7 @@ network of queues of Jackson (1963), slowed where more instances are busy than a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,8 +23,7 @@ FULL, BEHIND_MS = 0.98, 30_000.0
 """Load from which a queue counts as one that grows, and ms for each time over: what half a minute of it comes to."""
 
 
-@dataclass(frozen=True, eq=False)
-class SharedLatency:
+class SharedLatency(NamedTuple):
     """Mean latency of a job's records, by where its instances lie; built by `of`.
 
     Attributes:
@@ -65,44 +63,38 @@ class SharedLatency:
         Args:
             counts: (m, n) instances, at least one of each operator.
         """
-        found: float = _mean_ms(
-            counts, self.rate, self.service_s, self.cores, self.bandwidth, self.tail, self.head, self.flow, self.bits,
-            self.way_ms, self.order, self.last,
-        )  # fmt: skip
+        found: float = _mean_ms(counts, self)
         return found
 
 
 @numba.njit(cache=True)
-def _mean_ms(
-    counts: Any, rate: Any, service_s: Any, cores: Any, bandwidth: Any, tail: Any, head: Any, flow: Any, bits: Any,
-    way_ms: Any, order: Any, last: Any,
-) -> float:  # fmt: skip
+def _mean_ms(counts: Any, of: Any) -> float:
     m, n = counts.shape
     instances = counts.sum(axis=1)
     share = np.zeros((m, n))
     for own in range(m):
         for node in range(n):
             share[own, node] = counts[own, node] / instances[own]
-    stay_ms = _stays_ms(counts, share, rate * service_s / instances, service_s, cores)
-    out_s, in_s = _interfaces_s(share, tail, head, flow, bits, bandwidth)
+    stay_ms = _stays_ms(counts, share, of.rate * of.service_s / instances, of.service_s, of.cores)
+    out_s, in_s = _interfaces_s(share, of.tail, of.head, of.flow, of.bits, of.bandwidth)
     until, weight, total, many = np.zeros(m), np.zeros(m), 0.0, 0.0
-    for own in order:
+    for own in of.order:
         mean = stay_ms[own] + (until[own] / weight[own] if weight[own] > 0.0 else 0.0)
-        if last[own]:
-            total += mean * rate[own]
-            many += rate[own]
-        for edge in range(len(tail)):
-            if tail[edge] == own:
-                between = 0.0
+        if of.last[own]:
+            total += mean * of.rate[own]
+            many += of.rate[own]
+        for edge in range(len(of.tail)):
+            if of.tail[edge] == own:
+                head, between = of.head[edge], 0.0
                 for node in range(n):
                     if share[own, node] > 0.0:
                         for to in range(n):
-                            part = share[own, node] * share[head[edge], to]
+                            part = share[own, node] * share[head, to]
                             if part > 0.0:
-                                sent_s = (out_s[node] + in_s[to]) * bits[edge] if node != to else 0.0
-                                between += part * (way_ms[node, to] + 1000.0 * sent_s)
-                until[head[edge]] += flow[edge] * (mean + between)
-                weight[head[edge]] += flow[edge]
+                                sent_s = (out_s[node] + in_s[to]) * of.bits[edge] if node != to else 0.0
+                                between += part * (of.way_ms[node, to] + 1000.0 * sent_s)
+                until[head] += of.flow[edge] * (mean + between)
+                weight[head] += of.flow[edge]
     return total / max(many, 1e-12)
 
 

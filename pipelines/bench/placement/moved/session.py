@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,9 @@ WORDS, VOCABULARY = 70, 1_000_000
 """Of a line, and that there are: hardly one comes twice while its window is open."""
 BEGUN_S, WARM_S, AFTER_S, COUNTED_S = 240.0, 75.0, 30.0, 420.0
 """Seconds: for the queries to begin; of load before the move, and once the query works again; for the last counts."""
-QUIET_S, ASK_S = 15.0, 0.5
-"""Seconds without a further count after which they are read, and between two looks."""
+QUIET_S, GONE_S, ASK_S = 15.0, 60.0, 0.5
+"""Seconds without a further count after which they are read, for what the command had started to end, and between two
+looks."""
 
 
 def draw(seq: int, at: float, random: np.random.Generator) -> LineEvent:
@@ -126,20 +126,21 @@ def _keys(folder: JobFolder, name: str) -> int:
 
 def _begun_again(stack: Stack, folder: JobFolder, name: str) -> Process:
     """Start the command again, as a person does, once what it had started is gone."""
-    _await(lambda: not any(state.running(one) for one in stacks_of(folder)), f"the end of what {name} had started")
+    _await_end(folder, name)
     return stack.respawn(name)
 
 
 def _ended(stack: Stack, folder: JobFolder, name: str) -> None:
+    """End the command, and wait until what it had started is gone."""
     stack.end(name)
-    _await(lambda: not any(state.running(one) for one in stacks_of(folder)), f"the end of what {name} had started")
+    _await_end(folder, name)
 
 
-def _await(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not holds():
+def _await_end(folder: JobFolder, name: str) -> None:
+    deadline = time.monotonic() + GONE_S
+    while any(state.running(one) for one in stacks_of(folder)):
         if time.monotonic() > deadline:
-            raise TrialError(f"{what} was waited for in vain, for {patience_s:.0f} s")
+            raise TrialError(f"what {name} had started still runs after {GONE_S:.0f} s")
         time.sleep(ASK_S)
 
 
