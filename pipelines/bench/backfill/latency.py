@@ -14,8 +14,9 @@ MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
 SIDE_S = 480.0
 """Least seconds of either side: with less, nothing is judged."""
-RATES = (16, 32, 64, 128)
-"""`maxOffsetsPerTrigger` of the sweep, the same number from each partition; one session each."""
+RATES, ENOUGH = (16, 32, 64, 128, 256), 128
+"""`maxOffsetsPerTrigger` of the sweep, the same number from each partition, one session each; and the rate from which on
+the sweep is whole once one breaks the limit."""
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
@@ -40,11 +41,11 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     found = latency_ratio(_latencies(ours), _latencies(alone))
     sweep = [_swept(rate, arms.get(f"fixed:{rate}", []), alone) for rate in RATES]
     keeping = [one["rps"] for one in sweep if one["ratio"] is not None and one["ratio"] <= MOST_RATIO]
-    whole = all(one["seconds"] >= 0.95 * 60 * MINUTES for one in sweep)
+    whole = _is_whole(sweep)
     none_keeps = whole and not keeping
     best = max(keeping, default=None) if whole else None
-    edge = best is not None and sweep[-1]["ratio"] <= MOST_RATIO
-    beside = min(one["rps"] for one in sweep) if none_keeps else None if edge else best
+    edge = best is not None and sweep[-1]["ratio"] is not None and sweep[-1]["ratio"] <= MOST_RATIO
+    beside = min(one["rps"] for one in sweep if one["rps"] is not None) if none_keeps else None if edge else best
     rps = sum((one["rps"] or 0.0) * one["seconds"] for one in ours) / seconds[OURS] if seconds[OURS] else None
     enough = min(seconds.values()) >= 0.99 * SIDE_S
     share = rps / beside if enough and beside and rps is not None else None
@@ -53,6 +54,16 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
         **found, "judged": told["ratio"], "judged_low": told["low"], "judged_high": told["high"], "seconds": seconds,
         "rps": rps, "sweep": sweep, "best_rps": best, "none_keeps": none_keeps, "edge": edge, "share": share,
     }  # fmt: skip
+
+
+def _is_whole(sweep: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each rate was run for as long as it was to be, up to one from ENOUGH on that broke the limit."""
+    for one in sweep:
+        if one["seconds"] < 0.95 * 60 * MINUTES:
+            return False
+        if one["rate"] >= ENOUGH and one["ratio"] is not None and one["ratio"] > MOST_RATIO:
+            return True
+    return True
 
 
 def _swept(rate: int, sessions: Sequence[Found], alone: Sequence[Found]) -> dict[str, Any]:

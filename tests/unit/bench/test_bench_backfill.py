@@ -197,7 +197,7 @@ def test_latency_by_hand():
     made = latency.summarise(kept_of(latency.plan_load("steady", latency.MINUTES), showed), "steady")
     assert (made["ratio"], made["low"], made["high"]) == (pytest.approx(1.1),) * 3 == (made["judged"],) * 3
     assert (made["ours_s"], made["alone_s"], made["n"]) == (4.4, 4.0, 1200)
-    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.02, 1.04, 1.2, 1.2])
+    assert [one["ratio"] for one in made["sweep"]] == pytest.approx([1.02, 1.04, 1.2, 1.2, 1.2])
     assert made["best_rps"] == 32 and made["share"] == 90 / 32 and not made["none_keeps"] and not made["edge"]
 
 
@@ -207,6 +207,17 @@ def test_latency_of_too_few_seconds_or_without_a_whole_sweep_is_told_and_not_jud
     assert short["judged"] is None and short["share"] is None and short["ratio"] == 1.0
     unswept = latency.summarise(kept_of(planned[:-1], lambda cell: session(rps=50.0)), "steady")
     assert unswept["judged"] == 1.0 and unswept["best_rps"] is None and unswept["share"] is None
+
+
+def test_the_highest_rate_is_asked_for_where_the_one_before_it_kept_the_limit_alone():
+    planned = latency.plan_load("steady", latency.MINUTES)
+    assert planned[-1].arm == "fixed:256"
+
+    def showed(cell):
+        return session(600 if cell.arm == "fixed:128" else 400, rps=float(cell.arm.partition(":")[2] or 20))
+
+    broken = latency.summarise(kept_of(planned[:-1], showed), "steady")
+    assert broken["best_rps"] == 64.0 and not broken["edge"] and broken["share"] == 20 / 64
 
 
 def test_a_best_fixed_rate_that_is_the_highest_of_the_sweep_is_no_best_one():
