@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import (
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationInfo,
@@ -37,9 +36,7 @@ from configs.limits import (
 
 
 class Stated(Section):
-    """A part of the file; what it does not state is not written either, and numbers are finite."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
+    """A part of the file; what it does not state is not written either."""
 
     @model_serializer(mode="wrap")
     def _stated(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

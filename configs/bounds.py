@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, ClassVar
 
@@ -32,10 +33,13 @@ REMOVED = {
 """Settings of earlier releases, and what came in their place."""
 
 
-class Section(BaseModel):
-    """A frozen pydantic model; an unknown key is an error."""
+_SECRET = re.compile(r"passw|token|secret|jaas", re.IGNORECASE)
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+class Section(BaseModel):
+    """A frozen pydantic model; an unknown key is an error, and so is a number that is not finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Declared:
@@ -49,7 +53,7 @@ def describe_errors(
 ) -> list[str]:
     """Describe pydantic's errors, one line per wrong value: its key, the value seen, and what would be right.
 
-    A key of REMOVED is told as one that may be deleted.
+    A key of REMOVED is told as one that may be deleted. What may be a password or a token is not repeated.
 
     Args:
         error: of a section, contract (a job's YAML of latency target and executor bounds) or declared dataclass.
@@ -62,6 +66,8 @@ def describe_errors(
     found = error.errors()
     for wrong in found if line_of is None else sorted(found, key=lambda one: line_of(one["loc"])):
         key, kind, seen = ".".join(map(str, wrong["loc"])) or root, wrong["type"], f"={wrong['input']!r}"
+        if _SECRET.search(f"{key}{seen}"):
+            seen = " (its value is not shown)"
         if kind == "extra_forbidden" and key in REMOVED:
             what = f"{seen}: no longer a setting: {REMOVED[key]}. Delete the line."
         elif kind in ("extra_forbidden", "unexpected_keyword_argument"):

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from configs.backpressure import Backpressure
-from configs.bounds import JobName, Key, Positive, Section, Share
+from configs.bounds import JobName, Key, Section, Share
 from configs.configurations import StatedConfigurations
 from configs.errors import SettingsError
 from configs.files import read_section
@@ -27,12 +27,15 @@ LEAST_BUDGET = 1e-4
 """Least share of late seconds that is promised or planned for; logs of before may hold less."""
 
 
+YEAR_S = 366 * 86_400.0
+
+
 class Contract(Section):
     """One job's contract.
 
     Attributes:
         job: name of the job, as given to `attach`.
-        latency_target_s: from event time to committed result, wall seconds.
+        latency_target_s: from a record's arrival at the broker to the commit of its batch, wall seconds.
         executors: bounds of the executor target.
         error_budget: share of seconds that may be over the latency target, under 1; in a file at least 0.0001.
         window_days: any so many days of the job's own time must keep to that.
@@ -46,11 +49,11 @@ class Contract(Section):
     """
 
     job: JobName
-    latency_target_s: Positive = 5.0
+    latency_target_s: float = Field(5.0, gt=0, le=YEAR_S)
     executors: Executors = Executors()
     error_budget: Share = 0.01
     window_days: float = Field(7.0, ge=0.01, le=366)
-    price_per_executor_hour: float | None = Field(None, gt=0, allow_inf_nan=False)
+    price_per_executor_hour: float | None = Field(None, gt=0)
     planning: Planning = Planning()
     backpressure: Backpressure | None = None
     configurations: StatedConfigurations = Field(default_factory=dict)

@@ -51,6 +51,10 @@ def read_lined(text: str) -> LinedYaml:
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
         raise LinesError(f"line {mark.line + 1 if mark else 1}: not YAML: {problem}. Mend the line.") from None
+    except LinesError:
+        raise
+    except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:  # of a date, a number, a tag
+        raise LinesError(f"line 1: not YAML: a value is not what it looks like ({error}). Quote it.") from None
     finally:
         loader.dispose()
     return LinedYaml(data, dict(_places(node, (), frozenset())))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from configs.bounds import Count, NotNegative, Positive, Section
+
+MOST_EXECUTORS, MOST_CORES = 10_000, 1000
+"""Of a job, and of an executor: beyond lies a slip of the keyboard, and each decision looks at every number."""
 
 
 class Executors(Section):
@@ -18,9 +20,9 @@ class Executors(Section):
         cores: per executor.
     """
 
-    min: Count = 1
-    max: Count = 4
-    cores: Count = 1
+    min: int = Field(1, ge=1, le=MOST_EXECUTORS)
+    max: int = Field(4, ge=1, le=MOST_EXECUTORS)
+    cores: int = Field(1, ge=1, le=MOST_CORES)
 
     @model_validator(mode="after")
     def _ordered(self) -> Executors:
@@ -81,7 +83,7 @@ class Planning(Section):
     per_record_s: Positive = 0.0055
     scaling: float = Field(1.0, gt=0, le=1)
     static_executors: Count = 3
-    timetable_rps: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = ()
+    timetable_rps: tuple[NotNegative, ...] = ()
 
     @property
     def utilisation(self) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from configs.bounds import Count, JobName, NotNegative, Port, Positive, Section, Share
 from configs.policies import PolicyName
@@ -46,9 +46,21 @@ class Kafka(Section):
     bootstrap: str | None = None
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$")
     security: dict[str, str] = Field(default_factory=dict)
+    signing_keys: Path | None = None
     replication: Count = 1
     event_partitions: Count = 12
     retention_h: Retention = Retention()
+
+    @field_validator("signing_keys")
+    @classmethod
+    def _absolute(cls, file: Path | None) -> Path | None:
+        if file is not None and not file.is_absolute():
+            raise ValueError("an absolute path is expected, as secrets lie outside of this folder")
+        return file
+
+    def without_signing_keys(self) -> dict[str, Any]:
+        """Return the section as keyword arguments for a worker elsewhere, which has no such file and signs nothing."""
+        return self.model_dump(exclude={"signing_keys"})
 
     def topic(self, name: str) -> str:
         """Name of one of Tidecast's topics on this broker: with the prefix of the settings."""

@@ -75,11 +75,14 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return where values are looked for, first hit wins: arguments, environment, TIDECAST_FILE, `default.yaml`."""
+        """Return where values are looked for, first hit wins: arguments, environment, TIDECAST_FILE, `default.yaml`.
+
+        Also within a section: a file that states one key of it leaves the others as they are.
+        """
         files = [DEFAULT_FILE]
         if own := os.environ.get("TIDECAST_FILE"):
             files.append(Path(own))
-        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=files)
+        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=files, deep_merge=True)
 
     @property
     def var_dir(self) -> Path:
@@ -119,7 +122,7 @@ class Settings(BaseSettings):
 
 
 _SECTIONS = set(Settings.model_fields)
-_NOT_SETTINGS = {"TIDECAST_FILE", "TIDECAST_STACK"}
+_NOT_SETTINGS = {"TIDECAST_FILE", "TIDECAST_STACK", "TIDECAST_SIGNING_KEY"}
 
 
 def load(**overrides: Any) -> Settings:

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole
 from configs.errors import SettingsError
@@ -17,13 +17,11 @@ from configs.lines import LinedYaml
 LISTED = "docs/placement.md"
 
 
-class FiniteSection(Section):
-    """A part of a topology: its numbers are finite."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
+MOST_RPS, MOST_SELECTIVITY, MOST_COUNT = 1e12, 1e6, 1_000_000
+"""Of a source, of an operator, and of cores and partitions: beyond lies a slip of the keyboard."""
 
 
-class RecordSource(FiniteSection):
+class RecordSource(Section):
     """Records that come from outside, on a topic.
 
     Attributes:
@@ -31,11 +29,11 @@ class RecordSource(FiniteSection):
         bytes: of a record.
     """
 
-    rps: NotNegative
+    rps: float = Field(ge=0, le=MOST_RPS)
     bytes: Positive = 200.0
 
 
-class JobOperator(FiniteSection):
+class JobOperator(Section):
     """A step of the job.
 
     Attributes:
@@ -55,7 +53,7 @@ class JobOperator(FiniteSection):
 
     of: Annotated[tuple[Name, ...], Field(min_length=1)]
     work_ms: Positive
-    selectivity: NotNegative = 1.0
+    selectivity: float = Field(1.0, ge=0, le=MOST_SELECTIVITY)
     bytes: Positive = 200.0
     memory_mb: NotNegative = 0.0
     state_mb: NotNegative = 0.0
@@ -66,7 +64,7 @@ class JobOperator(FiniteSection):
     served: bool = False
 
 
-class SparkCluster(FiniteSection):
+class SparkCluster(Section):
     """A Spark cluster.
 
     Attributes:
@@ -78,7 +76,7 @@ class SparkCluster(FiniteSection):
         master: its address, as `spark://HOST:PORT`; None: a cluster of this size is started on this computer.
     """
 
-    cores: Count
+    cores: int = Field(ge=1, le=MOST_COUNT)
     memory_gb: Positive = 16.0
     price: NotNegative = 1.0
     executor_cores: Count = 1
@@ -94,7 +92,7 @@ class SparkCluster(FiniteSection):
         return self
 
 
-class Hop(FiniteSection):
+class Hop(Section):
     """What an edge between two queries costs, which is a topic; defaults as measured (`bench placement --parts hop`).
 
     Attributes:
@@ -108,7 +106,7 @@ class Hop(FiniteSection):
     inline_ms: NotNegative = 0.001
 
 
-class Topology(FiniteSection):
+class Topology(Section):
     """A job and where it may run.
 
     Attributes:
@@ -132,7 +130,7 @@ class Topology(FiniteSection):
     quantile: Level = 0.95
     trigger_s: Positive = 1.0
     overhead_s: NotNegative = 0.3
-    partitions: Count = 12
+    partitions: int = Field(12, ge=1, le=MOST_COUNT)
     driver_cores: Whole = 0
     broker: Name
     code: Name | None = None

@@ -14,6 +14,7 @@ from tidecast.commands import Commands
 from tidecast.connection.outbox import Outbox
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.security import client_options
+from tidecast.connection.signing import SigningKeys
 from tidecast.control import WALL, Clock
 from tidecast.fields import job_name
 from tidecast.guard import Limits
@@ -33,6 +34,7 @@ from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subs
 log = logging.getLogger("tidecast")
 
 ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
+SIGNING_KEY = "TIDECAST_SIGNING_KEY"
 RETRY_S = 5.0  # seconds before a broker that has not answered is asked again, so that no wrong login locks an account
 
 
@@ -50,6 +52,7 @@ def attach(
     lost_contact_s: float = 60.0,
     prefix: str | None = None,
     replay: Replayable | None = None,
+    signing_key: str | None = None,
 ) -> Agent:
     """Start Tidecast's agent beside a running streaming query: it reports metrics and, in mode `act`, scales executors.
 
@@ -76,13 +79,16 @@ def attach(
             to the most of those at takeover, those running and those decided last.
         prefix: of the names of Tidecast's own topics; default: the environment's TIDECAST_KAFKA__PREFIX, else "".
         replay: how ranges of the query's topics are read again beside it; None: orders of replays are refused.
+        signing_key: secret of at least 32 characters with which decisions, modes and orders for this job have to be
+            signed; several, separated by commas, while it is changed. Default: the environment's TIDECAST_SIGNING_KEY;
+            without one unsigned messages are obeyed.
 
     Returns:
         The running agent; `agent.stop()` ends it before the query ends, `agent.mode` is its present mode.
 
     Raises:
         ValueError: an argument is out of range, `job` is no valid name (`MessageError`), `ssl_check_hostname` is
-            neither true nor false, or no broker is known.
+            neither true nor false, a signing key is too short, or no broker is known.
         tidecast.spark.cluster.ClusterError: the query is not run by this process.
         py4j.protocol.Py4JError: Spark's JVM does not answer.
     """
@@ -95,6 +101,8 @@ def attach(
     if not lost_contact_s > 0:
         raise ValueError(f"lost_contact_s={lost_contact_s}: seconds above 0 are expected")
     client_options(security or {})
+    secret = os.environ.get(SIGNING_KEY) if signing_key is None else signing_key
+    signing = None if secret is None else SigningKeys.read(secret)  # one that is set and empty is a mistake
     cluster = Cluster(query)
     source_options = kafka_sources(cluster)
     source_address = source_bootstrap or next((options[BOOTSTRAP] for options in source_options), None)
@@ -104,9 +112,9 @@ def attach(
     ours, source = choose_brokers(address, security, source_address or address, source_security, source_options)
     prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     state = Job(
-        name=job, prefix=prefix, widest_mode=mode, clock=clock,
+        name=job, prefix=prefix, widest_mode=mode, clock=clock, signing=signing,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
-        actuator=ExecutorActuator(cluster), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix),
+        actuator=ExecutorActuator(cluster), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix, signing),
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip
     commands = Commands(state, *ours, clock is None)
@@ -114,6 +122,7 @@ def attach(
     agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), commands, replays, held)
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
+    later += "" if signing is None else "; signed messages alone are obeyed"
     log.info("%s: attached, observing, topics %s; Tidecast's broker is %s%s", job, known, address, later)
     return agent
 

@@ -11,7 +11,17 @@ from tidecast.connection.transport import consumer
 from tidecast.control import clock_key, clock_of, mode_key
 from tidecast.guard import check_decision
 from tidecast.job import Job
-from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, decode_keyed
+from tidecast.messages import (
+    FUTURE_S,
+    Control,
+    Decision,
+    Heartbeat,
+    MessageError,
+    Outcome,
+    Reject,
+    decode,
+    decode_keyed,
+)
 from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact
 from tidecast.orders import ReplayOrder, order_key
 from tidecast.outcomes import outcome
@@ -42,6 +52,7 @@ class Commands:
         self._requested_mode: str | None = None
         self._rediscover_at = float("inf")
         self._ignored_executors: int | None = None
+        self._control_at: dict[str, float] = {}
 
     def poll(self) -> None:
         """Wait up to 0.5 s for records and handle each: apply a decision, change mode or clock, note a heartbeat.
@@ -81,7 +92,7 @@ class Commands:
             if missing := [topic for topic in (DECISIONS, CONTROL) if not parts[topic]]:
                 raise LookupError(
                     f"topic {self._job.prefix + missing[0]!r} is not on the broker at {self._bootstrap}, or may not be "
-                    "read; `tidecast up` creates it"
+                    "read; `tidecast autoscale` creates it"
                 )
             live = parts[DECISIONS] + parts[HEARTBEATS]
             client.assign(live + parts[CONTROL])
@@ -124,26 +135,45 @@ class Commands:
         key = (record.key or b"").decode("utf-8", "replace")
         try:
             if topic == CONTROL and key in (mode_key(job.name), clock_key(job.name)):
-                if record.value is not None:
+                if record.value is not None or job.signing is not None:
+                    self._check_signature(record, key)
                     self._follow_control(key, decode(Control, record.value, now))
             elif topic == CONTROL and key.startswith(order_key(job.name, "")):
                 if record.value is not None:
+                    self._check_signature(record, key)
                     self._follow_order(key, decode(ReplayOrder, record.value, now))
             elif topic == HEARTBEATS and key == job.name:
                 beat = decode_keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
+                    self._check_signature(record, key)
                     note_contact(job, beat.wall_time, now)
             elif topic == DECISIONS and key == job.name:
+                self._check_signature(record, key)
                 self._follow_decision(decode_keyed(Decision, key, record.value, now), now)
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", job.name, record.topic, error)
+            if job.signing is not None and key == mode_key(job.name) and not self._control_read:
+                # It may stand where a signed one did that narrowed the mode: only the newest of a key is kept.
+                self._requested_mode = self._requested_mode or "observe"
             at = topic, record.partition, record.offset
             job.outbox.enqueue("rejects", topic, Reject.of(*at, f"agent of {job.name}", error, record.value, now))
+
+    def _check_signature(self, record: Any, key: str) -> None:
+        if self._job.signing is not None:
+            self._job.signing.check(record.topic, key, record.value, dict(record.headers))
 
     def _follow_control(self, key: str, control: Control) -> None:
         job = self._job
         if control.job != job.name:
             raise MessageError(f"job={control.job!r} under the key {key!r}")
+        # A kept record that somebody sends again is signed as well; clocks of people differ by less than FUTURE_S.
+        newest_s = max(self._control_at.get(key, 0.0), control.wall_time)
+        if job.signing is not None and control.wall_time < newest_s - FUTURE_S:
+            raise MessageError(
+                f"wall_time={control.wall_time} is {newest_s - control.wall_time:.0f} s older than a message that came "
+                "before; send it anew"
+            )
+        self._control_at[key] = newest_s
         if key == clock_key(job.name) and self._waits_for_clock:
             job.clock = clock_of(control)
             log.info("%s: job time is %s", job.name, job.clock or "unknown until a clock is announced")

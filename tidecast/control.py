@@ -24,7 +24,10 @@ def clock_key(job: str) -> str:
     return f"{job}:clock"
 
 
-def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "") -> None:
+def set_mode(
+    bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "",
+    signing_key: str | None = None,
+) -> None:  # fmt: skip
     """Publish the mode that a job's agent is to be in; agents that attach later follow it too.
 
     It cannot widen the mode that an agent was attached with. Blocks until the broker has the message: at most 10 s to
@@ -36,24 +39,27 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
         mode: "observe" (change nothing), "act" (apply decisions) or "freeze" (keep the number of executors).
         security: client options under kafka-python's names.
         prefix: of the names of Tidecast's topics.
+        signing_key: the job's, where its agent has one; of several, separated by commas, the first one signs.
 
     Raises:
-        ValueError: no such mode, no valid job name (`MessageError`), or a security option that is unknown or has no
-            such value.
+        ValueError: no such mode, no valid job name (`MessageError`), a security option that is unknown or has no such
+            value, or a signing key that is too short.
         ConnectionError: the broker cannot be reached (`UnreachableError`), or has not taken the message in time.
     """
     from kafka.errors import KafkaError
 
+    from tidecast.connection.signing import HEADER, SigningKeys
     from tidecast.connection.transport import producer
 
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
     message, timeout_ms = Control(job_name(job), time.time(), mode=mode), int(SEND_S * 1000)
-    key, topic = mode_key(job), prefix + TOPIC
+    key, topic, value = mode_key(job), prefix + TOPIC, encode(message)
+    headers = [(HEADER, SigningKeys.read(signing_key).sign(topic, key, value))] if signing_key is not None else []
     try:
         client = producer(bootstrap, security, bootstrap_timeout_ms=timeout_ms, max_block_ms=timeout_ms)
         try:
-            client.send(topic, key=key.encode(), value=encode(message)).get(timeout=SEND_S)
+            client.send(topic, key=key.encode(), value=value, headers=headers).get(timeout=SEND_S)
         finally:
             client.close(timeout=1)
     except KafkaError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidecast.connection.outbox import Outbox
+from tidecast.connection.signing import SigningKeys
 from tidecast.control import WALL, Clock
 from tidecast.guard import Limits, SeenDecisions
 from tidecast.messages import MetricSample
@@ -28,6 +29,7 @@ class Job:
         lost_contact_s: silence of the autoscaler after which an acting agent hands back.
         mode: the present one.
         prefix: of the names of Tidecast's own topics.
+        signing: keys of what this job obeys; None: it obeys unsigned messages, too.
         lock: guards what several threads change together: mode, target, tracker.
         stop: set when the agent's threads are to end.
         curves: sampled end offsets over time, by (topic, partition).
@@ -59,6 +61,7 @@ class Job:
     lost_contact_s: float = 60.0
     mode: str = "observe"
     prefix: str = ""
+    signing: SigningKeys | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
     seen: SeenDecisions = field(default_factory=SeenDecisions)

@@ -11,6 +11,7 @@ from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.signing import Signer
 from tidecast.messages import MessageError, decode, decode_keyed
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 
@@ -35,16 +36,20 @@ def send_order(kafka: Kafka, order: ReplayOrder) -> None:
 
 
 def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:
-    """Return the newest order of each of a job's replays, by id; one that is no valid message is left out.
+    """Return the newest order of each of a job's replays, by id.
+
+    One that is no valid message is left out, and of a job with a signing key one that is not signed.
 
     Raises:
         BrokerError, ValueError: the topic cannot be read; an unknown security option.
     """
     found: dict[str, ReplayOrder] = {}
+    signer = Signer.of(kafka)
     for record in read_records(kafka, "control"):
         if record.key is None or not record.key.startswith(order_key(job, "")):
             continue
         try:
+            signer.check_record(record, job)
             order = decode(ReplayOrder, record.value)
         except MessageError:
             continue

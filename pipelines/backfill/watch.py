@@ -13,6 +13,7 @@ from models.backfill.live.known import KnownJob
 from models.backfill.live.ordered import JobNow
 from models.policy.live.memory import Memory, fresh
 from pipelines.kafka.broker import Follower, Record, read_records
+from pipelines.kafka.signing import Signer
 from pipelines.scale.processor import Scaler
 from tidecast.control import WALL, clock_key, clock_of
 from tidecast.messages import Control, Forecast, MessageError, decode, decode_keyed
@@ -49,7 +50,7 @@ class JobWatch:
         self._memory: Memory = fresh(self._contract)
         self._forecasts: dict[float, Forecast] = {}
         self._next: dict[tuple[str, int], int] = {}
-        begun = time.time()
+        begun, self._signer = time.time(), Signer.of(settings.kafka)
         for topic, newest in NEWEST.items():
             self._take(read_records(settings.kafka, topic, newest))
         self._follower = Follower(settings.kafka, list(NEWEST), "latest")
@@ -91,9 +92,12 @@ class JobWatch:
 
     def _control(self, record: Record) -> None:
         try:
+            if record.key is None or not record.key.startswith(f"{self.job}:"):
+                return
+            self._signer.check_record(record, self.job)  # what is ordered on top of it is signed
             if record.key == clock_key(self.job):
                 self.clock = clock_of(decode(Control, record.value)) or self.clock
-            elif record.key is not None and record.key.startswith(order_key(self.job, "")):
+            elif record.key.startswith(order_key(self.job, "")):
                 order = decode(ReplayOrder, record.value)
                 if order_key(order.job, order.id) == record.key:
                     self.orders[order.id] = order

@@ -19,7 +19,7 @@ from pipelines.cli.learning import adapt, drift, forecast, models
 from pipelines.cli.placement import job
 from pipelines.cli.placement.plan import plan
 from pipelines.cli.serve import autoscale
-from pipelines.cli.stack import doctor, down, up
+from pipelines.cli.stack import backup, doctor, down, restore, up
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,7 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
-for command in (run, compare, up, down, doctor, report, advise, backtest, autoscale, backfill, codecs, plan):
+for command in (
+    run, compare, up, down, doctor, backup, restore, report, advise, backtest, autoscale, backfill, codecs, plan,
+):  # fmt: skip
     app.command()(command)
 for noun, group in {
     "job": job, "contract": contract, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt,

@@ -1,6 +1,9 @@
-"""`tidecast up`, `down` and `doctor`: the stack that stays, and what this computer lacks for it."""
+"""`tidecast up`, `down`, `doctor`, `backup`, `restore`: the stack that stays, what it lacks, and what it keeps."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -72,3 +75,42 @@ def doctor() -> None:
         print(check)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+def backup(file: Annotated[Path, typer.Argument(help="Of the archive; must not be there.")]) -> None:
+    """Write what the folder `var` holds and nothing makes again to one archive: models, lake, broker, Airflow, runs.
+
+    The stack must not run on it (`make down`), nor anything else write to it. Prints what belongs to the deployment and
+    is not in the archive.
+
+    Raises:
+        BackupError: the archive is there already, something writes to the folder, or it is empty (status 2).
+        SettingsError: a setting is wrong (status 2).
+        OSError: a file cannot be read or written.
+    """
+    from pipelines.stack.backup.write import write_backup
+
+    made = write_backup(load(), file)
+    print(f"{file}: {made.files:,} files of {made.var}, {made.size / 1e6:,.1f} MB before they were compressed")
+    for other in made.elsewhere:
+        print(f"not in it: {other}")
+
+
+def restore(file: Annotated[Path, typer.Argument(help="An archive of `tidecast backup`.")]) -> None:
+    """Restore an archive of `tidecast backup` to a folder `var` that holds nothing yet; `make up` starts it then.
+
+    Each file is compared with its SHA-256 before the first one is put where it belongs.
+
+    Raises:
+        BackupError: no such archive, or a damaged one; the folder holds something, or a stack runs on it (status 2).
+        SettingsError: a setting is wrong (status 2).
+        OSError: a file cannot be written.
+    """
+    from pipelines.stack.backup.restore import restore_backup
+
+    settings = load()
+    made = restore_backup(settings, file)
+    print(f"{settings.var_dir}: {made.files:,} files of {made.written}, by release {made.release}, were in {made.var}")
+    for other in made.elsewhere:
+        print(f"not among them: {other}")
+    print("`make up` starts it.")

@@ -20,6 +20,7 @@ from pipelines.jobs.launch import TOPICS, Launch, fix_first_offsets, refuse_orde
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
 from pipelines.jobs.restarts.snapshots import set_snapshots
+from pipelines.kafka.signing import Signer
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 
@@ -71,6 +72,7 @@ def run_job(
     stop = stop_on_signals()
     try:
         settings = with_stack_addresses(load())
+        Signer.of(settings.kafka).check_file()
         contract = load_contract(job, settings.contracts_dir / room)
         if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
             least = contract.executors.model_copy(update={"max": contract.executors.min})
@@ -133,7 +135,8 @@ def attach_agent(query: StreamingQuery, job: str, settings: Settings, contract: 
     bounds, kafka = contract.executors, settings.kafka
     return attach(
         query, job=job, bootstrap=kafka.bootstrap, security=kafka.security, prefix=kafka.prefix,
-        executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores, **how,
+        executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
+        signing_key=Signer.of(kafka).keys_of(job), **how,
     )  # fmt: skip
 
 

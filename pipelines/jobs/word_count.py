@@ -142,7 +142,7 @@ def replayable(launch: Launch, live: StreamingQuery) -> Replayable:
 
 
 def _stage(launch: Launch) -> Stage:
-    return service_stage(launch.settings.job.service_ms / 1000, launch.settings.kafka.model_dump(), JOB)
+    return service_stage(launch.settings.job.service_ms / 1000, launch.settings.kafka.without_signing_keys(), JOB)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,9 @@ def bootstrap_address(kafka: Kafka) -> str:
 def _partitions(client: Any, topic: str) -> set[int]:
     found = client.partitions_for_topic(topic)
     if not found:
-        raise BrokerError(f"topic {topic!r} does not exist on the broker. `tidecast up` creates Tidecast's topics.")
+        raise BrokerError(
+            f"topic {topic!r} does not exist on the broker. `tidecast autoscale` or `tidecast up` creates our topics."
+        )
     return set(found)
 
 

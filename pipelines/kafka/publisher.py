@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from kafka.errors import KafkaError
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import BrokerError, Record, bootstrap_address, connect_client
+from pipelines.kafka.signing import Signer
+from tidecast.connection.signing import HEADER
 from tidecast.connection.transport import producer
 from tidecast.messages import Message, Reject, encode
 
@@ -16,13 +19,17 @@ from tidecast.messages import Message, Reject, encode
 class Publisher:
     """Sends messages to Kafka, acknowledged by all replicas; `close` waits until everything sent is acknowledged.
 
+    What agents obey is signed, if the settings name keys for it.
+
     Raises:
         BrokerError: no broker is set, or none answers within 10 s.
+        SettingsError: the file of signing keys is wrong.
         ValueError: an unknown security option.
     """
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
-        self._address, self._name = bootstrap_address(kafka), kafka.topic
+        self._address, self._name, self._signer = bootstrap_address(kafka), kafka.topic, Signer.of(kafka)
+        self._signer.check_file()
         self._failure: Exception | None = None
         self._producer = connect_client(producer, kafka, **options)
 
@@ -33,11 +40,14 @@ class Publisher:
             MessageError: a number in it is not finite.
             BrokerError: as `send_bytes`.
         """
-        self.send_bytes(topic, key.encode(), encode(message))
+        value = encode(message)
+        signature = self._signer.sign(topic, key, value, getattr(message, "job", None))
+        self.send_bytes(topic, key.encode(), value, headers=[] if signature is None else [(HEADER, signature)])
 
     def send_bytes(
-        self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
-    ) -> Any:
+        self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> Any:  # fmt: skip
         """Queue one record; returns kafka-python's future of `partition` and `offset`, done once it is acknowledged.
 
         Blocks up to the producer's `max_block_ms` (60 s unless set) while the topic is unknown. Delivery is retried for
@@ -49,6 +59,7 @@ class Publisher:
             value: the record's value.
             partition: number of the partition; default: by the key's hash.
             timestamp_s: the record's timestamp, epoch seconds, cut to ms; default: now.
+            headers: of the record.
 
         Raises:
             BrokerError: the topic stayed unknown, the queue full, or the record is too large.
@@ -56,7 +67,9 @@ class Publisher:
         stamp = None if timestamp_s is None else int(timestamp_s * 1000)
         name = self._name(topic)
         try:
-            future = self._producer.send(name, key=key, value=value, partition=partition, timestamp_ms=stamp)
+            future = self._producer.send(
+                name, key=key, value=value, partition=partition, timestamp_ms=stamp, headers=list(headers)
+            )
         except KafkaError as error:
             raise BrokerError(
                 f"the broker at {self._address} takes no record for topic {name}: {error}. Create the topic "

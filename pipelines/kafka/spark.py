@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from configs.sections import Kafka
 from pipelines.kafka.broker import bootstrap_address
 from pipelines.kafka.security import java_options
+from tidecast.connection.signing import HEADER
 
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
 """Spark SQL for the column `key` as text; invalid bytes are replaced and null becomes '', so no record is lost."""
+
+
+HEADERS = (
+    f"CASE WHEN signature IS NOT NULL THEN array(named_struct('key', '{HEADER}', 'value', CAST(signature AS BINARY))) "
+    "END AS headers"
+)
+"""Spark SQL for the column `headers` of a Kafka sink, from the column `signature` (text; null: none)."""
 
 
 def spark_options(kafka: Kafka) -> Mapping[str, str]:

@@ -26,6 +26,7 @@ from models.placement.rates import rates_of
 from pipelines.jobs.launch import Launch, read_first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.running import attach_agent, finish_query, stop_on_signals
+from pipelines.kafka.signing import Signer
 from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
@@ -62,6 +63,7 @@ def run_block(argv: list[str] | None = None) -> int:
         if epoch is None:
             parser.error(f"{args.name}: no such block in {args.job}")
         settings, placement, code = load(), folder.wanted(), load_code(topology)
+        Signer.of(settings.kafka).check_file()
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
         begun = begun_with(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
         settings = block_settings(settings, topology, placement, epoch.block, begun.executors.max)
@@ -137,7 +139,8 @@ def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockE
     sink.claim(kafka)
     frame = block_frame(block, topology, code, schemas, partial(_committed, launch))
     return (
-        frame.writeStream.queryName(block.name).foreachBatch(once(kafka.model_dump(), sink)).outputMode("update")
+        frame.writeStream.queryName(block.name).outputMode("update")
+        .foreachBatch(once(kafka.without_signing_keys(), sink))
         .option("checkpointLocation", str(launch.checkpoint)).trigger(processingTime=launch.settings.job.trigger)
         .start()
     )  # fmt: skip
@@ -177,7 +180,7 @@ def _attach_and_probe(attach: Callable[[], Any], launch: Launch, epoch: BlockEpo
 
 def _probe(launch: Launch, epoch: BlockEpoch) -> None:
     """Note how far the broker is from an executor; without that all goes on."""
-    kafka = launch.settings.kafka.model_dump()
+    kafka = launch.settings.kafka.without_signing_keys()
 
     def probe(_: int) -> float | str:
         from configs.sections import Kafka

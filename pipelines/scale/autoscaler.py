@@ -21,7 +21,8 @@ from configs.settings import Settings
 from models.policy.catalogue import entry
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.spark import KEY, spark_options, topic_in, topic_out
+from pipelines.kafka.signing import Signer
+from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
@@ -69,7 +70,9 @@ def start_query(
     if settings.serving.path == "fast":
         store = StoreForecasts(settings.store_dir, settings.training.step_s)
     accepted = AcceptedContracts(accepted_file(checkpoint))
-    processor = make_stateful_processor(accepted, scaling.policy, scaling.mode, learned, store)
+    processor = make_stateful_processor(
+        accepted, scaling.policy, scaling.mode, learned, store, Signer.of(settings.kafka)
+    )
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
@@ -83,7 +86,7 @@ def start_query(
     )
     decisions = source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "ProcessingTime")
     return (
-        decisions.selectExpr(topic_out(settings.kafka), "key", "value")
+        decisions.selectExpr(topic_out(settings.kafka), "key", "value", HEADERS)
         .writeStream.queryName("autoscaler")
         .format("kafka")
         .options(**spark_options(settings.kafka))
@@ -148,7 +151,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
             (KafkaTimeoutError).
         JavaError, JarsError: Spark cannot start.
-        SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks.
+        SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks; the
+            file of signing keys is wrong.
         OSError: the file of accepted contracts cannot be written.
         pyspark.errors.PySparkException: Spark refuses trigger or checkpoint.
     """
@@ -160,6 +164,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    signer = Signer.of(settings.kafka)
+    signer.check_file()
     create_topics(settings.kafka)
     accepted = AcceptedContracts(accepted_file(checkpoint))
     watch = make_contract_watch(settings, accepted)

@@ -14,7 +14,7 @@ import yaml
 
 from configs.settings import ROOT, Settings
 from pipelines.spark import java
-from pipelines.stack import addresses, ports, processes, state
+from pipelines.stack import addresses, ports, private, processes, state
 from pipelines.stack.context import AbandonedError, Probe, StackContext, StackError
 from pipelines.stack.keeper import Keeper
 from pipelines.stack.parts import PARTS, child_environment
@@ -91,7 +91,7 @@ class Stack:
             }
             self.settings = addresses.with_addresses(settings, context.environment)
             file = Path(context.environment["TIDECAST_FILE"])  # options of a command included, for every child to read
-            file.write_text(yaml.safe_dump(self.settings.model_dump(mode="json"), sort_keys=False))
+            private.write_private(file, yaml.safe_dump(self.settings.model_dump(mode="json"), sort_keys=False))
             self.addresses = {part: context.fill(PARTS[part].page) for part in self._embedded}
             self.addresses |= {part: own[part] for part in parts if part in own}
         except BaseException:

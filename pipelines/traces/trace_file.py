@@ -84,7 +84,7 @@ def read_rows(
         try:
             value = _value(value_column, cell)
             time = _time(written, zone, rows[-1].time if rows else -math.inf, options)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise TraceError(f"{path}, row {line}: {error}") from None
         row = TraceRow(line, time, written, value)
         if not rows or time > rows[-1].time:

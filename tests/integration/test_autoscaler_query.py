@@ -10,6 +10,7 @@ from configs.settings import load
 from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.signing import Signer
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import make_contract_watch, start_query
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
@@ -66,8 +67,14 @@ def running(spark, settings, checkpoint, agents=None):
         query.stop()
 
 
+def signed(kafka, folder):
+    """The same broker, with a key for the job."""
+    (folder / "keys.yaml").write_text(f"{JOB}: 0123456789abcdef0123456789abcdef")
+    return kafka.model_copy(update={"signing_keys": folder / "keys.yaml"})
+
+
 def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp_path):
-    kafka, registry, job = empty_topics, Versions(JOB), Job(empty_topics)
+    kafka, registry, job = signed(empty_topics, tmp_path), Versions(JOB), Job(empty_topics)
     settings = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"})
     accepted = AcceptedContracts(accepted_file(tmp_path / "query"))
     sync = ArtifactSync(registry.source(), accepted.all, tmp_path / "agents", 0.1)
@@ -90,5 +97,9 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             assert "asked" not in third["inputs"]["carried"]
             contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
             assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
+        obeyed = [record for topic in ("decisions", "heartbeats") for record in read_records(kafka, topic)]
+        for record in obeyed:
+            Signer.of(kafka).check_record(record, JOB)
+        assert {record.topic for record in obeyed} == {"decisions", "heartbeats"}
     finally:
         job.close()

@@ -8,13 +8,15 @@ import time
 import pytest
 from kafka import KafkaAdminClient
 
+from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.waiting import wait_until
 from tidecast import commands, control, modes
 from tidecast.agent import _repeat
-from tidecast.messages import Decision, Heartbeat
+from tidecast.connection.signing import HEADER, SigningKeys
+from tidecast.messages import Decision, Heartbeat, Reject
 
 pytestmark = pytest.mark.integration
 
@@ -130,6 +132,29 @@ def test_an_older_pipeline_has_no_heartbeats_and_a_newer_one_is_found(attached, 
     create_topics(empty_topics)
     wait_until(lambda: job.handed_back, "silence")
     wait_until(lambda: beat(publisher) or not job.handed_back, "a heartbeat", every_s=0.2)
+
+
+def test_an_agent_with_a_key_obeys_those_alone_who_sign(attached, empty_topics, publisher, tmp_path):
+    secret, file = "0123456789abcdef0123456789abcdef", tmp_path / "keys.yaml"
+    file.write_text(f"orders: {secret}")
+    follower = Follower(empty_topics, ["decisions", "control"])
+    signed = Publisher(empty_topics.model_copy(update={"signing_keys": file}))
+    job = attached("act", signing=SigningKeys.read(secret))
+    wait_until(lambda: job.mode == "act", "an acting agent")
+    decide(publisher, 4, "d1")
+    decide(signed, 3, "d2")
+    wait_until(lambda: job.actuator.target is not None and job.actuator.target > 1, "executors")
+    where = empty_topics.bootstrap, "orders", "freeze"
+    control.set_mode(*where, prefix=empty_topics.prefix)
+    control.set_mode(*where, prefix=empty_topics.prefix, signing_key=secret)
+    wait_until(lambda: job.mode == "freeze", "a frozen agent")
+    assert "target 4" not in job.actuator.calls and job.actuator.target == 3
+    assert [reject.topic for reject in job.outbox.of(Reject)] == ["decisions", "control"]
+    found = []
+    wait_until(lambda: found.extend(follower.poll(0.1)) or len(found) == 4, "all four")
+    assert sum(HEADER in record.headers for record in found) == 2
+    signed.close()
+    follower.close()
 
 
 def _part(topic):

@@ -27,6 +27,8 @@ from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode,
 BROKER_AWAY_S = 12.0
 MENDED_S = 120.0
 FOREIGN = "nobody's model"
+SIGNED = "key_window"
+"""The job that obeys signed messages alone."""
 LONGEST = 1_000_000
 """Bytes of a record: a longer one does not leave its producer."""
 COMPACTED = ("contracts", "control")
@@ -115,6 +117,8 @@ class FaultyScreen(Screen):
             for bad in bad_versions(good):
                 publisher.send_bytes(topic, self.job.encode(), bad)
         publisher.send("decisions", self.job, good_decision(self.job, executors=99, id="beyond-bounds"))
+        unsigned = encode(good_decision(SIGNED, executors=1, id="unsigned"))  # as by somebody without the key
+        publisher.send_bytes("decisions", SIGNED.encode(), unsigned)
         self.sent = Counter(self._send_corpus(publisher))
         publisher.close()
 

@@ -30,14 +30,19 @@ RESTART_S = 10
 """A query that is stopped and started takes longer: its plan, its checkpoint, its first batch."""
 RECOVERY_S = 8
 """After a fault: executors, producers and consumers find their way back."""
+SIGNED, KEY, TOKEN = faults.SIGNED, "planted-signing-key-0123456789abcdef", "planted-token-0123456789abcdef"
 WARM_UPS = 2
 """A person's run has more, so that no latency is a cold driver's; what latencies come to is no matter here."""
 
 
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory):
+    keys = tmp_path_factory.mktemp("secrets") / "keys.yaml"
+    keys.write_text(f"{SIGNED}: {KEY}\n")  # of the other job what is not signed is obeyed: the faults' own decisions
     settings = load(
         var=tmp_path_factory.mktemp("ring"),
+        kafka={"signing_keys": keys},
+        serving={"token": TOKEN},
         replay={"history_days": 14, "live_hours": 10, "speed": 360, "peak_rps": 70, "withheld_share": 0},
         job={"also": ["key_window"]},
         training={"epochs": 3, "holdout_steps": 48, "approval_s": 300},
@@ -178,7 +183,8 @@ def test_everybody_went_on_after_the_broker_was_away(ring):
 
 def test_a_second_different_job_is_decided_on_by_the_same_autoscaler(ring):
     """Its agent measures, the autoscaler decides within its own contract, and its cluster is as it was decided."""
-    decisions = [d for d in lines(ring, "decisions") if d["job"] == "key_window" and "no_metrics" not in d["codes"]]
+    decided = [d for d in lines(ring, "decisions") if d["job"] == "key_window" and d["id"] != "unsigned"]
+    decisions = [d for d in decided if "no_metrics" not in d["codes"]]
     vouched = [b["repeats"] for b in lines(ring, "heartbeats") if b["job"] == "key_window" and b.get("repeats")]
     assert decisions and all(1 <= d["executors"] <= 2 for d in decisions)
     assert vouched, "nothing it decided has ever stood"
@@ -192,7 +198,8 @@ def test_the_log_replays_to_the_same_decisions(ring):
     decisions = [(d, replay_decision(d, contracts)) for d in lines(ring, "decisions")]
     for decision, again in decisions:
         if again is None:
-            assert "no_metrics" in decision["codes"] or decision["id"] in ("beyond-bounds", "test")  # the faults' own
+            of_faults = decision["id"] in ("beyond-bounds", "test", "unsigned")
+            assert "no_metrics" in decision["codes"] or of_faults
         else:
             assert again == (decision["executors"], decision["reason"], decision["codes"])
     assert {"up", "hold"} <= {again[2][0] for _, again in decisions if again is not None}
@@ -246,6 +253,21 @@ def test_the_report_opens_offline(ring):
     text = ring["page"].read_text()
     assert "<html" in text
     assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)=.?(https?:)?//", text)
+
+
+def test_the_job_with_a_key_refused_what_was_not_signed_and_nothing_else(ring):
+    """That it followed the autoscaler's decisions, which are signed, is asserted above."""
+    refused = [r for r in lines(ring, "rejects") if r["by"] == f"agent of {SIGNED}" and "signature" in r["reason"]]
+    assert [json.loads(r["value"])["id"] for r in refused] == ["unsigned"]
+
+
+def test_no_secret_is_in_anything_that_was_left(ring):
+    """Logs, pages, runs, MLflow's store and artifacts, Airflow's database and logs, topics, tables, all of it."""
+    files = [path for path in ring["lake"].parent.rglob("*") if path.is_file() and not path.is_symlink()]
+    found = {secret: [f for f in files if secret.encode() in f.read_bytes()] for secret in (KEY, TOKEN)}
+    assert found[KEY] == []
+    assert [file.name for file in found[TOKEN]] == ["settings.yaml"]  # which every process of the stack reads
+    assert found[TOKEN][0].stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_left_alive(ring):

@@ -10,20 +10,25 @@ from typing import Any
 from kafka.errors import KafkaTimeoutError
 
 from tidecast.connection.reach import connection_fault
+from tidecast.connection.signing import HEADER, SigningKeys
 from tidecast.connection.transport import producer
 from tidecast.messages import Message, MessageError, encode
 
 log = logging.getLogger("tidecast")
 
-TOPICS = ("metrics", "outcomes", "rejects")
+TOPICS, CONTROL = ("metrics", "outcomes", "rejects"), "control"
 KEPT = 20_000  # messages kept while the broker is away; beyond that the oldest are dropped
 
 
 class Outbox:
     """A queue of up to KEPT messages in front of a Kafka producer; `enqueue` never blocks."""
 
-    def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str, prefix: str = "") -> None:
+    def __init__(
+        self, bootstrap: str, security: Mapping[str, Any], client_id: str, prefix: str = "",
+        signing: SigningKeys | None = None,
+    ) -> None:  # fmt: skip
         self._address, self._security, self._client_id, self._prefix = bootstrap, security, client_id, prefix
+        self._signing = signing
         self._queue: queue.Queue[tuple[str, str, bytes]] = queue.Queue(KEPT)
         self._next: tuple[str, str, bytes] | None = None
         self._producer: Any = None
@@ -78,13 +83,21 @@ class Outbox:
             return False
         self._next = None
         try:
-            future = self._producer.send(self._prefix + topic, key=key.encode(), value=value)
+            future = self._producer.send(
+                self._prefix + topic, key=key.encode(), value=value, headers=self._headers(topic, key, value)
+            )
         except KafkaTimeoutError:
             if connection_fault(self._address):
                 self._next = message
             raise
         future.add_errback(_log_lost, topic)
         return True
+
+    def _headers(self, topic: str, key: str, value: bytes) -> list[tuple[str, bytes]]:
+        """The signature of what agents obey; of what they merely tell there is none."""
+        if self._signing is None or topic != CONTROL:
+            return []
+        return [(HEADER, self._signing.sign(self._prefix + topic, key, value))]
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Send the rest of the queue, wait up to `timeout_s` seconds for acknowledgements, and close the producer.

@@ -194,7 +194,7 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
         limits = [np.asarray(described["familiar"][name], float) for name in Familiar._fields]
         tables = [np.asarray(described[name], float) for name in ("prices", "margins", "tried")]
         curve = tuple(described["curve"])
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, OverflowError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
     wide, hidden, out, priced = len(FEATURES), layers[1].size, (len(MOVES) + 1) * PARTS, max(tables[0].size, 1)
     for what, found, fitting in (
@@ -205,8 +205,8 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
         shapes = [part.shape for part in found]
         if shapes != fitting:
             raise AgentError(f"{what} of shapes {shapes} do not fit, {fitting} would; train the agent again")
-    if not all(np.isfinite(layer).all() for layer in layers):
-        raise AgentError("weights that are not finite; train the agent again")
+    if not all(np.isfinite(part).all() for part in (*layers, *tables)):
+        raise AgentError("weights or prices that are not finite; train the agent again")
     weights = {name: (layers[2 * i], layers[2 * i + 1]) for i, name in enumerate(LAYERS)}
     prices, margins, tried = tables
     return DqnModel(weights, Familiar._make(limits), prices, margins, tried, curve)

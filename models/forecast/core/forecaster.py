@@ -13,6 +13,8 @@ from models.forecast.core.series import Floats, Series, SeriesError
 
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
+MOST_STEPS, MOST_LEVELS = 1000, 100
+"""Of a forecast: what it keeps of its errors grows with the square of its steps."""
 ERRORS = 2000
 """Newest errors of a naive forecast that its quantiles are taken over, at most."""
 
@@ -23,8 +25,8 @@ class Task:
 
     Attributes:
         step_s: seconds per step, above 0 and at most a day.
-        horizon: steps ahead, at least 1.
-        levels: quantile levels in (0, 1), rising, at least one.
+        horizon: steps ahead, 1 to MOST_STEPS (1000).
+        levels: quantile levels in (0, 1), rising, 1 to MOST_LEVELS (100).
 
     Raises:
         SeriesError: one of them is outside its range.
@@ -37,11 +39,11 @@ class Task:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.step_s) and 0 < self.step_s <= DAY_S):
             raise SeriesError(f"step_s={self.step_s}: above 0 s and at most {DAY_S:g} s is expected")
-        if self.horizon < 1:
-            raise SeriesError(f"horizon={self.horizon}: at least 1 step is expected")
+        if not 1 <= self.horizon <= MOST_STEPS:
+            raise SeriesError(f"horizon={self.horizon}: 1 to {MOST_STEPS} steps are expected")
         rising = all(0 < a < b < 1 for a, b in zip((1e-9, *self.levels), self.levels, strict=False))
-        if not self.levels or not rising:
-            raise SeriesError(f"levels={self.levels}: they must rise within (0, 1)")
+        if not 0 < len(self.levels) <= MOST_LEVELS or not rising:
+            raise SeriesError(f"levels={self.levels!r:.200}: 1 to {MOST_LEVELS} that rise within (0, 1) are expected")
 
     @property
     def day(self) -> int:

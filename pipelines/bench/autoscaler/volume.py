@@ -1,32 +1,26 @@
-"""How many bytes a day one job leaves on the broker: the real servers beside a job that is only told of.
-
-The job reports as an agent does: a second of metrics each second, a batch every other, executors that follow decisions
-after the contract's lead. Its load goes up and down twice an hour, far more often than a day does, with the noise of
-single arrivals.
-"""
+"""How many bytes a day one job leaves on the broker: the real servers beside a job that is only told of."""
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from typing import Any
 
-import numpy as np
 import yaml
 
 from configs.contract import Contract, Executors
 from configs.sections import Kafka
 from configs.settings import Settings
+from pipelines.bench.autoscaler.told_job import ToldJob
 from pipelines.kafka.broker import Follower, topic_offsets
 from pipelines.kafka.topics import create_topics, stored_bytes
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 from tidecast.connection.outbox import Outbox
-from tidecast.messages import Decision, MetricSample, decode
+from tidecast.messages import Decision, decode
 
 JOB = "volume"
-STEP_S, SWING_S, DAY_S = 60.0, 1800.0, 86_400  # seconds: of a forecast's step, the load's swing, a day
+STEP_S, DAY_S = 60.0, 86_400  # seconds: of a forecast's step, a day
 TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "heartbeats", "contracts", "control", "rejects")
 WARM_S = 90.0
 """Seconds until the servers have begun and said what they say once."""
@@ -93,66 +87,28 @@ def _stored(kafka: Kafka) -> dict[str, tuple[int, int]]:
 
 
 class _Job:
-    """A job of which there is nothing but what its agent would say."""
+    """The told job with an agent's way out, and its ear."""
 
     def __init__(self, kafka: Kafka, contract: Contract) -> None:
         self._outbox = Outbox(kafka.bootstrap or "", kafka.security, JOB)
         self._decisions = Follower(kafka, ["decisions"])
-        self._contract, self._chance = contract, np.random.default_rng(7)
-        self._begun, self._batch, self._coming = time.time(), 0, [(0.0, 1)]
+        self._told = ToldJob(contract, 7, time.time())
         self.decided = 0
 
     def report(self, seconds: float) -> None:
         """Send a second of metrics each second and follow decisions, for so many seconds of wall time; blocks."""
         end, due = time.monotonic() + seconds, time.monotonic()
         while due < end:
-            self._second(time.time())
+            for sample in self._told.second(time.time()):
+                self._outbox.enqueue("metrics", JOB, sample)
+            while self._outbox.send_next(0):
+                pass
             due += 1.0
             while (left := due - time.monotonic()) > 0:
                 for record in self._decisions.poll(min(left, 0.1)):
-                    self._follow(decode(Decision, record.value))
+                    self.decided += 1
+                    self._told.follow(decode(Decision, record.value).executors, time.time())
 
     def close(self) -> None:
         self._outbox.close()
         self._decisions.close()
-
-    def _follow(self, decision: Decision) -> None:
-        self.decided += 1
-        if decision.executors != self._coming[-1][1]:
-            self._coming.append((time.time() + self._contract.planning.lead_s, decision.executors))
-
-    def _times(self, work_s: float) -> dict[str, Any]:
-        """Where a batch's time went; its tasks are asked for their spread with every fifth."""
-        parts = {"planning_s": 0.06, "offsets_s": 0.03, "log_s": 0.2, "state_commit_s": 0.3, "run_s": 2 * work_s,
-                 "gc_s": 0.05 * work_s, "sink_wait_s": 0.2 * work_s}  # fmt: skip
-        spread = {"task_median_s": work_s / 4, "task_max_s": work_s / 3} if self._batch % 10 == 0 else {}
-        noisy = {name: round(part * self._chance.normal(1, 0.1), 3) for name, part in (parts | spread).items()}
-        return {**noisy, "spilled_bytes": 0}
-
-    def _second(self, now: float) -> None:
-        planning, asked = self._contract.planning, self._coming[-1][1]
-        mean = 400 * (1 - 0.7 * math.cos(2 * math.pi * (now - self._begun) / SWING_S))
-        arrived = float(self._chance.poisson(mean))
-        executors = next(many for at, many in reversed(self._coming) if at <= now)
-        common: dict[str, Any] = {
-            "job": JOB, "wall_time": round(now, 3), "lag_records": int(2 * arrived), "executors": executors,
-            "pending_executors": max(asked - executors, 0), "cores": executors, "task_ceiling": 8, "mode": "act",
-        }  # fmt: skip
-        span_s = round(1 + 0.001 * self._chance.normal(), 3)
-        samples = [MetricSample(kind="interval", time=round(now - 1, 3), arrival_rps=arrived, span_s=span_s, **common)]
-        self._batch += 1
-        if self._batch % 2 == 0:
-            rows = int(2 * mean)
-            work_s = planning.per_record_s * rows / executors * self._chance.normal(1, 0.03)
-            took = round(planning.overhead_s + work_s, 3)
-            samples.append(MetricSample(
-                kind="batch", time=round(now - took, 3), span_s=took, processed_rps=round(rows / took, 3),
-                batch_id=self._batch, batch_rows=rows, batch_s=took, stage_s=round(0.7 * took, 3), state_rows=50_000,
-                latency_p50_s=round(took + 0.9, 3), latency_p95_s=round(took + 1.9, 3),
-                latency_max_s=round(took + 2.1, 3), watermark_lag_s=round(took + 2.5, 3), **self._times(work_s),
-                **common,
-            ))  # fmt: skip
-        for sample in samples:
-            self._outbox.enqueue("metrics", JOB, sample)
-        while self._outbox.send_next(0):
-            pass

@@ -15,8 +15,8 @@ MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
 SIDE_S = 480.0
 """Least seconds of either side: with less, nothing is judged."""
 RATES, ENOUGH = (16, 32, 64, 128, 256), 128
-"""`maxOffsetsPerTrigger` of the sweep, the same number from each partition, one session each; and the rate from which on
-the sweep is whole once one breaks the limit."""
+"""`maxOffsetsPerTrigger` of the sweep, the same number from each partition, one session each; and the rate from which
+on the sweep is whole once one breaks the limit."""
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:

@@ -7,6 +7,7 @@ import random
 from typing import Any, NamedTuple
 
 from tidecast import messages as sent
+from tidecast.orders import ReplayOrder, ReplayProgress
 
 JOB = "orders"
 DRAWN = 60
@@ -74,6 +75,13 @@ def make_valid_messages(now: float) -> dict[str, Any]:
         "control": sent.Control(JOB, now, mode="observe"),
         "rejects": sent.Reject("metrics", 0, 7, "autoscaler", "not JSON", "{", now),
     }
+
+
+def make_replay_messages(now: float) -> tuple[ReplayOrder, ReplayProgress]:
+    """Make a valid order of a replay, and what its driver says of it, as sent at wall time `now` (epoch seconds)."""
+    ends = {"events": {"0": 9, "1": 4}}
+    order = ReplayOrder("r1", JOB, now, "run", {"events": {"0": 0, "1": 2}}, ends, 250.0, schedule=[[now, 2]])
+    return order, ReplayProgress("r1", JOB, now, now, 1.0, "running", 5, 13)
 
 
 KINDS = {topic: type(message) for topic, message in make_valid_messages(0.0).items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,12 +11,13 @@ import typer
 
 from configs.errors import SettingsError
 from configs.policies import POLICIES
+from pipelines.cli.bench import live
 from pipelines.cli.bench.backfills import measure_real_backfills
+from pipelines.cli.bench.borders import measure_borders, measure_damaged_inputs
 from pipelines.cli.bench.codecs import measure_compression
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.deadlines import measure_deadlines_kept
 from pipelines.cli.bench.gains import measure_gains
-from pipelines.cli.bench.live import measure_agent, measure_raise_times, measure_volume_per_day
 from pipelines.cli.bench.placements import measure_placements
 from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
@@ -42,17 +42,20 @@ class Part(StrEnum):
 Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measure; all of them if none is named.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
 
-app.command("agent")(measure_agent)
+app.command("agent")(live.measure_agent)
 app.command("backfill")(measure_real_backfills)
+app.command("borders")(measure_borders)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
 app.command("codecs")(measure_compression)
 app.command("deadline")(measure_deadlines_kept)
+app.command("fleet")(live.measure_fleet_sizes)
+app.command("fuzz")(measure_damaged_inputs)
 app.command("headroom")(measure_gains)
 app.command("placement")(measure_placements)
-app.command("raise")(measure_raise_times)
+app.command("raise")(live.measure_raise_times)
 app.command("signed")(measure_signed_plans)
-app.command("volume")(measure_volume_per_day)
+app.command("volume")(live.measure_volume_per_day)
 
 
 @app.command("advise")
@@ -67,37 +70,6 @@ def measure_advised(as_json: JsonFile = None) -> None:
     from pipelines.bench.twin.advice import measure_advice
 
     write_figure(as_json, measure_advice())
-
-
-@app.command("borders")
-def measure_borders(
-    seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7, as_json: JsonFile = None
-) -> None:
-    """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop.
-
-    Prints each record on which a reader stopped or differed from the reference reader, or that erred; status 0.
-
-    Raises:
-        SettingsError: a setting is wrong (status 2).
-        JavaError, JarsError: Spark cannot start (status 2).
-        Exception: of the lake's gate; errors of other readers are printed.
-        OSError: the JSON file cannot be written.
-    """
-    from pipelines.bench.borders.compare import compare_readers
-    from pipelines.spark.session import local_session
-
-    logging.getLogger("tidecast").setLevel(logging.ERROR)  # the agent says every record that it rejects
-    spark = local_session("borders", cores=1)
-    try:
-        figures = compare_readers(spark, seed)
-    finally:
-        spark.stop()
-    print(f"{figures['records']} records, {figures['verdicts']} verdicts of {', '.join(figures['readers'])}")
-    for name in ("stopped", "differing", "unexpected"):
-        print(f"{name}: {len(figures[name])}")
-        for record, reader, what in figures[name]:
-            print(f"  {record}: {reader}: {what}")
-    write_figure(as_json, figures)
 
 
 @app.command("dqn")

@@ -1,4 +1,4 @@
-"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, raises, volume."""
+"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, fleet, raises, volume."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.cli.options import JsonFile
+from pipelines.cli.options import JsonFile, split_names
 from pipelines.figures.written import write_figure
+
+MOST_JOBS = 9999
 
 
 def measure_agent(
@@ -73,3 +76,27 @@ def measure_volume_per_day(
     from pipelines.bench.autoscaler.volume import measure_volume
 
     write_figure(as_json, measure_volume(load(), 3.0 if quick else minutes))
+
+
+def measure_fleet_sizes(
+    jobs: Annotated[str, typer.Option("--jobs", help="Numbers of jobs, commas between.")] = "10,100,500",
+    minutes: Annotated[float, typer.Option(min=1, help="That count, for each number.")] = 5.0,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure autoscaler and stream server by the number of jobs: how late they answer, and what cores and memory.
+
+    Starts a broker of its own for each number; blocks for `minutes` and some three more each.
+
+    Raises:
+        SettingsError: a number is none, or the address of a service is set (status 2).
+        StackError, ProcessError, BrokerError: a process does not start or ends, or the broker does not answer
+            (status 2).
+        JavaError, JarsError: Spark cannot start (status 2).
+        OSError: a file cannot be written.
+    """
+    from pipelines.bench.fleet.measure import measure_fleet
+
+    sizes = [int(part) for part in split_names(jobs) if part.isdecimal() and 0 < int(part) <= MOST_JOBS]
+    if len(sizes) < len(split_names(jobs)) or not sizes:
+        raise SettingsError(f"--jobs {jobs!r}: numbers from 1 to {MOST_JOBS:,} are expected, as 10,100.")
+    write_figure(as_json, measure_fleet(load(), sizes, minutes))

@@ -92,6 +92,25 @@ def measure_job_in_blocks(
     print(*describe_observed(folder, found, path_s, observe_record_bytes(settings, folder)), sep="\n")
 
 
+@app.command("show")
+def show_job(job: str) -> None:
+    """Show what is measured and decided of a running job now; what keeps it from being decided on comes first.
+
+    Reads the newest records of the topics and changes nothing; takes seconds.
+
+    Raises:
+        SettingsError: no broker is known, or a security option is wrong (status 2).
+        BrokerError: the broker does not answer, or has none of Tidecast's topics (status 2).
+    """
+    import time
+
+    from pipelines.scale.shown import describe_job, read_contract, see_job
+
+    settings = with_broker()
+    seen = see_job(settings.kafka, job)
+    print(*describe_job(job, seen, read_contract(settings, job), settings.kafka, time.time()), sep="\n")
+
+
 @app.command("mode")
 def set_job_mode(name: str, mode: str) -> None:
     """Switch a running job's agent to observe (change nothing), freeze (keep the executors) or act (apply decisions).
@@ -100,17 +119,21 @@ def set_job_mode(name: str, mode: str) -> None:
     later obey it too. Blocks until the broker acknowledges it, at most about 20 s; whether the job runs is not checked.
 
     Raises:
-        SettingsError: no such mode, no valid job name, no broker is known, or a security option is wrong (status 2).
+        SettingsError: no such mode, no valid job name, no broker is known, or a security option or the file of signing
+            keys is wrong (status 2).
         BrokerError: the broker cannot be reached or did not acknowledge the mode within 10 s (status 2).
     """
     from pipelines.kafka.broker import BrokerError
+    from pipelines.kafka.signing import Signer
     from tidecast.control import set_mode
 
     if mode not in Control.MODES:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
-    settings = with_broker()
+    kafka = with_broker().kafka
+    signer = Signer.of(kafka)
+    signer.check_file()
     try:
-        set_mode(str(settings.kafka.bootstrap), name, mode, settings.kafka.security, settings.kafka.prefix)
+        set_mode(str(kafka.bootstrap), name, mode, kafka.security, kafka.prefix, signer.keys_of(name))
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
     except ValueError as error:

@@ -14,8 +14,9 @@ from models.placement.plan.measured import Placement
 from models.placement.plan.moved import place_block
 from models.placement.plan.shares import allowed_clusters, most_executors
 from pipelines.kafka.broker import Follower
+from pipelines.kafka.signing import Signer
 from pipelines.placement.job_folder import JobFolder, OffloadNote
-from tidecast.messages import Control, Decision, Heartbeat, MessageError, decode
+from tidecast.messages import FUTURE_S, Control, Decision, Heartbeat, MessageError, decode
 
 EVERY_S, SILENT_S, BACK_S = 10.0, 15.0, 600.0
 """Seconds between two looks at all queries, of which several have to agree; after which a decision that nothing
@@ -35,11 +36,15 @@ class Offloading:
 
         Raises:
             BrokerError: the broker does not answer, or has none of Tidecast's topics.
+            SettingsError: the file of signing keys is wrong.
         """
         self._folder, self._topology, self._say = folder, folder.topology(), say
         self._follower = Follower(settings.kafka, ["decisions", "heartbeats"], start="latest")
         self._follower.seek_to_time(time.time() - BACK_S)
         self._modes = Follower(settings.kafka, ["control"])
+        self._signer = Signer.of(settings.kafka)
+        self._signer.check_file()
+        self._modes_at: dict[str, float] = {}
         self._rule = OffloadRule()
         self._newest: dict[str, Decision] = {}
         self._mode: dict[str, str] = {}
@@ -58,15 +63,19 @@ class Offloading:
             with suppress(MessageError):  # of another program, or another release
                 kind: type[Decision | Heartbeat] = Decision if record.topic == "decisions" else Heartbeat
                 said = decode(kind, record.value)
-                if isinstance(said, Decision):
+                if isinstance(said, Decision) or said.by == "autoscaler":
+                    self._signer.check_record(record, said.job)
+                if isinstance(said, Decision) and said.wall_time >= self._decided_at(said.job):  # not one sent again
                     self._newest[said.job] = said
                 if isinstance(said, Decision) or said.by == "autoscaler":
                     self._heard[said.job] = now_s - max(time.time() - said.wall_time, 0.0)
         for record in self._modes.poll(0.0):
             with suppress(MessageError):
                 word = decode(Control, record.value)
-                if word.mode is not None:
-                    self._mode[word.job] = word.mode
+                self._signer.check_record(record, word.job)
+                before = self._modes_at.get(word.job, 0.0)
+                if word.mode is not None and word.wall_time >= before - FUTURE_S:  # as the agent takes it
+                    self._mode[word.job], self._modes_at[word.job] = word.mode, max(before, word.wall_time)
         if now_s < self._again_s:
             return
         self._again_s, placement = now_s + EVERY_S, self._folder.wanted()
@@ -78,6 +87,10 @@ class Offloading:
         """Close the connections."""
         self._follower.close()
         self._modes.close()
+
+    def _decided_at(self, job: str) -> float:
+        known = self._newest.get(job)
+        return -math.inf if known is None else known.wall_time
 
     def _look_at(self, number: int, block: BlockApplication, placement: Placement) -> bool:
         """Want a query elsewhere if the rule says so; return whether it did."""

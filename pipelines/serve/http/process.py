@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 from configs.settings import Settings, load
 from pipelines.serve.contracted import ContractedJobs
+from pipelines.stack.private import write_private
 from pipelines.store import Reader
 
 HOST = "127.0.0.1"
@@ -90,21 +90,6 @@ def pause_s(lived_s: float, before_s: float) -> float:
 def child_command() -> list[str]:
     """Return the command line of the endpoint's process; its argument is this process' id."""
     return [sys.executable, "-m", "pipelines.serve.http.process", str(os.getpid())]
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write text to a file that only this user may read (0600), whole or not at all; an earlier file is replaced.
-
-    It is written first beside it, with the suffix `.new`; the folder must exist.
-
-    Raises:
-        OSError: it cannot be written or replaced.
-    """
-    new = path.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    new.replace(path)
 
 
 def main() -> None:

@@ -417,7 +417,13 @@ def test_figures_of_all_cells_fill_the_rows_of_the_table():
         if cell.row == faults.ROW:
             return {**broken(), "decisions": 3}
         return session(
-            900 if cell.arm == "fixed:128" else 400, rps=70.0, done_s=50.0, exact=True, rates=rates, decisions=3, **more
+            900 if cell.arm in ("fixed:128", "fixed:256") else 400,
+            rps=70.0,
+            done_s=50.0,
+            exact=True,
+            rates=rates,
+            decisions=3,
+            **more,
         )
 
     kept = {cell: showed(cell) for name in rows.ROWS for cell in rows.ROWS[name].plan(rows.ROWS[name].minutes)}

@@ -32,6 +32,34 @@ def test_environment_beats_file_beats_default(monkeypatch, tmp_path):
     assert (settings.replay.speed, settings.replay.peak_rps, settings.replay.keys) == (30, 70, 50)
 
 
+def test_a_file_that_states_one_key_of_a_section_leaves_the_others(monkeypatch, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("replay: {speed: 60, newcomer: {days: 7}}\nkafka: {retention_h: {events: 9}}\n")
+    before = load()
+    monkeypatch.setenv("TIDECAST_FILE", str(own))
+    newcomer = before.replay.newcomer.model_copy(update={"days": 7})
+    assert load().replay == before.replay.model_copy(update={"speed": 60, "newcomer": newcomer})
+    assert load().kafka.retention_h == before.kafka.retention_h.model_copy(update={"events": 9})
+    own.write_text("replay: {surge: null}\n")
+    assert before.replay.surge is not None and load().replay.surge is None
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"kafka": {"sasl_plain_password": "hunter2"}}, "kafka.sasl_plain_password"),
+        ({"kafka": {"security": {"sasl_plain_password": ["hunter2"]}}}, "kafka.security.sasl_plain_password"),
+        ({"kafka": {"secruity": {"sasl_plain_password": "hunter2"}}}, "kafka.secruity"),
+        ({"airflow": {"password": {"is": "hunter2"}}}, "airflow.password"),
+        ({"serving": {"token": ["hunter2"]}}, "serving.token"),
+    ],
+)
+def test_a_wrong_secret_is_named_and_not_repeated(given, key):
+    with pytest.raises(SettingsError) as refused:
+        load(**given)
+    assert key in str(refused.value) and "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

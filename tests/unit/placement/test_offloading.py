@@ -11,9 +11,11 @@ from configs.topology import load_topology
 from models.placement.elastic.offload import offload_choice
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Placement
+from pipelines.kafka.signing import Signer
 from pipelines.placement.job_folder import JobFolder, OffloadNote
 from pipelines.placement.scaled import offloading
 from pipelines.placement.scaled.offloading import EVERY_S, Offloading
+from tidecast.connection.signing import HEADER
 from tidecast.messages import Control, Decision, Heartbeat, encode
 
 FILE = ROOT / "configs" / "topologies" / "served_adverts.yaml"
@@ -33,15 +35,19 @@ def decision(executors, inputs=INPUTS, mode="act"):
 class Record:
     """As a `Follower` gives them."""
 
-    def __init__(self, message):
-        self.topic = "decisions" if isinstance(message, Decision) else "heartbeats"
+    def __init__(self, message, signer=None):
+        known = {Decision: "decisions", Control: "control"}
+        self.topic, self.key = known.get(type(message), "heartbeats"), message.job
         self.value = encode(message)
+        signed = signer and signer.sign(self.topic, self.key, self.value, message.job)
+        self.headers = {HEADER: signed} if signed else {}
 
 
 class Told:
     """A job's folder, and looks at decisions that are told by hand."""
 
-    def __init__(self, path, monkeypatch, file=FILE, placement=TWO):
+    def __init__(self, path, monkeypatch, file=FILE, placement=TWO, **kafka):
+        self.signer = None
         self.now, self.coming, self.said = BEGAN, [], []
         self.folder = JobFolder(path)
         self.folder.begin(file, placement)
@@ -51,7 +57,7 @@ class Told:
         self.control = []
         followed = {"decisions": self, "control": SimpleNamespace(poll=self.poll_control)}
         monkeypatch.setattr(offloading, "Follower", lambda kafka, topics, **how: followed[topics[0]])
-        self.looker = Offloading(load(), self.folder, self.said.append)
+        self.looker = Offloading(load(kafka=kafka), self.folder, self.said.append)
 
     def monotonic(self):
         return self.now
@@ -62,11 +68,11 @@ class Told:
         self.sought = wall_time
 
     def poll(self, wait_s):
-        found, self.coming = [Record(replace(one, wall_time=self.now)) for one in self.coming], []
+        found, self.coming = [Record(replace(one, wall_time=self.now), self.signer) for one in self.coming], []
         return found
 
     def poll_control(self, wait_s):
-        found, self.control = [SimpleNamespace(value=encode(one)) for one in self.control], []
+        found, self.control = [Record(one, self.signer) for one in self.control], []
         return found
 
     def look(self, *messages, after_s=EVERY_S):
@@ -117,6 +123,27 @@ def test_a_query_that_its_agent_does_not_scale_stays(told):
     for _ in range(3):
         found = told.look(decision(2))
     assert found[1][0] == "east"
+
+
+def test_of_a_query_with_a_key_nothing_counts_that_is_not_signed(tmp_path, monkeypatch):
+    file = tmp_path / "keys.yaml"
+    file.write_text(f"served_adverts.join: {'k' * 32}")
+    told = Told(tmp_path / "job", monkeypatch, signing_keys=file)
+    for _ in range(4):
+        assert told.look(decision(2)) == HOME
+    told.control = [Control("served_adverts.join", 1e9, "freeze")]
+    assert told.look(decision(2)) == HOME
+    told.signer = Signer(file)
+    for _ in range(3):
+        found = told.look(decision(2))
+    assert found[1][0] == "east"  # the freeze was no one's
+
+
+def test_an_old_mode_that_is_sent_again_does_not_count(told):
+    for word, at in (("freeze", 1e9), ("act", 1e9 - 400)):
+        told.control.append(Control("served_adverts.join", at, word))
+    for _ in range(4):
+        assert told.look(decision(2)) == HOME
 
 
 def test_what_another_scaled_query_was_decided_is_its_own(told):

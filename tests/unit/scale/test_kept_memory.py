@@ -6,14 +6,22 @@ import json
 import pytest
 
 from models.policy.live.memory import fresh
-from pipelines.scale.stateful import read_memory
-from tests.unit.policy.test_processor import CONTRACT
+from pipelines.scale.processor import Scaler
+from pipelines.scale.stateful import step_from
+from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
 
 KEPT = dataclasses.asdict(fresh(CONTRACT))
+ROWS = [row("metrics", metric())]
 
 
-def test_a_state_with_fields_of_a_newer_release_is_read():
-    assert read_memory("orders", json.dumps({**KEPT, "budget": [1.0]})) == fresh(CONTRACT)
+def step(kept, policy="mpc"):
+    return step_from(Scaler("orders", CONTRACT, policy, "act"), kept, ROWS, NOW + 0.2, NOW + 0.1)
+
+
+def test_a_state_with_fields_of_a_newer_release_is_gone_on_with(capsys):
+    done = step(json.dumps({**KEPT, "budget": [1.0]}))
+    assert done == step(json.dumps(KEPT)) and capsys.readouterr().err == ""
+    assert [topic for topic, _, _ in done.sent] == ["decisions", "heartbeats"]
 
 
 @pytest.mark.parametrize(
@@ -23,8 +31,24 @@ def test_a_state_with_fields_of_a_newer_release_is_read():
         json.dumps({**KEPT, "standing": {"x": 1}}),
         json.dumps([KEPT]),
         "{",
+        # What is read, and cannot be decided with, or not be sent.
+        json.dumps({**KEPT, "carried": 5, "policy": "mpc"}),
+        json.dumps({**KEPT, "forecast": ["x"]}),
+        json.dumps({**KEPT, "executors": "three"}),
+        json.dumps({**KEPT, "looked_at": "noon"}),
+        json.dumps({**KEPT, "beat_at": "noon"}),
     ],
 )
-def test_a_state_that_cannot_be_read_is_told_and_begun_anew(capsys, kept):
-    assert read_memory("orders", kept) is None
+def test_a_state_that_cannot_be_gone_on_with_is_told_and_begun_anew(capsys, kept):
+    done = step(kept)
+    assert done == step(None)
     assert "orders: its state is begun anew: " in capsys.readouterr().err
+
+
+def test_a_fault_that_is_not_the_states_is_not_hidden():
+    class Broken(Scaler):
+        def step(self, memory, rows, now, batch_s):
+            raise KeyError("files")
+
+    with pytest.raises(KeyError, match="files"):
+        step_from(Broken("orders", CONTRACT, "mpc", "act"), json.dumps(KEPT), ROWS, NOW, NOW)

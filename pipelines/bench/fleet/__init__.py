@@ -1,0 +1,1 @@
+"""What autoscaler and serving take, and how late they are, by the number of jobs."""

@@ -1,0 +1,144 @@
+"""What is measured and decided of one job now, in words, and where the chain to a decision is broken if it is."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from configs.contract import Contract, load_contract
+from configs.errors import SettingsError
+from configs.sections import Kafka
+from configs.settings import Settings
+from pipelines.kafka.broker import Record, read_records
+from tidecast.control import mode_key
+from tidecast.messages import Control, Decision, Heartbeat, MessageError, MetricSample, Reject, decode
+
+NEWEST = {"metrics": 4000, "decisions": 2000, "heartbeats": 2000, "rejects": 500, "control": None}
+"""Records at the end of each topic that are looked at, None for all: enough for the newest of a job among hundreds."""
+SHOWN = 5
+"""Decisions, and rejected records, that are shown."""
+SILENT_S = 30.0
+"""Seconds without a sign of life after which it is said that there may be no autoscaler."""
+
+
+class JobSeen(NamedTuple):
+    """What the topics hold of a job.
+
+    Attributes:
+        sample: its newest second of metrics.
+        decisions: its newest ones, the last one at the end.
+        beat: the newest sign of life of its autoscaler.
+        mode: that a person gave it last.
+        rejects: the newest ones that name it.
+    """
+
+    sample: MetricSample | None = None
+    decisions: tuple[Decision, ...] = ()
+    beat: Heartbeat | None = None
+    mode: str | None = None
+    rejects: tuple[Reject, ...] = ()
+
+
+def see_job(kafka: Kafka, job: str) -> JobSeen:
+    """Read what the topics hold of a job now.
+
+    Raises:
+        BrokerError, ValueError: no broker is set or answers, or a topic is not there; an unknown security option.
+    """
+    found: dict[str, Any] = {"decisions": deque(maxlen=SHOWN), "rejects": deque(maxlen=SHOWN)}
+    for topic, newest in NEWEST.items():
+        for record in read_records(kafka, topic, newest):
+            try:
+                _take(found, record, job)
+            except MessageError:
+                continue
+    return JobSeen(**{name: tuple(one) if isinstance(one, deque) else one for name, one in found.items()})
+
+
+def _take(found: dict[str, Any], record: Record, job: str) -> None:
+    if record.topic == "rejects":
+        reject = decode(Reject, record.value)
+        if f"'{job}'" in reject.reason or f'"job":"{job}"' in reject.value:
+            found["rejects"].append(reject)
+    elif record.topic == "control":
+        if record.key == mode_key(job):
+            found["mode"] = decode(Control, record.value).mode
+    elif record.key != job:
+        return
+    elif record.topic == "metrics":
+        sample = decode(MetricSample, record.value)
+        if sample.kind == "interval" and sample.executors is not None:  # back-dated history says nothing about now
+            found["sample"] = sample
+    elif record.topic == "decisions":
+        found["decisions"].append(decode(Decision, record.value))
+    else:
+        beat = decode(Heartbeat, record.value)
+        if beat.by == "autoscaler":
+            found["beat"] = beat
+
+
+def read_contract(settings: Settings, job: str) -> Contract | str:
+    """Return the job's contract in this folder, or what is wrong with it."""
+    try:
+        return load_contract(job, settings.contracts_dir)
+    except SettingsError as error:
+        return str(error)
+
+
+def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka, now: float) -> list[str]:
+    """Describe what is known of a job, a line each; what keeps it from being decided on is said first.
+
+    Args:
+        job: its name.
+        seen: what the topics hold of it.
+        contract: that applies, or why there is none.
+        kafka: for the names of the topics.
+        now: wall time, epoch seconds.
+    """
+    lines = [f"contract: {contract}"] if isinstance(contract, str) else []
+    lines += _measured(job, seen.sample, contract, kafka, now)
+    if seen.mode is not None:
+        lines.append(f"a person has said: {seen.mode}")
+    beat = seen.beat
+    heard = "" if beat is None else _ago(now - beat.wall_time)
+    if beat is None or now - beat.wall_time > SILENT_S:
+        since = "no sign of an autoscaler" if beat is None else f"its autoscaler was heard {heard}"
+        lines.append(f"{since}: see that `tidecast autoscale` runs on this broker and prefix")
+    lines += [_decided(decision, now) for decision in seen.decisions]
+    if beat is not None and seen.decisions and beat.standing == seen.decisions[-1].id and beat.repeats:
+        lines.append(f"stands: {beat.repeats} evaluations since came to the same, as was said {heard}")
+    lines += [f"rejected {_ago(now - one.wall_time)} by {one.by}: {one.reason}" for one in seen.rejects]
+    return lines
+
+
+def _measured(job: str, sample: MetricSample | None, contract: Contract | str, kafka: Kafka, now: float) -> list[str]:
+    if sample is None:
+        return [
+            f"no metrics on {kafka.topic('metrics')}: is its agent attached as {job!r} and with "
+            f"prefix={kafka.prefix!r}? Its log (logger `tidecast`) says what it cannot reach."
+        ]
+    lines, age_s = [], now - sample.wall_time
+    if isinstance(contract, Contract) and age_s > contract.planning.metrics_age_s:
+        lines.append(
+            f"metrics are {age_s:.0f} s old, and nothing is decided on those older than "
+            f"planning.metrics_age_s={contract.planning.metrics_age_s:g}: does the job run, and are its computer's "
+            "clock and this one set?"
+        )
+    lines.append(
+        f"measured {_ago(age_s)}: {sample.arrival_rps:g} records/s, lag {sample.lag_records}, "
+        f"{sample.executors} executors, mode {sample.mode}"
+    )
+    return lines
+
+
+def _decided(decision: Decision, now: float) -> str:
+    kind = "recommended" if decision.mode == "observe" else "decided"
+    asked = f"{decision.executors} executors: {decision.reason}"
+    return f"{kind} {_ago(now - decision.wall_time)} by {decision.policy}: {asked}"
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.1f} s ago"

@@ -1,0 +1,76 @@
+"""What is said of a job, and where the chain to a decision is broken."""
+
+from dataclasses import replace
+
+import pytest
+
+from configs.contract import Contract
+from configs.sections import Kafka
+from pipelines.kafka.broker import Record
+from pipelines.scale import shown
+from pipelines.scale.shown import JobSeen, describe_job, read_contract, see_job
+from tidecast.control import mode_key
+from tidecast.messages import Control, Decision, Heartbeat, MetricSample, Reject, encode
+
+NOW, KAFKA, CONTRACT = 1.8e9, Kafka(prefix="acme."), Contract(job="orders")
+SAMPLE = MetricSample(
+    "orders", "interval", NOW - 2, NOW - 1, arrival_rps=410.0, lag_records=37, executors=3, mode="observe"
+)
+DECISION = Decision("d7", "orders", NOW, NOW - 4, 1.0, "observe", "mpc", 3, "hold: need 3", ["hold"], {}, {})
+BEAT = Heartbeat("orders", "autoscaler", NOW, NOW - 2, 1.0, "d7", NOW - 4, 3, 12)
+REJECT = Reject("metrics", 0, 7, "autoscaler", "job 'orders' has no contract", "{}", NOW - 600)
+
+
+def said(seen, contract=CONTRACT):
+    return describe_job("orders", seen, contract, KAFKA, NOW)
+
+
+def test_a_job_that_is_decided_on_is_shown_from_its_metrics_to_what_stands():
+    assert said(JobSeen(SAMPLE, (DECISION,), BEAT, "observe")) == [
+        "measured 1.0 s ago: 410 records/s, lag 37, 3 executors, mode observe",
+        "a person has said: observe",
+        "recommended 4.0 s ago by mpc: 3 executors: hold: need 3",
+        "stands: 12 evaluations since came to the same, as was said 2.0 s ago",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "contract", "words"),
+    [
+        (JobSeen(None, (), BEAT), CONTRACT, "no metrics on acme.metrics: is its agent"),
+        (JobSeen(SAMPLE), CONTRACT, "no sign of an autoscaler"),
+        (JobSeen(SAMPLE, (), replace(BEAT, wall_time=NOW - 7300)), CONTRACT, "its autoscaler was heard 2 h ago"),
+        (JobSeen(replace(SAMPLE, wall_time=NOW - 130), (), BEAT), CONTRACT, "metrics are 130 s old, and nothing"),
+        (JobSeen(SAMPLE, (), BEAT), "orders.yaml: line 3: max=0", "contract: orders.yaml: line 3: max=0"),
+        (JobSeen(SAMPLE, (), BEAT, None, (REJECT,)), CONTRACT, "rejected 10 min ago by autoscaler: job"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_said(seen, contract, words):
+    assert any(line.startswith(words) for line in said(seen, contract)), said(seen, contract)
+
+
+def test_the_newest_of_the_job_is_taken_from_each_topic(monkeypatch):
+    other = replace(DECISION, job="payments", id="p1")
+    history = replace(SAMPLE, executors=None, wall_time=NOW)
+    topics = {
+        "metrics": [("orders", replace(SAMPLE, arrival_rps=1.0)), ("orders", SAMPLE), ("orders", history)],
+        "decisions": [("orders", replace(DECISION, id=f"d{n}")) for n in range(9)] + [("payments", other)],
+        "heartbeats": [("orders", BEAT), ("orders", Heartbeat("orders", "serving", NOW, NOW, 1.0))],
+        "control": [(mode_key("orders"), Control("orders", NOW, mode="freeze"))],
+        "rejects": [("metrics", REJECT), ("metrics", replace(REJECT, reason="job 'payments' has no contract"))],
+    }
+
+    def read(kafka, topic, newest):
+        broken = Record(topic, 0, 0, "orders", b"{", NOW)
+        return [broken, *(Record(topic, 0, 1, key, encode(message), NOW) for key, message in topics[topic])]
+
+    monkeypatch.setattr(shown, "read_records", read)
+    seen = see_job(KAFKA, "orders")
+    assert (seen.sample, seen.beat, seen.mode, seen.rejects) == (SAMPLE, BEAT, "freeze", (REJECT,))
+    assert [one.id for one in seen.decisions] == ["d4", "d5", "d6", "d7", "d8"]
+
+
+def test_a_contract_that_is_not_there_is_said_with_its_file(tmp_path):
+    from configs.settings import load
+
+    assert "orders" in read_contract(load(contracts=tmp_path), "orders")

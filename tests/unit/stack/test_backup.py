@@ -1,0 +1,270 @@
+"""A backup brings back what it took, to another folder too; what is damaged, used or in the way changes nothing."""
+
+import gzip
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from configs.settings import load
+from pipelines.stack import state
+from pipelines.stack.backup import write
+from pipelines.stack.backup.archive import MANIFEST, BackupError, kept_files
+from pipelines.stack.backup.paths import move_paths
+from pipelines.stack.backup.restore import restore_backup
+from pipelines.stack.backup.write import write_backup
+
+KEPT = {
+    "lake/metrics/part-0.parquet": b"rows", "lake/metrics/_delta_log/0.json": b"{}",
+    "kafka/data/events-0/0.log": b"\0" * 9, "fast/token": b"secret", "jobs/adverts/plan.json": b"[]",
+}  # fmt: skip
+REMADE = {
+    "settings.yaml": b"password: hunter2", "ivy/jars/a.jar": b"jar", "log/broker.log": b"", "stack.lock": b"",
+    "demo/stack.lock": b"", "demo/lake/part": b"the main job's",
+    "bench/backfill/stack.lock": b"", "bench/backfill/x": b"",
+}  # fmt: skip
+
+
+def fill(folder, files):
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def database(file, *rows):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute('CREATE TABLE "runs" ("order" TEXT, uri TEXT, size INTEGER)')
+        connection.executemany("INSERT INTO runs VALUES (?, ?, ?)", rows)
+
+
+def rows(file):
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("SELECT * FROM runs").fetchall()
+
+
+@pytest.fixture
+def old(tmp_path):
+    made = load(var=tmp_path / "old" / "var")
+    fill(made.var_dir, KEPT | REMADE)
+    (made.var_dir / "fast" / "token").chmod(0o600)
+    os.utime(made.var_dir / "lake/metrics/part-0.parquet", (1e9, 1e9))
+    database(made.var_dir / "mlflow/mlflow.db", ("1", f"{made.var_dir}/mlflow/artifacts/1", 5), (None, "s3://a/b", 7))
+    state = made.var_dir / "autoscaler/state/0/_metadata/v2/0"
+    fill(state.parent, {"0": f'v2\n{{"path":"file:{made.var_dir}/autoscaler/state"}}'.encode(), ".0.crc": b"sum"})
+    return made
+
+
+@pytest.fixture
+def new(tmp_path):
+    """A folder as a setup leaves it, with nothing of a deployment."""
+    made = load(var=tmp_path / "new" / "var")
+    fill(made.var_dir, {"ivy/jars/b.jar": b"another", "jars.json": b"{}"})
+    return made
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "kept.tar.gz"
+
+
+def test_what_was_kept_comes_back_and_what_is_made_again_does_not(old, new, file):
+    made = write_backup(old, file)
+    assert made.files == len(KEPT) + 3 and file.stat().st_mode & 0o777 == 0o600
+    assert b"hunter2" not in gzip.decompress(file.read_bytes())
+    assert restore_backup(new, file) == made
+    assert {name: (new.var_dir / name).read_bytes() for name in KEPT} == KEPT
+    assert set(kept_files(new.var_dir)) == {*KEPT, "mlflow/mlflow.db", "autoscaler/state/0/_metadata/v2/0"}
+    assert (new.var_dir / "ivy/jars/b.jar").read_bytes() == b"another"
+    assert (new.var_dir / "fast/token").stat().st_mode & 0o777 == 0o600
+    assert (new.var_dir / "lake/metrics/part-0.parquet").stat().st_mtime == 1e9
+    assert not (new.var_dir / ".restoring").exists()
+
+
+def test_paths_in_databases_become_those_of_the_new_folder(old, new, file):
+    write_backup(old, file)
+    restore_backup(new, file)
+    found = rows(new.var_dir / "mlflow/mlflow.db")
+    assert found == [("1", f"{new.var_dir}/mlflow/artifacts/1", 5), (None, "s3://a/b", 7)]
+    assert rows(old.var_dir / "mlflow/mlflow.db")[0][1].startswith(str(old.var_dir))
+    state = new.var_dir / "autoscaler/state/0/_metadata/v2/0"
+    assert state.read_text() == f'v2\n{{"path":"file:{new.var_dir}/autoscaler/state"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("/srv/var", "/new"), ("/srv/var/a/b", "/new/a/b"), ("file:///srv/var/a", "file:///new/a"),
+        ('{"root": "/srv/var", "b": "/srv/var/b"}', '{"root": "/new", "b": "/new/b"}'),
+        ("/mnt/srv/var/a", "/mnt/srv/var/a"), ("/srv/variable/a", "/srv/variable/a"), ("/srv/var-2/a", "/srv/var-2/a"),
+    ],
+)  # fmt: skip
+def test_only_what_is_in_the_folder_is_moved(tmp_path, text, moved):
+    database(tmp_path / "a.db", (text, None, 3))
+    move_paths(tmp_path, "/srv/var", "/new")
+    assert rows(tmp_path / "a.db") == [(moved, None, 3)]
+
+
+def test_a_folder_of_the_same_path_is_restored_byte_by_byte(old, file):
+    write_backup(old, file)
+    before = {name: (old.var_dir / name).read_bytes() for name in kept_files(old.var_dir)}
+    shutil.rmtree(old.var_dir)
+    restore_backup(old, file)
+    assert {name: (old.var_dir / name).read_bytes() for name in kept_files(old.var_dir)} == before
+
+
+def test_a_damaged_database_restores_nothing(old, new, file):
+    (old.var_dir / "mlflow/mlflow.db").write_bytes(b"SQLite format 3\0" + b"x" * 4000)
+    write_backup(old, file)
+    refused(lambda: restore_backup(new, file), "mlflow.db", "damaged database")
+    assert kept_files(new.var_dir) == {}
+
+
+def test_what_is_elsewhere_is_said(old, file, tmp_path):
+    settings = load(var=old.var_dir, kafka={"bootstrap": "kafka:9092", "signing_keys": tmp_path / "keys"})
+    (old.var_dir / "lake" / "far").symlink_to(tmp_path)
+    (old.var_dir / "lake" / "near").symlink_to(old.var_dir / "kafka")
+    said = write_backup(settings, file).elsewhere
+    assert said[0] == "topics of the broker at kafka:9092" and f"signing keys in {tmp_path / 'keys'}" in said
+    assert said[-1] == f"what {old.var_dir / 'lake' / 'far'} leads to" and not any("near" in one for one in said)
+
+
+def test_a_login_is_not_told(old, file):
+    settings = load(var=old.var_dir, mlflow={"tracking_uri": "https://me:hunter2@mlflow.example/a"})
+    said = write_backup(settings, file).elsewhere
+    assert "models and runs of MLflow at https://mlflow.example/a" in said
+    assert b"hunter2" not in gzip.decompress(file.read_bytes())
+
+
+def refused(call, *words):
+    with pytest.raises(BackupError) as error:
+        call()
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_nothing_is_overwritten(old, new, file):
+    file.write_text("mine")
+    refused(lambda: write_backup(old, file), str(file), "is there already")
+    assert file.read_text() == "mine"
+    refused(lambda: write_backup(old, old.var_dir / "kept.tar.gz"), "lies in the folder")
+    file.unlink()
+    write_backup(old, file)
+    fill(new.var_dir, {"lake/mine": b"mine", "mlflow/other": b""})
+    refused(lambda: restore_backup(new, file), str(new.var_dir), "holds lake, mlflow")
+    assert (new.var_dir / "lake/mine").read_bytes() == b"mine" and not (new.var_dir / "kafka").exists()
+    shutil.rmtree(new.var_dir)
+    fill(new.var_dir, {"mlflow/stack.lock": b""})  # of a stack of that name, which is not looked into
+    refused(lambda: restore_backup(new, file), "mlflow: is in the way")
+    assert not (new.var_dir / "kafka").exists()
+
+
+def test_an_empty_folder_and_a_missing_archive_are_named(new, file):
+    refused(lambda: write_backup(new, file), str(new.var_dir), "nothing to keep")
+    refused(lambda: restore_backup(new, file), str(file), "No such file")
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_a_stack_that_runs_is_left_alone(old, new, file, which):
+    if which == "new":
+        write_backup(old, file)
+    used = {"old": old, "new": new}[which]
+    lock = state.lock(used.var_dir)
+    call = {"old": lambda: write_backup(old, file), "new": lambda: restore_backup(new, file)}[which]
+    refused(call, str(used.var_dir), "make down")
+    lock.close()
+    assert file.exists() == (which == "new") and not (new.var_dir / "lake").exists()
+
+
+@pytest.mark.parametrize("how", ["changed", "longer", "added", "gone"])
+def test_a_file_that_changes_meanwhile_is_named_and_no_archive_is_left(old, file, how, monkeypatch):
+    target, pack = old.var_dir / "lake/metrics/_delta_log/0.json", write._pack
+
+    def disturbed(*given):
+        if how == "longer":
+            target.write_bytes(b"{ }")
+        pack(*given)
+        if how == "gone":
+            target.unlink()
+        elif how != "longer":
+            (target if how == "changed" else target.with_name("1.json")).write_bytes(b"[]")
+
+    monkeypatch.setattr(write, "_pack", disturbed)
+    refused(lambda: write_backup(old, file), "_delta_log", "was written meanwhile")
+    assert list(file.parent.glob("*kept*")) == [] and list(file.parent.glob(".*")) == []
+
+
+def damaged(file, how):
+    data = file.read_bytes()
+    if how == "cut":
+        file.write_bytes(data[: len(data) // 2])
+    elif how == "flipped":
+        file.write_bytes(gzip.compress(gzip.decompress(data).replace(b"rows", b"cows")))
+    elif how == "no archive":
+        file.write_bytes(b"no archive at all")
+    elif how == "another archive":
+        with tarfile.open(file, "w:gz") as archive:
+            add(archive, "readme", b"hello")
+    elif how == "without its end":
+        rewrite(file, lambda members: members[:-1])
+    elif how == "a file less":
+        rewrite(file, lambda members: members[:1] + members[2:])
+
+
+def add(archive, name, data):
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    archive.addfile(info, io.BytesIO(data))
+
+
+def rewrite(file, change):
+    with tarfile.open(file) as archive:
+        members = [(member.name, archive.extractfile(member).read()) for member in archive]
+    with tarfile.open(file, "w:gz") as archive:
+        for name, data in change(members):
+            add(archive, name, data)
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "no archive", "another archive", "without its end", "a file less"])
+def test_a_damaged_archive_restores_nothing(old, new, file, how):
+    write_backup(old, file)
+    damaged(file, how)
+    refused(lambda: restore_backup(new, file), str(file), "damaged, or no backup")
+    assert kept_files(new.var_dir) == {} and not (new.var_dir / ".restoring").exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "ivy/jars/evil.jar", "a/../../outside", ".", "jobs"])
+def test_an_archive_writes_nowhere_else(old, new, file, name):
+    write_backup(old, file)
+    rewrite(file, lambda members: [*members[:-1], (name, b"evil"), members[-1]])
+    refused(lambda: restore_backup(new, file), "not a file of a backup")
+    assert not list(Path(new.var_dir.parent).rglob("outside")) and not (new.var_dir / "ivy/jars/evil.jar").exists()
+
+
+def test_a_link_in_an_archive_is_refused(old, new, file):
+    write_backup(old, file)
+    with tarfile.open(file) as archive:
+        first = archive.extractfile(MANIFEST).read()
+    with tarfile.open(file, "w:gz") as archive:
+        add(archive, MANIFEST, first)
+        link = tarfile.TarInfo("lake")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+        archive.addfile(link)
+    refused(lambda: restore_backup(new, file), "lake is not a file of a backup")
+
+
+def test_another_form_names_the_release_that_reads_it(old, new, file):
+    write_backup(old, file)
+
+    def later(members):
+        told = {**json.loads(members[0][1]), "form": 9, "release": "7.1"}
+        return [(MANIFEST, json.dumps(told).encode())]
+
+    rewrite(file, later)
+    refused(lambda: restore_backup(new, file), "form 9", "release 7.1")
