@@ -166,7 +166,7 @@ def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
     return value
 
 
-_WORDS = {str: "text", int: "int", float: "float", dict: "an object"}
+_WORDS = {str: "text", int: "int", float: "float", bool: "true or false", dict: "an object"}
 
 
 def short_repr(value: Any) -> str:

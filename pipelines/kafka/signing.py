@@ -127,10 +127,11 @@ def _read(file: Path, state: tuple[int, ...]) -> dict[str, str]:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}"
         raise SettingsError(f"kafka.signing_keys={file}{place}: not YAML. {WANTED}") from None
-    pairs = root.value if isinstance(root, yaml.MappingNode) else [(root,)]
-    if not all(len(pair) == 2 and all(isinstance(node, yaml.ScalarNode) for node in pair) for pair in pairs):
+    pairs: list[tuple[yaml.Node, yaml.Node]] = root.value if isinstance(root, yaml.MappingNode) else []
+    plain = all(isinstance(node, yaml.ScalarNode) for pair in pairs for node in pair)
+    if not isinstance(root, yaml.MappingNode) or not plain:
         raise SettingsError(f"kafka.signing_keys={file}: not a key per job. {WANTED}")
-    data = {job.value: text.value for job, text in pairs}  # as text: digits alone are a key, no number
+    data = {str(job.value): str(text.value) for job, text in pairs}  # as text: digits alone are a key, no number
     if len(data) < len(pairs):
         raise SettingsError(f"kafka.signing_keys={file}: a job stands twice. {WANTED}")
     for job, text in data.items():

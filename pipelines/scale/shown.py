@@ -45,14 +45,15 @@ def see_job(kafka: Kafka, job: str) -> JobSeen:
     Raises:
         BrokerError, ValueError: no broker is set or answers, or a topic is not there; an unknown security option.
     """
-    found: dict[str, Any] = {"decisions": deque(maxlen=SHOWN), "rejects": deque(maxlen=SHOWN)}
+    decisions, rejects = deque[Decision](maxlen=SHOWN), deque[Reject](maxlen=SHOWN)
+    found: dict[str, Any] = {"decisions": decisions, "rejects": rejects}
     for topic, newest in NEWEST.items():
         for record in read_records(kafka, topic, newest):
             try:
                 _take(found, record, job)
             except MessageError:
                 continue
-    return JobSeen(**{name: tuple(one) if isinstance(one, deque) else one for name, one in found.items()})
+    return JobSeen(found.get("sample"), tuple(decisions), found.get("beat"), found.get("mode"), tuple(rejects))
 
 
 def _take(found: dict[str, Any], record: Record, job: str) -> None:

@@ -107,8 +107,8 @@ def make_stateful_processor(
         def _step(self, job: str, rows: list[dict[str, Any]], timers: Any) -> pd.DataFrame:
             planned_ms, contract = timers.getCurrentProcessingTimeInMs(), accepted.of(job)
             scaler = Scaler(job, contract, policy, mode, learned, store)
-            kept = self.state.get()[0] if self.state.exists() else None
-            done = step_from(scaler, kept, rows, time.time(), planned_ms / 1000)
+            held = self.state.get() if self.state.exists() else None
+            done = step_from(scaler, None if held is None else held[0], rows, time.time(), planned_ms / 1000)
             for old in self.handle.listTimers():  # else every batch adds one
                 self.handle.deleteTimer(old)
             if done.kept is None:

@@ -190,7 +190,8 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
             raise AgentError(f"{name}={described.get(name)}: this environment has {here}; train the agent again")
     described = {"margins": described.get("heeds"), **described}  # as they were called until version 0.1
     try:
-        layers = [np.asarray(described["weights"][name][i], np.float32) for name in LAYERS for i in (0, 1)]
+        with np.errstate(over="ignore"):  # what becomes infinite is refused below
+            layers = [np.asarray(described["weights"][name][i], np.float32) for name in LAYERS for i in (0, 1)]
         limits = [np.asarray(described["familiar"][name], float) for name in Familiar._fields]
         tables = [np.asarray(described[name], float) for name in ("prices", "margins", "tried")]
         curve = tuple(described["curve"])

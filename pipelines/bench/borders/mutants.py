@@ -61,7 +61,7 @@ def _damaged(raw: bytes, samples: Sequence[bytes], chance: random.Random) -> byt
     """One edit of the bytes: flipped, cut, doubled, put in, or a part of another input in place of one."""
     at = chance.randint(0, len(raw))
     to = min(len(raw), at + chance.randint(0, 16))
-    edits: list[Callable[[], bytes]] = [
+    edits: tuple[Callable[[], bytes], ...] = (
         lambda: raw[:at] + bytes(byte ^ 1 << chance.randrange(8) for byte in raw[at:to][:1]) + raw[min(to, at + 1) :],
         lambda: raw[:at],
         lambda: raw[:at] + raw[to:],
@@ -69,7 +69,7 @@ def _damaged(raw: bytes, samples: Sequence[bytes], chance: random.Random) -> byt
         lambda: raw[:at] + chance.choice(_BYTES) + raw[at:],
         lambda: raw[:at] + chance.choice(_BYTES) + raw[to:],
         lambda: raw[:at] + _part(chance.choice(samples), chance) + raw[to:],
-    ]
+    )
     return chance.choice(edits)()
 
 

@@ -77,8 +77,10 @@ def _survives(message: Any) -> bool:
 def other_borders() -> dict[str, Border]:
     """Return the borders that are no topics of Tidecast's, by name; makes forecasters, which takes a second."""
     event = tuple(encode_event(LoadEvent(number, time.time(), "key-007")) for number in (0, 2**40))
-    asked = [wire.Put(b'{"job":"orders"}'), wire.Get("/forecast/orders", 3), wire.AsOf("/a", 9), wire.Versions("/a"),
-             wire.Ping(b"x"), wire.WhatIf("orders", 12.5), wire.Frontier()]  # fmt: skip
+    asked: list[wire.Request] = [
+        wire.Put(b'{"job":"orders"}'), wire.Get("/forecast/orders", 3), wire.AsOf("/a", 9), wire.Versions("/a"),
+        wire.Ping(b"x"), wire.WhatIf("orders", 12.5), wire.Frontier(),
+    ]  # fmt: skip
     rows = "".join(f"2026-01-01T{hour:02}:00:00,{hour % 7}\n" for hour in range(24))
     return {
         "events": Border(
