@@ -30,6 +30,10 @@ class Standing:
     repeats: int = 0
     vouched: int = 0
 
+    def __post_init__(self) -> None:
+        if not all(type(count) is int and count >= 0 for count in (self.executors, self.repeats, self.vouched)):
+            raise TypeError(f"executors={self.executors}, repeats={self.repeats}, vouched={self.vouched}: whole numbers")
+
 
 def count_repeat(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
     """Count an evaluation as a repeat of the standing decision (the one written last), if it is one.

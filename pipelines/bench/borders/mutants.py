@@ -48,7 +48,8 @@ def make_mutants(form: str, samples: Sequence[bytes], count: int, seed: int) -> 
 
 
 def _dump_yaml(tree: Any) -> bytes:
-    return yaml.dump(tree, allow_unicode=True).encode("utf-8", "surrogatepass")
+    written: str = yaml.dump(tree, allow_unicode=True)
+    return written.encode("utf-8", "surrogatepass")
 
 
 _FORMS: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
