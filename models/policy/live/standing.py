@@ -32,7 +32,8 @@ class Standing:
 
     def __post_init__(self) -> None:
         if not all(type(count) is int and count >= 0 for count in (self.executors, self.repeats, self.vouched)):
-            raise TypeError(f"executors={self.executors}, repeats={self.repeats}, vouched={self.vouched}: whole numbers")
+            counts = f"executors={self.executors}, repeats={self.repeats}, vouched={self.vouched}"
+            raise TypeError(f"{counts}: whole numbers from 0 on are expected")
 
 
 def count_repeat(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
