@@ -27,7 +27,7 @@ from pipelines.bench.backfill.loads import STEADY, TAXI, mean_rps
 from pipelines.bench.twin.deadline import kolmogorov_distance
 
 ROW, LOADS, ARM = "deadline", (STEADY, TAXI), "by"
-MINUTES, COUNT = 1.0, 6
+MINUTES, COUNT = 1.0, 20
 WORK, DEADLINE = (0.3, 1.0), (1.2, 4.0)
 """Work: of the cell's minutes with all executors, uniform in its logarithm; deadline: of the shortest time, uniform."""
 IDLE = 0.15

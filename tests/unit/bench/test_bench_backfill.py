@@ -298,7 +298,7 @@ def test_who_does_not_keep_the_limit_has_no_ratio_and_who_does_not_finish_counts
 def test_deadlines_are_drawn_once_and_judged_by_hand():
     planned = deadlines.plan_cells(deadlines.MINUTES)
     hows = [deadlines.arrange_deadline(cell) for cell in planned]
-    assert len(planned) == 6 and [cell.load for cell in planned[:3]] == ["steady", "taxi", "steady"]
+    assert len(planned) == 20 and [cell.load for cell in planned[:3]] == ["steady", "taxi", "steady"]
     assert hows == [deadlines.arrange_deadline(cell) for cell in planned]
     for cell, how in zip(planned, hows, strict=True):
         work_s = how.records / (0.85 * CAPACITY_RPS - mean_rps(cell.load, 720.0))
@@ -316,8 +316,8 @@ def test_deadlines_are_drawn_once_and_judged_by_hand():
         )
 
     made = deadlines.summarise(kept_of(planned, showed))
-    assert (made["n"], made["kept"], made["judged"], made["refused"]) == (6, 4, 4, 1)
-    assert made["places"] == [0.5] * 4 + [0.75] and made["distance"] == pytest.approx(0.5)
+    assert (made["n"], made["kept"], made["judged"], made["refused"]) == (20, 18, 18, 1)
+    assert made["places"] == [0.5] * 18 + [0.75] and made["distance"] == pytest.approx(0.5)
     part = deadlines.summarise(kept_of(planned[:5], showed))
     assert (part["n"], part["kept"], part["judged"], part["distance"]) == (5, 3, None, None)
     endless = deadlines.summarise({planned[1]: session(planned=[1.0, 2.0], futures=4)})
