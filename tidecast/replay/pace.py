@@ -106,6 +106,20 @@ def apart_s(batch_s: float) -> float:
     return max(batch_s, min(2 * batch_s, APART_S))
 
 
+def most_owed(rps: float, worth: int, left: int) -> float:
+    """Return the records that may be owed at most: what is saved up in SAVE_S, or a smallest batch if one is left.
+
+    The rate falls with what is left to be read: the debt of a whole small batch would be paid off for minutes by that
+    of the last two records.
+
+    Args:
+        rps: rate that is admitted, records per wall second.
+        worth: fewest records that a batch is run for.
+        left: that are to be read.
+    """
+    return max(rps * SAVE_S, min(worth, left))
+
+
 @dataclass
 class Debt:
     """Records that were read before the rate allowed them: none are read while there is one.

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import SAVE_S, WORTH, Debt, Pace, apart_s, fixed_part, rows_per_batch
+from tidecast.replay.pace import WORTH, Debt, Pace, apart_s, fixed_part, most_owed, rows_per_batch
 from tidecast.replay.staged import StagedRange, rows_at_once
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
@@ -96,7 +96,7 @@ class ReplayQuery:
         self._debt.pay(self._rps, now - self._paid_at)
         self._rps, self._paid_at = rps, now
         if rows:
-            self._debt.forgive(max(rps * SAVE_S, self._worth))
+            self._debt.forgive(most_owed(rps, self._worth, self._order.records - self._done()))
         early = not may_begin or self._debt.rows or now < self._next_at
         if rows and (early or self._query.status["message"] == READING):
             rows = 0  # live records need the cores, the rate has not allowed it until now, or Spark would go on at once

@@ -48,7 +48,8 @@ class Batches:
         monkeypatch.setattr("tidecast.replay.query.time", clock)
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
-            _order=order(10_000), _staged=object(), _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
+            _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
+            _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
             _admitted=None, _began=None, _worth=200, _next_at=0.0,
             _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, apart_s, fixed_part, rows_per_batch
+from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, apart_s, fixed_part, most_owed, rows_per_batch
 
 TASK_S, PARTITIONS = 0.5, 4
 
@@ -99,3 +99,16 @@ def test_over_many_batches_the_rate_is_kept_and_batches_are_few(rps, record_s, o
         debt.pay(rps, debt.rows / rps)
     assert read <= rps * now + PARTITIONS
     assert rows >= max(0.9 * min(rps * SAVE_S, PARTITIONS * TASK_S / record_s) - 1, PARTITIONS)
+
+
+@pytest.mark.parametrize(
+    ("rps", "left", "most", "wait_s"),
+    [(50.0, 10_000, 500, 10), (1.0, 10_000, 32, 32), (0.2, 10_000, 32, 160), (0.2, 2, 2, 10), (3.1, 31, 31, 10)],
+)
+def test_at_the_end_of_a_range_no_debt_takes_longer_than_an_interval(rps, left, most, wait_s):
+    """A rate of what is left over ten seconds: two records were left, and a debt of 32 was paid off by 0.2/s."""
+    assert most_owed(rps, 32, left) == pytest.approx(most)
+    debt = Debt(1000.0)
+    debt.forgive(most_owed(rps, 32, left))
+    debt.pay(rps, wait_s)
+    assert debt.rows == pytest.approx(0, abs=1e-9)
