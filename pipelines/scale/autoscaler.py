@@ -146,7 +146,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
             the endings `.contracts.json`, `.agents` and `.rehearsals`.
 
     Raises:
-        SystemExit: the query failed; the message holds its error.
+        SystemExit: the query failed, or Spark refuses its trigger or its checkpoint; the message holds the error.
         BrokerError: no broker, or topics cannot be created.
         kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
             (KafkaTimeoutError).
@@ -154,7 +154,6 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks; the
             file of signing keys is wrong.
         OSError: the file of accepted contracts cannot be written.
-        pyspark.errors.PySparkException: Spark refuses trigger or checkpoint.
     """
     policy = settings.autoscaler.policy
     sources = {
@@ -182,21 +181,32 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     spark = local_session("autoscaler", cores=1)
     if not stop.is_set():
-        run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)))
+        run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)), remedy_of(checkpoint))
     spark.stop()
 
 
-def run_until(stop: threading.Event, start: Callable[[], StreamingQuery]) -> None:
-    """Run a query until `stop` is set, and say when it is ready.
+def remedy_of(checkpoint: Path) -> str:
+    """Say what helps where a query that is to go on from a checkpoint does not start; nothing of one that is new."""
+    if not (checkpoint / "offsets").is_dir():
+        return ""
+    return (
+        f"\nIf that is about files of {checkpoint}, they are damaged. Move it away and start again: "
+        f"mv {checkpoint} {checkpoint}.damaged\n"
+        "What was learned of each job is learned again within minutes; executors stay as they are meanwhile."
+    )
+
+
+def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy: str = "") -> None:
+    """Run a query until `stop` is set, and say when it is ready; `remedy` is added where it never was.
 
     Before its first micro-batch Spark waits ten seconds, a constant of its own, for a Python worker to import what it
     needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all.
 
     Raises:
-        SystemExit: the query failed for another reason, after it was ready, or TRIES times; the message holds its
-            error.
+        SystemExit: Spark does not start it; or it failed for another reason, after it was ready, or TRIES times. The
+            message holds the error.
     """
-    query, tries, ready = start(), 1, False
+    query, tries, ready = _started(start, remedy), 1, False
     while not stop.wait(LOOK_AT_QUERY_S):
         if query.isActive:
             if not ready and query.lastProgress is not None:
@@ -205,11 +215,21 @@ def run_until(stop: threading.Event, start: Callable[[], StreamingQuery]) -> Non
             continue
         failure = query.exception()
         if ready or tries == TRIES or SLOW_WORKER not in str(failure):
-            raise SystemExit(f"the autoscaler's query failed: {failure}")
+            raise SystemExit(f"the autoscaler's query failed: {failure}{'' if ready else remedy}")
         tries += 1
         _report([f"a Python worker took longer to start than Spark waits; try {tries} of {TRIES}"])
-        query = start()
+        query = _started(start, remedy)
     query.stop()
+
+
+def _started(start: Callable[[], StreamingQuery], remedy: str) -> StreamingQuery:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return start()
+    except (PySparkException, Py4JJavaError) as error:
+        raise SystemExit(f"the autoscaler's query does not start: {error}{remedy}") from None
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from models.policy.live.memory import Memory
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 OUTPUT = "topic string, key string, value string, signature string"
 UNSIGNED = Signer()
-WATCHDOG_MS = 2000  # ms without records after which a job with a contract is called
+WATCHDOG_MS = 2000  # ms within which a job with a contract is called, if no records come
 
 
 class Stepped(NamedTuple):
@@ -29,10 +30,24 @@ class Stepped(NamedTuple):
     Attributes:
         kept: its memory as JSON; None: it is forgotten.
         sent: topic (without prefix), key and value (JSON) of each message.
+        timer_ms: epoch milliseconds at which it is to be called, if no records come; None where it is forgotten.
+        stood_ms: which timer stands already; None where none does, or it is not known.
     """
 
     kept: str | None
     sent: list[tuple[str, str, str]]
+    timer_ms: int | None
+    stood_ms: int | None
+
+
+def next_timer(stood_ms: int | None, planned_ms: int, wait_ms: int) -> int:
+    """Return when a job is to be called that is silent from now on: not before now, and within `wait_ms`.
+
+    A timer that stands is kept where it does, as every change of one costs two calls from Python to Spark.
+    """
+    if stood_ms is not None and planned_ms < stood_ms <= planned_ms + wait_ms:
+        return stood_ms
+    return planned_ms + wait_ms
 
 
 def step_from(
@@ -60,7 +75,12 @@ def _stepped(
 ) -> Stepped:  # fmt: skip
     after, messages = scaler.step(memory, rows, now, batch_s)
     sent = [(topic, name, encode(message).decode()) for topic, name, message in messages]
-    return Stepped(None if after is None else after.to_json(), sent)
+    stood_ms = None if memory is None else memory.timer_ms
+    if after is None:
+        return Stepped(None, sent, None, stood_ms)
+    wait_ms = int(UNKNOWN_S * 1000) if scaler.unknown else WATCHDOG_MS
+    timer_ms = next_timer(stood_ms, round(batch_s * 1000), wait_ms)
+    return Stepped(replace(after, timer_ms=timer_ms).to_json(), sent, timer_ms, stood_ms)
 
 
 def make_stateful_processor(
@@ -70,8 +90,8 @@ def make_stateful_processor(
     """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
 
     These are topic (without prefix), key, value (JSON) and signature (null where it has none). Its state is the memory
-    as JSON. Without new records a timer calls it after WATCHDOG_MS (2 s), or after UNKNOWN_S (600 s) where the job has
-    no contract (latency target and executor bounds). A state that this release cannot read is told on stderr, and the
+    as JSON. Without new records a timer calls it within WATCHDOG_MS (2 s), or UNKNOWN_S (600 s) where the job has no
+    contract (latency target and executor bounds). A state that this release cannot read is told on stderr, and the
     job begins anew.
 
     Args:
@@ -94,34 +114,50 @@ def make_stateful_processor(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
             """Run one step with a job's new records, update its state, and yield what to send as rows of OUTPUT."""
-            yield self._step(key[0], [record for frame in rows for record in frame.to_dict("records")], timerValues)
+            return self._step(key[0], [record for frame in rows for record in _records(frame)], timerValues)
 
         def handleExpiredTimer(
             self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
-            yield self._step(key[0], [], timerValues)
+            """Run one step of a silent job; the timer that fired is deleted by Spark."""
+            return self._step(key[0], [], timerValues, expiredTimerInfo.getExpiryTimeInMs())
 
         def close(self) -> None:
             pass
 
-        def _step(self, job: str, rows: list[dict[str, Any]], timers: Any) -> pd.DataFrame:
-            planned_ms, contract = timers.getCurrentProcessingTimeInMs(), accepted.of(job)
-            scaler = Scaler(job, contract, policy, mode, learned, store)
-            held = self.state.get() if self.state.exists() else None
+        def _step(
+            self, job: str, rows: list[dict[str, Any]], timers: Any, fired_ms: int | None = None
+        ) -> Iterator[pd.DataFrame]:
+            planned_ms, held = timers.getCurrentProcessingTimeInMs(), self.state.get()
+            scaler = Scaler(job, accepted.of(job), policy, mode, learned, store)
             done = step_from(scaler, None if held is None else held[0], rows, time.time(), planned_ms / 1000)
-            for old in self.handle.listTimers():  # else every batch adds one
-                self.handle.deleteTimer(old)
             if done.kept is None:
                 self.state.clear()
             else:
                 self.state.update((done.kept,))
-                self.handle.registerTimer(planned_ms + (WATCHDOG_MS if contract else int(UNKNOWN_S * 1000)))
-            return pd.DataFrame(
-                [(*one, _signature(signer, job, *one)) for one in done.sent],
-                columns=["topic", "key", "value", "signature"],
-            )
+            if done.timer_ms != done.stood_ms or done.kept is None:
+                self._set_timer(done, held is not None, fired_ms)
+            if done.sent:
+                told = [(*one, _signature(signer, job, *one)) for one in done.sent]
+                yield pd.DataFrame(told, columns=["topic", "key", "value", "signature"])
+
+        def _set_timer(self, done: Stepped, was_known: bool, fired_ms: int | None) -> None:
+            stood: Iterable[int] = () if done.stood_ms is None else (done.stood_ms,)
+            if done.stood_ms is None and was_known:  # kept by an earlier release, or damaged
+                stood = list(self.handle.listTimers())
+            for old in stood:
+                if old != fired_ms:
+                    self.handle.deleteTimer(old)
+            if done.timer_ms is not None:
+                self.handle.registerTimer(done.timer_ms)
 
     return AutoscalerProcessor()
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame; pandas' own way takes five times as long, and there is a frame for each job and batch."""
+    names = list(frame)
+    return [dict(zip(names, row, strict=True)) for row in zip(*(frame[name].tolist() for name in names), strict=True)]
 
 
 def _signature(signer: Signer, job: str, topic: str, name: str, value: str) -> str | None:

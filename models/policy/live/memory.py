@@ -49,6 +49,7 @@ class Memory:
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
         behind_at: since when the job is behind; None where it is not.
+        timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
     """
 
     model: BatchTime
@@ -78,6 +79,7 @@ class Memory:
     scatter: float = FIRST_SCATTER
     replay: ReplayControl = field(default_factory=ReplayControl)
     behind_at: float | None = None
+    timer_ms: int | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -110,6 +112,9 @@ class Memory:
             data["lead"] = LearnedLead.from_json_values(data["lead"]) if data.get("lead") else None
             data["replay"] = ReplayControl.from_json_values(data.get("replay", {}))
             data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
+            timer_ms = data.get("timer_ms")
+            if timer_ms is not None and not (type(timer_ms) is int and 0 <= timer_ms < 1 << 63):
+                raise TypeError(f"timer_ms {timer_ms!r} is no time in milliseconds")
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
         return cls(**data)

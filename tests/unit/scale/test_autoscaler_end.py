@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkException
 
 from pipelines.scale import autoscaler
 
@@ -76,3 +77,19 @@ def test_what_fails_as_often_or_otherwise_ends_it_with_its_error(failures, start
     with pytest.raises(SystemExit, match=f"query failed: {failures[started - 1]}"):
         autoscaler.run_until(queries.stop, queries)
     assert queries.started == started
+
+
+def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_path):
+    checkpoint = tmp_path / "autoscaler"
+    assert autoscaler.remedy_of(checkpoint) == ""
+    (checkpoint / "offsets").mkdir(parents=True)
+    remedy = autoscaler.remedy_of(checkpoint)
+    queries = Queries("Incomplete log file")
+    with pytest.raises(SystemExit, match=rf"(?s)Incomplete log file.*mv {checkpoint} {checkpoint}\.damaged"):
+        autoscaler.run_until(queries.stop, queries, remedy)
+
+    def refused():
+        raise PySparkException("metadata is no JSON")
+
+    with pytest.raises(SystemExit, match=rf"(?s)does not start: metadata is no JSON.*mv {checkpoint}"):
+        autoscaler.run_until(queries.stop, refused, remedy)

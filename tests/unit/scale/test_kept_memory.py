@@ -37,6 +37,8 @@ def test_a_state_with_fields_of_a_newer_release_is_gone_on_with(capsys):
         json.dumps({**KEPT, "executors": "three"}),
         json.dumps({**KEPT, "looked_at": "noon"}),
         json.dumps({**KEPT, "beat_at": "noon"}),
+        # Spark would refuse to delete these timers, and end the query.
+        *(json.dumps({**KEPT, "timer_ms": timer}) for timer in ("noon", 1.5, -1, 1 << 63)),
     ],
 )
 def test_a_state_that_cannot_be_gone_on_with_is_told_and_begun_anew(capsys, kept):
