@@ -34,10 +34,10 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint check figures up down doctor lock wheel
+.PHONY: help setup run test test-site lint check figures up down doctor lock wheel image
 
 help: ## Show these lines.
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Java, jars and class archive; nothing is done twice.
 
@@ -52,6 +52,9 @@ ifeq ($(strip $(ARGS)),)
 else
 	@$(BIN)/pytest $(ARGS)
 endif
+
+test-site: setup $(VENV)/.site-ready ## The ring on real neighbours (YARN, three brokers, PostgreSQL) and the containers; docs/site.md says what it needs.
+	@$(BIN)/pytest tests/site -s $(ARGS)
 
 lint: setup ## Lint, format, types, import rules, pages that are what their figures render.
 	@$(BIN)/ruff check .
@@ -80,6 +83,13 @@ lock: $(UV) ## Refresh requirements.lock from requirements.in.
 
 wheel: $(UV) ## Build the wheel of the agent into dist/.
 	$(UV) build --wheel -q -o dist
+
+image: ## Build the image of the pipeline (docker/Dockerfile).
+	docker build -f docker/Dockerfile -t tidecast .
+
+$(VENV)/.site-ready: $(VENV)/.ready requirements-site.txt requirements-postgres.txt
+	@$(UV) pip install -q --python $(BIN)/python -r requirements-site.txt -c requirements.lock
+	@touch $@
 
 $(UV):
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 is needed and none was found on PATH. Install it (apt-get install python3.11 python3.11-venv, brew install python@3.11, or pyenv), or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }

@@ -41,7 +41,7 @@ SPARK = {
 """Options of every session that a test starts; the ring's are as a person's are."""
 LONG_LIVED = "-XX:ReservedCodeCacheSize=240m"
 """Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill."""
-ORDER = ("ring", "spark", "unit", "dags", "integration")
+ORDER = ("ring", "spark", "unit", "dags", "integration", "site")
 POLITE = 10
 EVENT_PARTITIONS = 4
 """Of a test's topics: each costs a task, a producer or a transaction in every batch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -43,13 +44,16 @@ class Orchestrator:
         """Wait until Airflow has parsed these DAGs, asking for each every 0.5 s.
 
         Raises:
-            OrchestratorError: some are missing after `timeout_s` seconds, or earlier where Airflow reports import
-                errors (the message shows the last 20 lines of each); or Airflow does not answer.
+            OrchestratorError: some are missing after `timeout_s` seconds, or earlier where Airflow reports an import
+                error in a file of their name (the message shows the last 20 lines of each; those in other people's
+                files are shown at the end of the wait alone); or Airflow does not answer.
         """
         deadline = time.monotonic() + timeout_s
         while missing := [name for name in names if not self._knows(name)]:
-            errors = self._get("importErrors", limit=10)["import_errors"]
-            if errors or time.monotonic() > deadline:
+            errors = self._get("importErrors", limit=100)["import_errors"]
+            late = time.monotonic() > deadline
+            errors = [e for e in errors if late or PurePath(e["filename"]).stem in missing]
+            if errors or late:
                 reported = "\n".join(f"{e['filename']}:\n{_indented(e['stack_trace'])}" for e in errors)
                 raise OrchestratorError(
                     f"Airflow does not know the DAGs {', '.join(sorted(missing))}; "

@@ -80,8 +80,8 @@ def describe_missing() -> str | None:
 def resolve_jars() -> dict[str, Any]:
     """Download the jars of every group into `var/ivy` with Spark's Ivy and write their list, `var/jars.json`.
 
-    Takes about 20 s where `var/ivy` is empty. Starts a JVM and stops it; sets JAVA_HOME of this process; overwrites
-    `var/log/jars.log`. `var` is the checkout's, whatever the settings say.
+    Takes about 20 s where `var/ivy` is empty. Starts a JVM and stops it; sets JAVA_HOME and SPARK_LOCAL_IP of this
+    process; overwrites `var/log/jars.log`. `var` is the checkout's, whatever the settings say.
 
     Returns:
         By group ("broker", "connector", "delta"), `coordinates` (Ivy URIs) and `jars` (paths, relative to the checkout
@@ -95,23 +95,35 @@ def resolve_jars() -> dict[str, Any]:
     from pyspark.java_gateway import launch_gateway
 
     os.environ["JAVA_HOME"] = str(java.find_java().home)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # else its own name is looked up, which fails while an image is built
     _LOG.parent.mkdir(parents=True, exist_ok=True)
     with _LOG.open("w") as log:
-        gateway = launch_gateway(popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        gateway = None
         try:
-            listed = {group: _resolve_group(gateway.jvm, uris) for group, uris in COORDINATES.items()}
+            gateway = launch_gateway(popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            listed = {group: resolve_group(gateway.jvm, uris) for group, uris in COORDINATES.items()}
         except Exception as error:
             last = "\n  ".join(_LOG.read_text(errors="replace").splitlines()[-15:])
             raise JarsError(f"cannot resolve the jars: {str(error)[:300]}\nLast lines of {_LOG}:\n  {last}") from None
         finally:
-            gateway.shutdown()
+            if gateway is not None:
+                gateway.shutdown()
     written = LIST.with_suffix(".new")
     written.write_text(json.dumps(listed, indent=1))
     written.replace(LIST)
     return listed
 
 
-def _resolve_group(jvm: Any, uris: list[str]) -> dict[str, Any]:
+def resolve_group(jvm: Any, uris: list[str]) -> dict[str, Any]:
+    """Download one group's jars into `var/ivy`; returns `coordinates` and `jars` as `resolve_jars` has them.
+
+    Args:
+        jvm: of a gateway that makes no session afterwards.
+        uris: Ivy URIs, `ivy://group:artifact:version?transitive=false`.
+
+    Raises:
+        py4j.protocol.Py4JJavaError: Ivy failed.
+    """
     jvm.java.lang.System.setProperty("spark.jars.ivy", str(_IVY))
     found: list[str] = []
     for uri in uris:

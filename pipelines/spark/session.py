@@ -105,6 +105,8 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
         "spark.driver.extraJavaOptions": f"{_LOCAL_JAVA} {archive}",
         "spark.driver.extraClassPath": ":".join(class_archive.class_path()),
         "spark.driver.memory": "600m",
+        # Where HADOOP_CONF_DIR names another file system, `var` would be looked for there.
+        "spark.hadoop.fs.defaultFS": "file:///",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
     }

@@ -46,6 +46,7 @@ class StackContext:
         secret: with which Airflow's processes sign their tokens.
         keeper: process that ends the children if this process dies.
         environment: variables every child gets besides this process's own.
+        given: variables that overrule those that a part sets itself.
         processes: started processes by name; those of `run` leave it when they end.
         abandoned: set when the start was given up; nothing is started or waited for afterwards.
     """
@@ -59,6 +60,7 @@ class StackContext:
     secret: str
     keeper: Keeper
     environment: dict[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     abandoned: threading.Event = field(default_factory=threading.Event)
     _recipes: dict[str, tuple[list[str], dict[str, str], Probe | None]] = field(default_factory=dict)
@@ -112,7 +114,7 @@ class StackContext:
         # The settings in force are in the file that the environment names; a variable of ours would overrule it.
         outside = {name: value for name, value in os.environ.items() if not name.startswith("TIDECAST_")}
         log = self.settings.var_dir / "log" / f"{name}.log"
-        whole = {**outside, **self.environment, **(env or {})}
+        whole = {**outside, **self.environment, **(env or {}), **self.given}
         process = spawn(name, argv, whole, log, append=name in self._recipes)
         try:
             self.keeper.watch(process.pid)

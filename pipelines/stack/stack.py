@@ -46,6 +46,7 @@ class Stack:
         parts: Collection[str] = ("broker", "spark", "airflow", "mlflow"),
         fresh: Collection[str] = TRANSIENT,
         dags: Path = ROOT / "dags",
+        given: Mapping[str, str] | None = None,
     ) -> None:
         """Lock the `var` folder, choose ports and addresses, and write `var/settings.yaml`; no service is started yet.
 
@@ -56,6 +57,7 @@ class Stack:
             parts: which of `PARTS` are needed.
             fresh: parts that start empty; the others keep what an earlier stack left under `var`.
             dags: Airflow's DAG folder.
+            given: variables of every process that overrule those which a part sets itself, as Airflow's database.
 
         Raises:
             ValueError: an unknown part.
@@ -78,17 +80,15 @@ class Stack:
                     f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
                 )
             found = java.find_java()
-            chosen = ports.choose_ports(settings.ports, [name for part in self._embedded for name in PARTS[part].ports])
+            chosen = ports.choose_ports(settings.ports, [name for p in self._embedded for name in PARTS[p].ports])
             addresses.check_reachable(settings, parts)
             (var / "log").mkdir(parents=True, exist_ok=True)
             self._context = context = StackContext(
                 id=self.id, settings=settings, java=found, ports=chosen, fresh=frozenset(fresh), dags=dags,
-                secret=secrets.token_hex(64), keeper=Keeper(self.id, var / "log" / "keeper.log"),
+                given=given or {}, secret=secrets.token_hex(64), keeper=Keeper(self.id, var / "log" / "keeper.log"),
             )  # fmt: skip
-            context.environment |= child_environment(context)
-            context.environment |= {
-                addresses.environment_variable(p): context.fill(PARTS[p].address) for p in self._embedded
-            }
+            named = {addresses.environment_variable(p): context.fill(PARTS[p].address) for p in self._embedded}
+            context.environment |= child_environment(context) | named
             self.settings = addresses.with_addresses(settings, context.environment)
             file = Path(context.environment["TIDECAST_FILE"])  # options of a command included, for every child to read
             private.write_private(file, yaml.safe_dump(self.settings.model_dump(mode="json"), sort_keys=False))

@@ -1,4 +1,6 @@
-"""The embedded Airflow: api-server, scheduler and dag-processor on SQLite, tasks in the scheduler's LocalExecutor.
+"""The embedded Airflow: api-server, scheduler and dag-processor, tasks in the scheduler's LocalExecutor.
+
+Its database is SQLite's, unless the stack is given the address of another one.
 
 Three processes rather than `airflow standalone`, which opens log servers on all interfaces and leaves children behind.
 """
@@ -15,6 +17,8 @@ from pipelines.stack.context import StackContext, page_probe
 from pipelines.stack.ports import HOST
 
 ADDRESS = f"http://{HOST}:{{airflow}}"
+CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+"""Variable of the database's address."""
 _COMMAND = [sys.executable, "-m", "airflow"]
 _PATIENCE_S = 300.0
 """What the scheduler imports before it begins takes minutes where each process has a fifth of a core."""
@@ -53,9 +57,11 @@ def start(context: StackContext) -> None:
     """
     home = context.folder("airflow", part="airflow")
     database = home / "airflow.db"
-    if not database.exists():
-        shutil.copy(migrated_database(context), database)
     env = _settings(context, home, database)
+    if CONNECTION in context.given:
+        context.run("airflow-migrate", [*_COMMAND, "db", "migrate"], env)
+    elif not database.exists():
+        shutil.copy(migrated_database(context), database)
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(context.ports["airflow"]), "--workers", "1"]
     context.spawn("airflow-api-server", server, env, probe=healthy)
@@ -77,7 +83,7 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
         "AIRFLOW__CORE__PARALLELISM": "4",  # the serving task holds one place for good
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # it listens on the loopback only
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database}",
+        CONNECTION: f"sqlite:///{database}",
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__SECRET_KEY": context.secret,
         "AIRFLOW__API_AUTH__JWT_SECRET": context.secret,

@@ -27,7 +27,7 @@ def start(context: StackContext) -> None:
     home = context.folder("kafka", part="broker")
     properties = home / "server.properties"
     properties.write_text(_properties(context, home / "data"))
-    java = [context.java.binary, *_JVM, "-cp", _class_path()]
+    java = java_command(context.java.binary)
     if not (home / "data" / "meta.properties").exists():
         tool = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), "--standalone"]
         context.run("broker-format", tool)
@@ -35,10 +35,26 @@ def start(context: StackContext) -> None:
     context.await_ready("broker")
 
 
-def _class_path() -> str:
+def broker_jars() -> list[str]:
+    """Return the paths of the jars that a broker runs with.
+
+    Raises:
+        JarsError: they are not there.
+        RuntimeError: PySpark, whose Scala library is used, is not installed.
+        OSError: the list of jars cannot be read.
+    """
     # Kafka's own set lacks the Scala library under Ivy's rules; PySpark's fits.
     scala = sorted(Path(spark_home(), "jars").glob("scala-library-2.13*.jar"))
-    return ":".join([*jars.jar_paths("broker"), *map(str, scala)])
+    return [*jars.jar_paths("broker"), *map(str, scala)]
+
+
+def java_command(binary: str) -> list[str]:
+    """Return the command with which a small broker's JVM, or one of Kafka's tools, is started; its class comes next.
+
+    Raises:
+        JarsError, RuntimeError, OSError: as `broker_jars`.
+    """
+    return [binary, *_JVM, "-cp", ":".join(broker_jars())]
 
 
 def _properties(context: StackContext, data: Path) -> str:

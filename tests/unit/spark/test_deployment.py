@@ -1,7 +1,11 @@
 """The deployment files hold together; no container engine is needed to see that."""
 
+import json
 import re
-from importlib.metadata import version
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import yaml
@@ -9,58 +13,148 @@ import yaml
 from configs.settings import ROOT, Settings
 from pipelines.spark import jars
 
-COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
-DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
+DOCKER = ROOT / "docker"
+COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+OUTSIDE = yaml.safe_load((DOCKER / "outside.yaml").read_text())
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
 SERVICES = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if service["image"] == "tidecast"}
+BUILT = [name for name, service in SERVICES.items() if "build" in service]
+MANIFESTS = [
+    one
+    for file in sorted((DOCKER / "kubernetes" / "base").glob("*.yaml"))
+    if file.name != "kustomization.yaml"
+    for one in yaml.safe_load_all(file.read_text())
+]
 
 
-def test_services_depend_on_services_that_exist():
+def test_services_depend_on_services_that_exist_and_have_a_check_where_they_must_be_healthy():
     for name, service in SERVICES.items():
-        for other in service.get("depends_on", []):
+        for other, how in service.get("depends_on", {}).items():
             assert other in SERVICES, f"{name} depends on {other}"
+            assert how["condition"] != "service_healthy" or "healthcheck" in SERVICES[other]
 
 
-def test_a_service_that_must_be_healthy_has_a_check():
+def test_volumes_are_declared_and_files_that_are_mounted_exist():
     for service in SERVICES.values():
-        wanted = service.get("depends_on", {})
-        for other, how in wanted.items() if isinstance(wanted, dict) else []:
-            if how["condition"] == "service_healthy":
-                assert "healthcheck" in SERVICES[other]
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert (DOCKER / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
 
 
-def test_volumes_and_secrets_are_declared():
-    for service in SERVICES.values():
-        assert {v.split(":")[0] for v in service.get("volumes", [])} <= set(COMPOSE["volumes"])
-        assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
-
-
-def test_ports_are_published_on_the_loopback_only():
+def test_ports_are_published_on_the_loopback_only_unless_a_person_names_an_address():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published and all(port.startswith("127.0.0.1:") for port in published)
+    assert all(port.startswith("${KAFKA_OUTSIDE_ADDRESS:?") for port in OUTSIDE["services"]["kafka"]["ports"])
 
 
-def test_addresses_are_settings_that_exist():
-    for name in COMPOSE["x-addresses"]:
-        if name.startswith("TIDECAST_"):
-            section, key = name.removeprefix("TIDECAST_").lower().split("__")
-            assert key in Settings.model_fields[section].annotation.model_fields
+def test_the_image_is_built_once():
+    assert len(BUILT) == 1 and BUILT[0] in OURS
 
 
-def test_no_secret_has_a_value():
-    text = (ROOT / "docker" / "compose.yaml").read_text()
-    for name in re.findall(r"^([A-Z_]+)=", (ROOT / "docker" / ".env.example").read_text(), re.M):
-        assert re.findall(rf"\$\{{{name}[:}}]", text), f"{name} is not used"
+def test_our_containers_have_no_rights_and_write_on_volumes_alone():
+    assert {"autoscaler", "mlflow", "spark-worker", "airflow-scheduler"} <= set(OURS)
+    for name, service in OURS.items():
+        assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+    assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.M) == ["tidecast"]
+
+
+def test_every_tidecast_variable_is_a_setting_that_exists():
+    for service in SERVICES.values():
+        for name in service["environment"]:
+            if name.startswith("TIDECAST_"):
+                section, key = name.removeprefix("TIDECAST_").lower().split("__")
+                assert key in Settings.model_fields[section].annotation.model_fields
+
+
+def test_no_secret_has_a_value_and_each_is_used():
+    text = (DOCKER / "compose.yaml").read_text()
+    named = re.findall(r"^([A-Z_]+)=(.*)$", (DOCKER / ".env.example").read_text(), re.M)
+    for name, value in named:
+        assert value == "" and re.findall(rf"\$\{{{name}:\?", text), name
         assert not re.findall(rf"\$\{{{name}:-", text), f"{name} has a default"
+    assert {name for name, _ in named} == set(re.findall(r"\$\{([A-Z_]+):\?see docker/.env.example", text))
+
+
+def test_the_brokers_image_has_the_version_of_the_embedded_one():
+    wanted = re.search(r"kafka_2\.13:([\d.]+)", jars.COORDINATES["broker"][0])[1]
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{wanted}"
+
+
+def test_nothing_secret_goes_into_the_image():
+    assert {"docker/.env", "docker/kubernetes", "var", ".git", "tests"} <= set(
+        (ROOT / ".dockerignore").read_text().split()
+    )
+    assert {"/docker/.env", "/docker/kubernetes/ours/"} <= set((ROOT / ".gitignore").read_text().split())
+
+
+def _containers():
+    for one in MANIFESTS:
+        if one["kind"] == "StatefulSet":
+            spec = one["spec"]["template"]["spec"]
+            for container in (*spec.get("initContainers", []), *spec["containers"]):
+                yield spec, container
+
+
+def test_the_same_services_stand_in_the_manifests_but_broker_and_spark_which_a_cluster_has():
+    named = {container["name"] for _, container in _containers()}
+    elsewhere = {"kafka", "spark-master", "spark-worker", "word-count", "load"}
+    assert {name.removeprefix("airflow-") for name in set(SERVICES) - elsewhere} == named - {"migrate"}
+
+
+def test_no_pod_has_rights():
+    for spec, container in _containers():
+        assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
+        assert not container["securityContext"]["allowPrivilegeEscalation"], container["name"]
+        if container["image"] == "tidecast":
+            assert container["securityContext"]["readOnlyRootFilesystem"], container["name"]
+
+
+def test_the_overlay_gives_all_that_the_base_asks_for():
+    overlay = yaml.safe_load((DOCKER / "kubernetes" / "example" / "kustomization.yaml").read_text())
+    given = {one["name"] for one in (*overlay["configMapGenerator"], *overlay["secretGenerator"])}
+    secrets = (DOCKER / "kubernetes" / "example" / "secrets.env").read_text()
+    own = {one["metadata"]["name"] for one in MANIFESTS if one["kind"] == "ConfigMap"}
+    for spec, container in _containers():
+        for source in container.get("envFrom", []):
+            assert next(iter(source.values()))["name"] in given
+        for variable in container.get("env", []):
+            if key := variable.get("valueFrom", {}).get("secretKeyRef"):
+                assert f"{key['key']}=" in secrets
+        for volume in spec.get("volumes", []):
+            assert volume.get("configMap", {"name": "contracts"})["name"] in given | own
+    assert not re.findall(r"^[A-Z_]+=.+$", secrets, re.M)
+
+
+class Page(BaseHTTPRequestHandler):
+    told = b""
+
+    def do_GET(self):
+        self.send_response(200 if self.told else 503)
+        self.end_headers()
+        self.wfile.write(self.told)
+
+    def log_message(self, *_):
+        pass
 
 
 @pytest.mark.parametrize(
-    ("image", "wanted"),
+    ("told", "parts", "status"),
     [
-        (SERVICES["kafka"]["image"], re.search(r"kafka_2\.13:([\d.]+)", jars.COORDINATES["broker"][0])[1]),
-        (SERVICES["mlflow"]["image"], version("mlflow")),
-        (re.search(r"FROM (apache/airflow:\S+)", DOCKERFILE)[1], version("apache-airflow-core")),
-        (re.search(r"FROM (apache/spark:\S+)", DOCKERFILE)[1], version("pyspark")),
+        (b"OK", [], 0),
+        (b"", [], 1),
+        (json.dumps({"scheduler": {"status": "healthy"}}).encode(), ["scheduler"], 0),
+        (json.dumps({"scheduler": {"status": "unhealthy"}}).encode(), ["scheduler"], 1),
+        (json.dumps({"scheduler": {"status": "healthy"}}).encode(), ["scheduler", "dag_processor"], 1),
+        (b"<html>", ["scheduler"], 1),
     ],
 )
-def test_images_have_the_versions_of_the_lock(image, wanted):
-    assert re.search(rf":v?{re.escape(wanted)}(-|$)", image), f"{image}: {wanted} is expected"
+def test_a_check_fails_where_it_should(told, parts, status):
+    page = type("Told", (Page,), {"told": told})
+    with HTTPServer(("127.0.0.1", 0), page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/health"
+        done = subprocess.run([sys.executable, DOCKER / "health.py", url, *parts], capture_output=True, text=True)
+        server.shutdown()
+    assert done.returncode == status and (url in done.stderr) == bool(status)

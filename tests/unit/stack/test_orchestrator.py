@@ -114,12 +114,20 @@ def test_a_refusal_that_lasts_is_passed_on(airflow):
 
 
 def test_missing_dag_shows_import_errors(airflow):
-    told = {"import_errors": [{"filename": "retrain.py", "stack_trace": "NameError: name 'dagg' is not defined"}]}
+    told = {"import_errors": [{"filename": "ours/b.py", "stack_trace": "NameError: name 'dagg' is not defined"}]}
     none = {"import_errors": []}
     dags, _ = airflow({"GET /dags/a": [404, {"dag_id": "a"}], "GET /dags/b": 404, "GET /importErrors": [none, told]})
     dags.wait_for_dags(["a"])
-    with pytest.raises(OrchestratorError, match=r"DAGs b(.|\n)*retrain\.py(.|\n)*dagg"):
+    with pytest.raises(OrchestratorError, match=r"DAGs b(.|\n)*b\.py(.|\n)*dagg"):
         dags.wait_for_dags(["a", "b"])
+
+
+def test_a_broken_file_of_somebody_else_ends_no_wait(airflow):
+    told = {"import_errors": [{"filename": "theirs/report.py", "stack_trace": "ModuleNotFoundError: pandas"}]}
+    dags, _ = airflow({"GET /dags/a": [404, 404, {"dag_id": "a"}, 404], "GET /importErrors": told})
+    dags.wait_for_dags(["a"])
+    with pytest.raises(OrchestratorError, match=r"DAGs a(.|\n)*report\.py"):
+        dags.wait_for_dags(["a"], timeout_s=0)
 
 
 def test_aged_token_is_renewed_once(airflow):

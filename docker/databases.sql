@@ -1,0 +1,2 @@
+-- Beside the database `airflow`, which the image makes by itself.
+CREATE DATABASE mlflow;

@@ -1,0 +1,160 @@
+"""Three Kafka nodes on the loopback: TLS with a CA of their own, SCRAM logins, ACLs, every topic on all three."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+)
+from kafka.errors import KafkaError
+
+from configs.sections import Kafka
+from pipelines.bench.site.certificates import write_certificates
+from pipelines.bench.site.ports import free_ports
+from pipelines.spark import java
+from pipelines.stack.ports import HOST
+from pipelines.stack.services.kafka import java_command
+
+NODES = (1, 2, 3)
+ADMIN, USER, PASSWORD = "admin", "tidecast", "planted-broker-password-0123456789"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+class Brokers:
+    """The cluster under a folder; as a context manager it is started on entry, and ended on exit."""
+
+    def __init__(self, folder: Path) -> None:
+        """Choose ports, and write the certificates into a folder, which is made; nothing is started yet."""
+        self._folder, self._java = folder, java.find_java().binary
+        write_certificates(folder)
+        ports = free_ports(2 * len(NODES))
+        self._clients = dict(zip(NODES, ports, strict=False))
+        self._controllers = dict(zip(NODES, ports[len(NODES) :], strict=True))
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Brokers:
+        """Start all three, and let USER do on its topics what docs/attach.md asks for.
+
+        Raises:
+            kafka.errors.KafkaError: they do not answer within 90 s, or take no rule.
+            subprocess.CalledProcessError: a node's storage cannot be formatted.
+        """
+        for node in NODES:
+            file = self._folder / f"node{node}.properties"
+            file.write_text("".join(f"{key}={value}\n" for key, value in self._properties(node).items()))
+            scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
+            tool = ["kafka.tools.StorageTool", "format", "-t", "q1Sh-9_ISia_zwGINzRvyQ", "-c", str(file)]
+            subprocess.run([*self._command(), *tool, "--add-scram", scram], check=True, stdout=subprocess.DEVNULL)
+        try:
+            for node in NODES:
+                self.start(node)
+            self._allow_what_the_docs_say()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for process in self._running.values():
+            process.kill()
+            process.wait(30)
+
+    def start(self, node: int) -> None:
+        """Start a node, one of NODES, without waiting for it; its log is `nodeN.log`."""
+        log = (self._folder / f"node{node}.log").open("ab")
+        file = str(self._folder / f"node{node}.properties")
+        self._running[node] = subprocess.Popen([*self._command(), "kafka.Kafka", file], stdout=log, stderr=log)
+
+    def kill(self, node: int) -> None:
+        """Kill a node (SIGKILL)."""
+        process = self._running.pop(node)
+        process.kill()
+        process.wait(30)
+
+    def section(self, user: str = USER, mechanism: str = "SCRAM-SHA-512") -> dict[str, Any]:
+        """Return the settings' section `kafka` of a user, as docs/attach.md has it."""
+        return {
+            "bootstrap": self._bootstrap, "prefix": "tidecast.", "replication": len(NODES),
+            "security": {
+                "security_protocol": "SASL_SSL", "sasl_mechanism": mechanism, "sasl_plain_username": user,
+                "sasl_plain_password": PASSWORD, "ssl_cafile": str(self._folder / "ca.pem"),
+            },
+        }  # fmt: skip
+
+    def describe(self, topic: str) -> dict[str, Any]:
+        """Return what the controller knows of a topic, as `partitions` with their `replicas`."""
+        client = self._administer()
+        try:
+            (found,) = client.describe_topics([topic])
+        finally:
+            client.close()
+        return dict(found)
+
+    def _administer(self, within_s: float = 90) -> KafkaAdminClient:
+        admin, deadline = Kafka(**self.section(ADMIN, "PLAIN")), time.monotonic() + within_s
+        while True:
+            try:
+                return KafkaAdminClient(bootstrap_servers=admin.bootstrap, **admin.security)
+            except KafkaError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+
+    @property
+    def _bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{port}" for port in self._clients.values())
+
+    def _command(self) -> list[str]:
+        return java_command(self._java)
+
+    def _properties(self, node: int) -> dict[str, Any]:
+        login = f'{_PLAIN} required username="{ADMIN}" password="{PASSWORD}" user_{ADMIN}="{PASSWORD}";'
+        return {
+            "process.roles": "broker,controller",
+            "node.id": node,
+            "controller.quorum.voters": ",".join(f"{n}@{HOST}:{port}" for n, port in self._controllers.items()),
+            "listeners": f"SASL_SSL://{HOST}:{self._clients[node]},CONTROLLER://{HOST}:{self._controllers[node]}",
+            "advertised.listeners": f"SASL_SSL://{HOST}:{self._clients[node]}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
+            "inter.broker.listener.name": "SASL_SSL",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": login,
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": self._folder / "broker.pem",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": self._folder / "ca.pem",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            # Controllers talk without a login, on a port of their own.
+            "super.users": f"User:{ADMIN};User:ANONYMOUS",
+            "log.dirs": self._folder / f"data{node}",
+            "auto.create.topics.enable": "false",
+            "group.initial.rebalance.delay.ms": 0,
+            "min.insync.replicas": 2,
+            "offsets.topic.num.partitions": 4,
+            "transaction.state.log.num.partitions": 4,
+        }
+
+    def _allow_what_the_docs_say(self) -> None:
+        """The rule of docs/attach.md: Create, Describe, Read and Write on the prefix, and nothing else."""
+        client = self._administer()
+        pattern = ResourcePattern(ResourceType.TOPIC, "tidecast.", ACLResourcePatternType.PREFIXED)
+        operations = (ACLOperation.CREATE, ACLOperation.DESCRIBE, ACLOperation.READ, ACLOperation.WRITE)
+        allowed = [ACL(f"User:{USER}", "*", one, ACLPermissionType.ALLOW, pattern) for one in operations]
+        try:
+            assert not client.create_acls(allowed)["failed"]
+        finally:
+            client.close()

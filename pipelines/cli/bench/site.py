@@ -1,0 +1,42 @@
+"""`tidecast bench site`: the ring on neighbours that are not the embedded ones, and the containers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from configs.errors import SettingsError
+from configs.settings import load
+from pipelines.cli.options import JsonFile, split_names
+from pipelines.figures.form import read_figure
+from pipelines.figures.written import write_figure
+
+
+def measure_real_neighbours(
+    rows: Annotated[str, typer.Option(help="Of the table, with commas between; all by default.")] = "",
+    as_json: JsonFile = None,
+) -> None:
+    """Close a short ring on real neighbours, and bring the deployment in containers up, down and up again.
+
+    `yarn`: the job on YARN and HDFS, of whose nodes one leaves. `services`: three brokers with logins and ACLs, of
+    which one is killed, PostgreSQL under Airflow and MLflow, MLflow with logins, a hundred DAGs of others. `compose`:
+    `docker/compose.yaml` on stand-ins of the official images; needs podman, root and 15 GB under `var`. Some ten
+    minutes each; what the file of `--json` says of the others stays.
+
+    Raises:
+        SettingsError: no such row; or the address of a service is set (status 2).
+        SiteError: what a row needs is not installed, or something did not happen in time (status 2).
+        StackError, ProcessError, JavaError, JarsError, BrokerError, DemoError: a service does not start, or a stage
+            did not get through (status 2).
+        FigureError: the file of `--json` is there and is no figure (status 2).
+        OSError: a file cannot be written.
+    """
+    from pipelines.bench.site.measure import ROWS, measure_site
+
+    names = split_names(rows) or list(ROWS)
+    if unknown := [name for name in names if name not in ROWS]:
+        raise SettingsError(f"--rows {unknown[0]!r}: there is no such row; there are {', '.join(ROWS)}.")
+    earlier = read_figure(as_json).data if as_json is not None and as_json.exists() else {}
+    measure_site(load(), names, earlier, partial(write_figure, as_json))

@@ -1,0 +1,92 @@
+"""What is said of a deployment that came back, which rows are measured, and what neighbours are told."""
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from configs.sections import Kafka
+from configs.settings import load
+from pipelines.bench.site import measure
+from pipelines.bench.site.deployment import list_lost
+from pipelines.bench.site.hadoop_configuration import write_configuration
+from pipelines.bench.site.rings import FaultyScreen
+from pipelines.cli.app import app
+
+BEFORE = {"ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1}}
+
+
+def test_what_is_there_and_what_went_on_is_not_lost():
+    assert list_lost(BEFORE, BEFORE) == []
+    assert list_lost(BEFORE, {**BEFORE, "ends": {"metrics": 9, "decisions": 3}, "batch": 12}) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ({"ends": {"metrics": 4, "decisions": 3}}, "metrics: 4 records, 5 before"),
+        ({"ends": {"metrics": 5}}, "decisions: 0 records, 3 before"),
+        ({"champion": None}, "champion: None, 2 before"),
+        ({"batch": 0}, "the autoscaler's batch: 0, 7 before"),
+        ({"dags": {}}, "runs of ingest_metrics: 0, 1 before"),
+    ],
+)
+def test_what_is_less_than_before_is_lost(after, said):
+    assert list_lost(BEFORE, {**BEFORE, **after}) == [said]
+
+
+def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monkeypatch):
+    saved = []
+
+    def failing(settings, folder):
+        raise RuntimeError("no podman")
+
+    def row(settings, folder):
+        assert folder.is_dir() and list(folder.iterdir()) == [] and settings.var_dir == tmp_path / "bench"
+        return {"counted": 3}
+
+    monkeypatch.setattr(measure, "ROWS", {"yarn": row, "compose": failing})
+    (tmp_path / "bench" / "site" / "yarn" / "old").mkdir(parents=True)
+    with pytest.raises(RuntimeError, match="no podman"):
+        measure.measure_site(load(var=tmp_path), ["yarn", "compose"], {"services": {"counted": 1}}, saved.append)
+    assert saved == [{"services": {"counted": 1}, "yarn": {"counted": 3}}]
+
+
+def test_an_unknown_row_is_named():
+    done = CliRunner().invoke(app, ["bench", "site", "--rows", "kubernetes"])
+    assert "kubernetes" in str(done.exception) and "yarn, services, compose" in str(done.exception)
+
+
+def test_what_fails_on_the_way_is_told_at_the_end():
+    seen = []
+
+    def fails():
+        raise OSError("no such process")
+
+    screen = FaultyScreen([(0.0, fails), (0.0, lambda: seen.append(1)), (60.0, fails)])
+    with screen.stage("live: an hour"):
+        pass
+    screen._timers[0].join(10)
+    screen._timers[1].join(10)
+    screen.give_up()
+    assert screen.failed == ["OSError: no such process"] and seen == [1]
+
+
+def test_hadoop_and_spark_are_told_of_the_loopback_alone(tmp_path):
+    write_configuration(tmp_path, tmp_path / "data", [20001, 20002, 20003, 20004, 20005, 20006, 20007])
+    core = ElementTree.parse(tmp_path / "core-site.xml").getroot()
+    assert core.findtext(".//property[name='fs.defaultFS']/value") == "hdfs://127.0.0.1:20001"
+    for file in tmp_path.glob("*-site.xml"):
+        for one in ElementTree.parse(file).getroot():
+            if one.findtext("name").endswith(("address", "bind-host", "hostname")):
+                assert one.findtext("value").startswith(("127.0.0.1", "localhost")), one.findtext("name")
+    spark = dict(line.split(" ", 1) for line in (tmp_path / "spark-defaults.conf").read_text().splitlines())
+    assert spark["spark.yarn.stagingDir"] == "hdfs://127.0.0.1:20001/staging"
+
+
+def test_a_users_section_is_one_of_the_settings(tmp_path):
+    from pipelines.bench.site.brokers import Brokers
+
+    section = Kafka(**Brokers(tmp_path).section())
+    assert section.replication == 3 and len(section.bootstrap.split(",")) == 3
+    assert section.security["sasl_mechanism"] == "SCRAM-SHA-512"
