@@ -93,7 +93,7 @@ class Brokers:
         }  # fmt: skip
 
     def describe(self, topic: str) -> dict[str, Any]:
-        """Return what the controller knows of a topic, as `partitions` with their `replicas`."""
+        """Return what the controller knows of a topic, as `partitions` with their `replica_nodes`."""
         client = self._administer()
         try:
             (found,) = client.describe_topics([topic])

@@ -71,6 +71,7 @@ class Hadoop:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self._gateway.shutdown(raise_exception=False)  # else what Python forgets of the JVM's is told to nobody, aloud
         self._process.kill()
         self._process.wait(30)
         self._log.close()

@@ -104,7 +104,7 @@ def ring_beside_services(settings: Settings, folder: Path) -> dict[str, Any]:
         own, given = _short(settings, folder, sections), {CONNECTION: f"{database}/airflow"}
         with Stack(own, {"broker", "spark", "airflow", "mlflow"}, dags=dags, given=given) as stack:
             found = close_ring(stack, [(AWAY_S, lambda: brokers.kill(2)), (BACK_S, lambda: brokers.start(2))])
-        replicas = min(len(one["replicas"]) for one in brokers.describe("tidecast.metrics")["partitions"])
+        replicas = min(len(one["replica_nodes"]) for one in brokers.describe("tidecast.metrics")["partitions"])
     return {**found, "dags": OTHERS + 1, "replicas": replicas}
 
 

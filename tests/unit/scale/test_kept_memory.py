@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from models.policy.live.memory import fresh
+from models.policy.live.memory import Memory, fresh
 from pipelines.scale.processor import Scaler
 from pipelines.scale.stateful import step_from
 from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
@@ -54,3 +54,13 @@ def test_a_fault_that_is_not_the_states_is_not_hidden():
 
     with pytest.raises(KeyError, match="files"):
         step_from(Broken("orders", CONTRACT, "mpc", "act"), json.dumps(KEPT), ROWS, NOW, NOW)
+
+
+def test_a_memory_is_kept_whole():
+    kept = step(None).kept
+    for _ in range(3):
+        kept = step(kept).kept
+    memory = Memory.from_json(kept)
+    assert memory.to_json() == kept
+    assert json.loads(kept) == json.loads(json.dumps(dataclasses.asdict(memory)))
+    assert memory.standing is not None and memory.past.at  # nested values are among them
