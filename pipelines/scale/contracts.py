@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from configs.contract import Contract, read_contracts
+
+SETTLED_S = 3.0
+"""Seconds after a file's last change within which it is read again and again: clocks of file systems may be coarse."""
 
 
 def accepted_file(checkpoint: Path) -> Path:
@@ -26,11 +30,8 @@ class AcceptedContracts:
 
     def all(self) -> dict[str, Contract]:
         """Return the accepted contracts by job; empty before there are any, or if the file cannot be read or parsed."""
-        try:
-            stat = self.file.stat()
-        except OSError:
-            return {}
-        return _read(self.file, (stat.st_mtime_ns, stat.st_ino, stat.st_size))
+        state = state_of(self.file)
+        return _read(self.file, state) if state else {}
 
     def of(self, job: str) -> Contract | None:
         """Return a job's contract; None if it has none."""
@@ -57,9 +58,10 @@ class ContractWatch:
         self._announced: set[str] = set()
         self._refused: set[str] = set()
         self._reported: dict[str, str] = {}
+        self._seen: dict[str, tuple[int, ...]] = {}
 
     def update(self) -> list[str]:
-        """Read the contracts' folder, announce new contracts, and rewrite the accepted file if anything changed.
+        """Read the contracts' folder if a file has changed, announce new contracts, and rewrite the accepted file.
 
         A contract (a job's YAML file of latency target and executor bounds) whose announcement raised RuntimeError is
         accepted all the same, and announced at a later call.
@@ -73,8 +75,13 @@ class ContractWatch:
         """
         if not self._folder.is_dir():
             return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")
-        valid, wrong = read_contracts(self._folder)
+        files = {file.name: state_of(file) for file in self._folder.glob("*.yaml")}
         before = self._accepted.all()
+        announced = all(contract.hash in self._announced for contract in before.values())
+        if files == self._seen and announced and self._accepted.file.exists() and not _is_new(files):
+            return []
+        valid, wrong = read_contracts(self._folder)
+        self._seen = files
         now = {**valid, **{job: before[job] for job in wrong if job in before}}
         lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
@@ -105,6 +112,21 @@ class ContractWatch:
             return []
         self._reported[about] = words
         return [f"{about}: {words}"]
+
+
+def state_of(file: Path) -> tuple[int, ...]:
+    """Return what changes with a file's content: time of its last change (ns), inode, size; () where it is gone."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return ()
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
+
+
+def _is_new(files: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether one has changed so lately that it may have changed again since, at the same time by its clock."""
+    newest = max((state[0] for state in files.values() if state), default=0)
+    return newest / 1e9 > time.time() - SETTLED_S
 
 
 def write_json(file: Path, data: Any) -> None:

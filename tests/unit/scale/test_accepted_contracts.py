@@ -1,11 +1,13 @@
 """Contracts while the query runs: what the driver accepts, what a worker reads, what is said."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from configs.contract import read_contracts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch
 
 
@@ -141,3 +143,21 @@ def test_what_was_written_by_another_version_is_written_anew(folder, accepted, w
     write(folder, "rides")
     watch.update()
     assert set(accepted.all()) == {"rides"}
+
+
+def test_files_that_have_not_changed_are_not_read_again(folder, accepted, watch, monkeypatch):
+    reads = []
+    monkeypatch.setattr("pipelines.scale.contracts.read_contracts", lambda at: reads.append(at) or read_contracts(at))
+    write(folder, "orders")
+    watch.update()
+    watch.update()
+    assert len(reads) == 2  # it has changed just now, and may change again within the same tick of a coarse clock
+    os.utime(folder / "orders.yaml", (1, 1))
+    for _ in range(5):
+        assert watch.update() == []
+    assert len(reads) == 3
+    accepted.file.unlink()
+    watch.update()
+    assert len(reads) == 4 and accepted.of("orders") is not None
+    (folder / "orders.yaml").unlink()
+    assert "gone" in watch.update()[0] and len(reads) == 5
