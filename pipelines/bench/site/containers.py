@@ -25,7 +25,7 @@ STAND_INS = {
 }
 """Folder of each below IMAGES, and the name of the official image."""
 BASE = "localhost/debian:bookworm"
-TOOLS = ("podman", "runc", "catatonit", "debootstrap")
+TOOLS = ("podman", "runc", "iptables", "catatonit", "debootstrap")
 CONFIG = """\
 [engine]
 runtime = "runc"
@@ -40,7 +40,7 @@ driver = "overlay"
 graphroot = "{STORE}/graph"
 runroot = "{STORE}/run"
 """
-REMEDY = "apt-get install podman runc netavark aardvark-dns catatonit debootstrap"
+REMEDY = "apt-get install podman runc netavark aardvark-dns iptables catatonit debootstrap"
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
 """Of this computer: who reads its packages through a proxy needs them in a container, too."""
 CHECK_S = 5.0

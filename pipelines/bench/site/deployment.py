@@ -87,6 +87,7 @@ def deploy(folder: Path) -> dict[str, Any]:
             sick = _is_seen_sick(made)
     finally:
         made.compose("down", "-v", "-t", "20", profile="demo")
+        podman("volume", "prune", "--force")  # of this store: those that images ask for and compose does not name
     lost = list_lost(before, after)
     return {
         "up_s": round(up_s), "again_s": round(again_s), "champion": champion, "moved": before["moved"],
