@@ -35,5 +35,5 @@ def test_a_user_without_rights_is_told_so(cluster):
 def test_a_wrong_password_is_told_so(cluster):
     section = cluster.section()
     section["security"] = section["security"] | {"sasl_plain_password": "wrong"}
-    with pytest.raises((BrokerError, KafkaError), match=r"(?i)authenticat|credential"):
+    with pytest.raises((BrokerError, KafkaError), match="the login did not succeed"):
         create_topics(Kafka(**section))
