@@ -67,7 +67,7 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
     Returns:
         `failures` (in words; empty: none), `faults` (their number), `produced`, `counted`, `executors_lost`,
         `most_executors`, `raises` and `releases` that outcomes confirmed, `lead_s` (median of what raises took, None
-        without one), `planned_s`, `seconds` of it all, `run_dir`.
+        without one), `planned_s`, `seconds` of it all.
 
     Raises:
         DemoError, OrchestratorError, BrokerError, RegistryError, RunError, OSError: a stage did not get through.
@@ -95,7 +95,7 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
         "releases": sum(one["executors_after"] < one["executors_before"] for one in outcomes),
         "lead_s": leads[-1].get("median_s") if leads else None,
         "planned_s": leads[-1].get("planned_s") if leads else None,
-        "seconds": round(time.time() - began), "run_dir": str(run_dir),
+        "seconds": round(time.time() - began),
     }  # fmt: skip
 
 
