@@ -44,11 +44,11 @@ setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Jav
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
-# Two workers, a file at a time, or all that share the Spark session: the ring is the first of one of them, and the
-# others give way to it (tests/conftest.py).
+# Three workers, for tests wait more than they compute. A file at a time, or all that share the Spark session: the ring
+# is the first of one of them, and the others give way to it (tests/conftest.py).
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)
-	@$(BIN)/pytest tests -n 2 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10
+	@$(BIN)/pytest tests -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10
 else
 	@$(BIN)/pytest $(ARGS)
 endif

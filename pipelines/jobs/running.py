@@ -21,6 +21,7 @@ from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
 from pipelines.jobs.restarts.snapshots import set_snapshots
 from pipelines.kafka.signing import Signer
+from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def run_job(
     job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None,
     topics: Sequence[str] = TOPICS, room: str = "",
-    replay: Callable[[Launch, StreamingQuery], Replayable] | None = None, merges: bool = False,
+    replay: Callable[[Launch, StreamingQuery], Replayable] | None = None, merges: bool = False, keyed: bool = False,
 ) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
@@ -50,6 +51,8 @@ def run_job(
             does not look.
         replay: of its running query, how ranges of it are read again beside it; None: orders of replays are refused.
         merges: whether its results are merged into a Delta table, so that live and gap can meet after an outage.
+        keyed: whether each of its results replaces the one before of the same key, so that batches may be cut otherwise
+            where a damaged checkpoint is repaired.
 
     Returns:
         0 after a clean stop; 1 if the query failed, or if settings, broker, Java or jars are wrong, which stderr says.
@@ -101,7 +104,11 @@ def run_job(
         agent = attach_agent(query, job, settings, contract, mode="act", clock=None, replay=again)
     while query.isActive and not stop.wait(0.2):
         pass
-    return finish_query(spark, query, agent, log)
+    status = finish_query(spark, query, agent, log)
+    # A job whose results are merged begins a checkpoint with each outage, and its sink knows batches by their numbers.
+    if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):
+        print(remedy, file=sys.stderr)
+    return status
 
 
 def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery]) -> StreamingQuery:

@@ -146,4 +146,4 @@ def _stage(launch: Launch) -> Stage:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(JOB, start_query, replay=replayable))
+    sys.exit(run_job(JOB, start_query, replay=replayable, keyed=True))

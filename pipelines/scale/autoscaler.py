@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch, accepted_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
+from pipelines.spark.checkpoint import repair
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
 
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 1.0  # seconds between two reads of the contracts' folder
-LOOK_AT_QUERY_S, TRIES = (
-    0.2,
-    5,
-)  # seconds between two looks at the query; its starts at most, where workers are too slow
+LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts at most, where workers are slow
 SLOW_WORKER = "connect back"  # how Spark says that
 OUTCOMES = 200  # newest ones that a new query learns the lead time from
 
@@ -181,23 +179,24 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     spark = local_session("autoscaler", cores=1)
     if not stop.is_set():
-        run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)), remedy_of(checkpoint))
+        goes_on = (checkpoint / "offsets").is_dir()
+        remedy = partial(remedy_of, checkpoint) if goes_on else str
+        run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)), remedy)
     spark.stop()
 
 
 def remedy_of(checkpoint: Path) -> str:
-    """Say what helps where a query that is to go on from a checkpoint does not start; nothing of one that is new."""
-    if not (checkpoint / "offsets").is_dir():
-        return ""
+    """Say what helps where a query that is to go on from a checkpoint does not start."""
+    # What is decided again is a decision of its own: agents follow the newest.
+    found = repair.remedy_of(checkpoint, keyed=True) or f"That may be about files of {checkpoint}."
     return (
-        f"\nIf that is about files of {checkpoint}, they are damaged. Move it away and start again: "
-        f"mv {checkpoint} {checkpoint}.damaged\n"
-        "What was learned of each job is learned again within minutes; executors stay as they are meanwhile."
+        f"\n{found}\nWithout what it had learned it starts after: mv {checkpoint} {checkpoint}.damaged\n"
+        "Each job is learned again within minutes; executors stay as they are meanwhile."
     )
 
 
-def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy: str = "") -> None:
-    """Run a query until `stop` is set, and say when it is ready; `remedy` is added where it never was.
+def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy: Callable[[], str] = str) -> None:
+    """Run a query until `stop` is set, and say when it is ready; what `remedy` says is added where it never was.
 
     Before its first micro-batch Spark waits ten seconds, a constant of its own, for a Python worker to import what it
     needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all.
@@ -215,21 +214,21 @@ def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy
             continue
         failure = query.exception()
         if ready or tries == TRIES or SLOW_WORKER not in str(failure):
-            raise SystemExit(f"the autoscaler's query failed: {failure}{'' if ready else remedy}")
+            raise SystemExit(f"the autoscaler's query failed: {failure}{'' if ready else remedy()}")
         tries += 1
         _report([f"a Python worker took longer to start than Spark waits; try {tries} of {TRIES}"])
         query = _started(start, remedy)
     query.stop()
 
 
-def _started(start: Callable[[], StreamingQuery], remedy: str) -> StreamingQuery:
+def _started(start: Callable[[], StreamingQuery], remedy: Callable[[], str]) -> StreamingQuery:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         return start()
     except (PySparkException, Py4JJavaError) as error:
-        raise SystemExit(f"the autoscaler's query does not start: {error}{remedy}") from None
+        raise SystemExit(f"the autoscaler's query does not start: {error}{remedy()}") from None
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,24 @@ class Brokers:
         process.kill()
         process.wait(30)
 
+    def stop(self, node: int) -> None:
+        """Ask a node to end (SIGTERM), and wait for it, at most a minute."""
+        process = self._running[node]
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill(node)
+        self._running.pop(node, None)
+
+    def pid(self, node: int) -> int:
+        """Return a node's process id."""
+        return self._running[node].pid
+
+    def data(self, node: int) -> Path:
+        """Return the folder of a node's segments."""
+        return self._folder / f"data{node}"
+
     def section(self, user: str = USER, mechanism: str = "SCRAM-SHA-512") -> dict[str, Any]:
         """Return the settings' section `kafka` of a user, as docs/attach.md has it."""
         return {
@@ -91,6 +110,14 @@ class Brokers:
                 "sasl_plain_password": PASSWORD, "ssl_cafile": str(self._folder / "ca.pem"),
             },
         }  # fmt: skip
+
+    def in_sync(self, node: int, topics: Sequence[str]) -> bool:
+        """Return whether a node runs and has all records of every partition of some topics."""
+        process = self._running.get(node)
+        if process is None or process.poll() is not None:
+            return False
+        found = (self.describe(topic)["partitions"] for topic in topics)
+        return all(node in one["isr_nodes"] for partitions in found for one in partitions)
 
     def describe(self, topic: str) -> dict[str, Any]:
         """Return what the controller knows of a topic, as `partitions` with their `replica_nodes`."""
@@ -140,7 +167,7 @@ class Brokers:
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             # Controllers talk without a login, on a port of their own.
             "super.users": f"User:{ADMIN};User:ANONYMOUS",
-            "log.dirs": self._folder / f"data{node}",
+            "log.dirs": self.data(node),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": 0,
             "min.insync.replicas": 2,

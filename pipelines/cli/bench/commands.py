@@ -14,6 +14,7 @@ from configs.policies import POLICIES
 from pipelines.cli.bench import live
 from pipelines.cli.bench.backfills import measure_real_backfills
 from pipelines.cli.bench.borders import measure_borders, measure_damaged_inputs
+from pipelines.cli.bench.chaos import measure_faults_of_parts
 from pipelines.cli.bench.codecs import measure_compression
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.deadlines import measure_deadlines_kept
@@ -48,6 +49,7 @@ app.command("backfill")(measure_real_backfills)
 app.command("borders")(measure_borders)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
+app.command("chaos")(measure_faults_of_parts)
 app.command("codecs")(measure_compression)
 app.command("deadline")(measure_deadlines_kept)
 app.command("fleet")(live.measure_fleet_sizes)

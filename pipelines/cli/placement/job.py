@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -109,6 +110,27 @@ def show_job(job: str) -> None:
     settings = with_broker()
     seen = see_job(settings.kafka, job)
     print(*describe_job(job, seen, read_contract(settings, job), settings.kafka, time.time()), sep="\n")
+
+
+@app.command("repair")
+def repair_job_checkpoint(
+    checkpoint: Annotated[Path, typer.Argument(help="Folder of the checkpoint; its query has ended.")],
+    keyed_sink: Annotated[bool, typer.Option("--keyed-sink", help="The sink replaces whole results by key.")] = False,
+) -> None:
+    """Bring the damaged checkpoint of a query back to the newest batch from which it can go on; deletes nothing.
+
+    Takes the checkpoint of any streaming query on a local file system (format 1, micro-batches). What cannot be used is
+    moved into a folder beside it. Where one batch is run again it reads what it had read; more than one need a sink
+    that replaces whole results by key, which `--keyed-sink` says.
+
+    Raises:
+        CheckpointError: it is no checkpoint, something writes to it, no batch is left, or the sink would have to be
+            keyed (status 2).
+        OSError: a file cannot be read or moved.
+    """
+    from pipelines.spark.checkpoint.repair import describe_repair, repair_checkpoint
+
+    print(describe_repair(checkpoint, repair_checkpoint(checkpoint, keyed_sink)))
 
 
 @app.command("mode")

@@ -7,19 +7,23 @@ Three processes rather than `airflow standalone`, which opens log servers on all
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
+import sqlite3
 import sys
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
-from pipelines.stack.context import StackContext, page_probe
+from pipelines.stack.context import StackContext, StackError, page_probe
 from pipelines.stack.ports import HOST
 
 ADDRESS = f"http://{HOST}:{{airflow}}"
 CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 """Variable of the database's address."""
 _COMMAND = [sys.executable, "-m", "airflow"]
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PATIENCE_S = 300.0
 """What the scheduler imports before it begins takes minutes where each process has a fifth of a core."""
 
@@ -62,6 +66,12 @@ def start(context: StackContext) -> None:
         context.run("airflow-migrate", [*_COMMAND, "db", "migrate"], env)
     elif not database.exists():
         shutil.copy(migrated_database(context), database)
+    elif fault := database_fault(database):
+        raise StackError(
+            f"{database} is damaged: {fault}. `tidecast restore FILE` brings one back with the rest of a backup. "
+            f"Without one: mv {home} {_free_name(home)}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
+            "models and topics stay."
+        )
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(context.ports["airflow"]), "--workers", "1"]
     context.spawn("airflow-api-server", server, env, probe=healthy)
@@ -70,6 +80,21 @@ def start(context: StackContext) -> None:
     context.spawn("airflow-dag-processor", [*_COMMAND, "dag-processor"], env, probe=healthy)
     for name in ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server"):
         context.await_ready(name, _PATIENCE_S)
+
+
+def database_fault(database: Path) -> str:
+    """Return what SQLite finds damaged in a database; empty: nothing, or it is in use and cannot be looked at."""
+    try:
+        with closing(sqlite3.connect(database)) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        return str(error) if error.sqlite_errorcode & 0xFF in _DAMAGED else ""
+    return "" if found == "ok" else str(found).splitlines()[-1]
+
+
+def _free_name(folder: Path) -> Path:
+    names = (folder.with_name(f"{folder.name}.damaged-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _settings(context: StackContext, home: Path, database: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -81,9 +82,8 @@ def test_what_fails_as_often_or_otherwise_ends_it_with_its_error(failures, start
 
 def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_path):
     checkpoint = tmp_path / "autoscaler"
-    assert autoscaler.remedy_of(checkpoint) == ""
     (checkpoint / "offsets").mkdir(parents=True)
-    remedy = autoscaler.remedy_of(checkpoint)
+    remedy = partial(autoscaler.remedy_of, checkpoint)
     queries = Queries("Incomplete log file")
     with pytest.raises(SystemExit, match=rf"(?s)Incomplete log file.*mv {checkpoint} {checkpoint}\.damaged"):
         autoscaler.run_until(queries.stop, queries, remedy)
@@ -92,4 +92,12 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
         raise PySparkException("metadata is no JSON")
 
     with pytest.raises(SystemExit, match=rf"(?s)does not start: metadata is no JSON.*mv {checkpoint}"):
+        autoscaler.run_until(queries.stop, refused, remedy)
+    for name in ("metadata", "offsets/0", "commits/0", "offsets/1", "commits/1"):
+        (checkpoint / name).parent.mkdir(exist_ok=True)
+        (checkpoint / name).write_text("v1")
+    (checkpoint / "commits" / ".1.crc").write_text("no checksums")
+    with pytest.raises(
+        SystemExit, match=rf"(?s)damaged: commits/1.*tidecast job repair {checkpoint}\n.*mv {checkpoint}"
+    ):
         autoscaler.run_until(queries.stop, refused, remedy)

@@ -1,0 +1,37 @@
+"""The cells of the table: six parts, and what is done to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+PARTS = ("broker", "driver", "executor", "autoscaler", "serving", "scheduler")
+FAULTS: Mapping[str, str] = {
+    "kill": "SIGKILL",
+    "pause": "SIGSTOP for 20 s",
+    "restart": "SIGTERM, and started again",
+    "corrupt": "killed, its state damaged, and started again",
+}
+CORRUPTED: Mapping[str, str] = {
+    "broker": "64 bytes of the largest segment of `events`, on one node of three",
+    "driver": "64 bytes of the changelog that its newest committed batch left, in its checkpoint",
+    "executor": "every file in the local folder of the job's executors, while they run",
+    "autoscaler": "64 bytes of the changelog that its newest committed batch left, in its checkpoint",
+    "serving": "every page but the first two of its hot store (LMDB), on the fast path",
+    "scheduler": "every page but the first of its database (SQLite)",
+}
+
+
+class FaultCell(NamedTuple):
+    """A part, and what is done to it."""
+
+    part: str
+    fault: str
+
+    @property
+    def name(self) -> str:
+        """As it is asked for."""
+        return f"{self.part}-{self.fault}"
+
+
+CELLS: Mapping[str, FaultCell] = {(cell := FaultCell(part, fault)).name: cell for fault in FAULTS for part in PARTS}

@@ -1,0 +1,209 @@
+"""A session: a site is started, one thing is done to one of its parts under live load, and all is counted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from configs.contract import load_contract
+from configs.settings import Settings
+from models.policy.core.budget import Promise
+from pipelines.airflow.rest import Orchestrator
+from pipelines.bench.chaos.attack import Attack, attack, named_command, run_named
+from pipelines.bench.chaos.cells import FaultCell
+from pipelines.bench.chaos.judged import judge_account
+from pipelines.bench.chaos.world import World
+from pipelines.bench.site.brokers import Brokers
+from pipelines.bench.site.rings import REPLAY, TRAINING
+from pipelines.demo.champion import DAGS, train_first_champion
+from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
+from pipelines.demo.progress import Screen
+from pipelines.demo.run import create_run_dir, left_alive
+from pipelines.jobs.history import publish_history
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.topics import create_topics
+from pipelines.registry import Registry
+from pipelines.stack.context import StackError
+from pipelines.stack.stack import Stack
+
+PARTS = {"spark", "airflow", "mlflow"}
+BEGIN_S = 20.0
+"""Seconds of live load before something is done."""
+SERVING = "serve_forecasts"
+
+
+def prepare(settings: Settings, folder: Path) -> Settings:
+    """Train a champion, if there is none in the registry below a folder, and return the settings of its sessions.
+
+    Raises:
+        StackError, DemoError, OrchestratorError, BrokerError, RegistryError: a service does not start or answer.
+    """
+    update = {
+        "var": folder / "var", "replay": settings.replay.model_copy(update=REPLAY),
+        "training": settings.training.model_copy(update=TRAINING),
+        "serving": settings.serving.model_copy(update={"store": Path("fast")}),  # below `var`: it is emptied
+    }  # fmt: skip
+    own = settings.model_copy(update=update)
+    with Stack(own, PARTS | {"broker"}) as stack:
+        registry = Registry(stack.settings)
+        if registry.champion_version(own.job.name) is None:
+            shutil.rmtree(own.lake_dir, ignore_errors=True)  # of an earlier broker
+            create_topics(stack.settings.kafka)
+            train_first_champion(stack.settings, Orchestrator(stack.settings), Screen())
+    return own
+
+
+def run_cell(prepared: Settings, folder: Path, cell: FaultCell) -> dict[str, Any]:
+    """Run a session, and return what came of it.
+
+    Args:
+        prepared: of `prepare`.
+        folder: for the brokers; emptied first.
+        cell: what is done.
+
+    Returns:
+        `produced`, `counted`, `lost`, `duplicated` records (none of them where something failed before they were
+        counted); `seconds` of the fault; `back_s`, from its end until the part was seen at work (None: it was not);
+        `command`, which the part named when it refused (None: it did not refuse); `account` (as `judge_account`) with
+        `late_s` of `counted_s`; `failed` (in words; empty: nothing); `left` (processes that outlived the site).
+
+    Raises:
+        Exception: the site does not come to its load.
+    """
+    for stale in (folder, *prepared.var_dir.glob("airflow.damaged-*")):  # of an earlier session
+        shutil.rmtree(stale, ignore_errors=True)
+    folder.mkdir(parents=True)
+    serving = prepared.serving.model_copy(update={"path": "fast"} if cell == ("serving", "corrupt") else {})
+    with Brokers(folder / "brokers") as brokers:
+        kafka = prepared.kafka.model_copy(update=brokers.section())
+        settings = prepared.model_copy(update={"kafka": kafka, "serving": serving})
+        for stale in (settings.store_dir, settings.lake_dir):  # of another broker
+            shutil.rmtree(stale, ignore_errors=True)
+        done, failed = list[Attack](), list[str]()
+        with _live_site(settings, brokers) as (world, live):
+            counts = _attacked(world, live, cell, done, failed)
+        if done and cell == ("scheduler", "corrupt"):
+            with _told(failed):
+                done[0] = _restart_refused(settings, done[0])
+    found = done[0] if done else None
+    return {
+        **counts, **_back_of(found), **_promise(world, found), "failed": failed, "left": left_alive(world.stack),
+        "fast_path": serving.path == "fast",
+    }  # fmt: skip
+
+
+def _attacked(world: World, live: LiveReplay, cell: FaultCell, done: list[Attack], failed: list[str]) -> dict[str, int]:
+    """Replay the load while something is done to a part, and return the counts; what fails is told."""
+
+    def act() -> None:
+        with _told(failed):
+            done.append(attack(world, cell))
+
+    timer = threading.Timer(BEGIN_S, act)
+    timer.start()
+    try:
+        with _told(failed):
+            live.replay()
+            timer.join()
+            if cell != ("scheduler", "corrupt"):
+                failed += world.ended()
+            for name in ("autoscaler", world.job):  # also such as were started again; nothing is decided any more
+                world.stack.end(name)
+            return live.stop()
+    finally:
+        timer.cancel()
+        timer.join()
+    return {}
+
+
+@contextmanager
+def _told(failed: list[str]) -> Iterator[None]:
+    """Tell what fails in the block in words, and go on after it: a session that fails is a result."""
+    try:
+        yield
+    except Exception as error:
+        failed.append(f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _live_site(settings: Settings, brokers: Brokers) -> Iterator[tuple[World, LiveReplay]]:
+    """A stack on which a champion serves the job, which is warm and waits for its load."""
+    began = time.time()
+    with Stack(settings, PARTS, fresh=PARTS - {"mlflow"}) as stack:
+        own = stack.settings
+        create_topics(own.kafka)
+        dags, run_dir = Orchestrator(own), create_run_dir(own)
+        version = Registry(own).champion_version(own.job.name) or "none"
+        write_run_json(own, run_dir, began, {"champion": version})
+        publish_history(own)
+        dags.wait_for_dags(DAGS)
+        forecasts = Follower(own.kafka, ["forecasts"])
+        dags.unpause(SERVING)
+        live = LiveReplay(stack, own, run_dir, Screen(), began)
+        live.start()
+        wait_for_forecast(forecasts)
+        yield World(stack, brokers, run_dir, own.job.name), live
+
+
+def _restart_refused(settings: Settings, found: Attack) -> Attack:
+    """Start the site again on a database that was damaged: by name it is refused, and comes back by what it names.
+
+    Raises:
+        StackError: it names no command, or does not start after it.
+    """
+    command = None
+    try:
+        with Stack(settings, PARTS, fresh=()):
+            pass
+    except StackError as error:
+        command = named_command(str(error))
+        if command is None:
+            raise
+        run_named(command)
+    over = time.time()
+    with Stack(settings, PARTS, fresh=()) as stack:
+        dags = Orchestrator(stack.settings)
+        dags.wait_for_dags(DAGS)
+        forecasts = Follower(stack.settings.kafka, ["forecasts"], "latest")
+        dags.unpause(SERVING)
+        wait_for_forecast(forecasts)
+        return found._replace(over_s=over, back_s=time.time() - over, command=command)
+
+
+def _back_of(found: Attack | None) -> dict[str, Any]:
+    if found is None:
+        return {"seconds": None, "back_s": None, "command": None}
+    back_s = None if found.back_s is None else round(found.back_s, 1)
+    return {"seconds": round(found.over_s - found.began_s, 1), "back_s": back_s, "command": _general(found.command)}
+
+
+def _general(command: str | None) -> str | None:
+    """A command without this computer's folders."""
+    if command is None:
+        return None
+    return " ".join(Path(word).name if word.startswith("/") else word for word in command.split())
+
+
+def _promise(world: World, found: Attack | None) -> dict[str, Any]:
+    settings, unknown = world.stack.settings, {"account": "unknown", "late_s": None, "counted_s": None}
+    if found is None or not (world.run_dir / "decisions.jsonl").exists():
+        return unknown
+    metrics, decisions = (
+        [one for one in _lines(world.run_dir, name) if one["job"] == world.job] for name in ("metrics", "decisions")
+    )
+    told = [one for one in decisions if "promise" in one["inputs"]]
+    if not told:
+        return unknown
+    promise = Promise.of(load_contract(world.job, settings.contracts_dir))
+    account, standing = judge_account(promise, metrics, told[-1], found.began_s), told[-1]["inputs"]["promise"]
+    return {"account": account, "late_s": standing["late_s"], "counted_s": standing["seconds"]}
+
+
+def _lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run_dir / f"{name}.jsonl").read_text().splitlines()]

@@ -1,0 +1,156 @@
+"""What is done to which part, what a refusal names, how a session is judged, and which sessions are still to be run."""
+
+import pytest
+from typer.testing import CliRunner
+
+from configs.settings import load
+from models.policy.core.budget import Account, Promise
+from pipelines.bench.chaos import damage, measure
+from pipelines.bench.chaos.attack import named_command
+from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, PARTS
+from pipelines.bench.chaos.judged import judge_account
+from pipelines.cli.app import app
+from pipelines.spark.checkpoint.repair import remedy_of
+
+PROMISE = Promise(target_s=2.0, budget=0.05, window_days=7)
+SOUND = {
+    "produced": 9, "counted": 9, "lost": 0, "duplicated": 0, "account": "kept", "command": None, "back_s": 1.5,
+    "failed": [], "left": [],
+}  # fmt: skip
+
+
+def batches(*latencies):
+    return [
+        {"kind": "batch", "wall_time": 100.0 + 2 * number, "latency_max_s": one, "time_scale": 1.0}
+        for number, one in enumerate(latencies)
+    ]
+
+
+def decision(metrics):
+    """One that was made with these, half a second after the newest."""
+    account = Account()
+    for one in metrics:
+        account = account.add_batch(PROMISE, one["wall_time"], one["latency_max_s"], one["time_scale"])
+    newest = metrics[-1]["wall_time"]
+    promise = {"seconds": account.seconds, "late_s": account.late_s}
+    return {"wall_time": newest + 0.5, "inputs": {"promise": promise, "metric_wall_time": newest}}
+
+
+def test_every_fault_is_done_to_every_part():
+    assert len(CELLS) == len(PARTS) * len(FAULTS) == 24
+    assert set(CORRUPTED) == set(PARTS)
+
+
+def test_an_account_is_that_of_all_metrics_of_those_since_the_fault_or_wrong():
+    metrics = batches(1, 1.5, 6, 8, 9, 9, 1, 3, 1)
+    last = decision(metrics)
+    assert last["inputs"]["promise"]["late_s"] > 0
+    assert judge_account(PROMISE, metrics, last, began_s=107.0) == "kept"
+    assert judge_account(PROMISE, metrics, decision(metrics[:6]), began_s=107.0) == "kept"
+    assert judge_account(PROMISE, metrics, decision(metrics[:4]), began_s=107.0) == "silent"
+    interval = {"kind": "interval", "wall_time": 107.0, "latency_max_s": None, "time_scale": 1.0}
+    assert judge_account(PROMISE, [interval, *metrics], last, began_s=107.0) == "kept"
+    assert judge_account(PROMISE, metrics, decision(metrics[3:]), began_s=105.5) == "anew"
+    assert judge_account(PROMISE, metrics, decision(metrics[3:]), began_s=107.0) == "wrong"  # it forgot too much
+
+
+def test_an_old_account_is_not_taken_for_one_of_all_that_was_known():
+    metrics = batches(*[1] * 20)
+    early = decision(metrics[:8])["inputs"]["promise"]
+    late = decision(metrics)
+    assert judge_account(PROMISE, metrics, late, began_s=105.0) == "kept"
+    late["inputs"]["promise"] = early
+    assert judge_account(PROMISE, metrics, late, began_s=138.0) == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("query failed: x\nstarts after: mv /a/auto /a/auto.damaged\nEach job", "mv /a/auto /a/auto.damaged"),
+        (
+            "Its checkpoint keeps it from going on: a\n  tidecast job repair /a\nor mv /a /b\n"
+            "Its checkpoint keeps it from going on: c\n  tidecast job repair /c --keyed-sink\nor mv /c /d",
+            "tidecast job repair /c --keyed-sink",
+        ),
+        ("nothing of that kind", None),
+        ("mv it away", None),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_its_command(text, command):
+    assert named_command(text) == command
+
+
+def test_what_a_damaged_checkpoint_is_refused_with_is_understood(tmp_path):
+    for name in ("offsets/0", "commits/0", "offsets/1", "commits/1", "metadata"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("v1")
+    (tmp_path / "commits" / ".1.crc").write_text("none")
+    assert named_command(remedy_of(tmp_path)) == f"tidecast job repair {tmp_path}"
+
+
+def test_damage_changes_bytes_and_no_length(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(bytes(10_000))
+    damage.spoil_middle(file)
+    found = file.read_bytes()
+    assert len(found) == 10_000 and found[:4968] == bytes(4968) and found[5032:] == bytes(4968)
+    assert found[4968:5032] != bytes(64)
+    file.write_bytes(b"x")
+    damage.spoil_middle(file)
+    assert len(file.read_bytes()) == 1
+    file.write_bytes(bytes(20_000))
+    damage.spoil_store(file)
+    assert file.read_bytes()[:8192] == bytes(8192) and file.read_bytes()[8192:] != bytes(11_808)
+
+
+@pytest.mark.parametrize(
+    ("change", "passed"),
+    [
+        ({}, True),
+        ({"account": "anew", "command": "mv a b"}, True),
+        ({"account": "anew"}, False),
+        ({"account": "wrong"}, False),
+        ({"counted": 8, "lost": 1}, False),
+        ({"duplicated": 1, "lost": 0}, False),
+        ({"back_s": None}, False),
+        ({"failed": ["SiteError: no executor"]}, False),
+        ({"left": ["17 java"]}, False),
+        ({"produced": 0, "counted": 0}, False),
+        ({"account": "silent"}, False),
+    ],
+)
+def test_a_session_passes_only_where_all_is_right(change, passed):
+    assert measure.has_passed({**SOUND, **change}) is passed
+
+
+def test_a_session_that_was_not_counted_has_failed():
+    uncounted = {
+        name: value for name, value in SOUND.items() if name not in ("produced", "counted", "lost", "duplicated")
+    }
+    assert not measure.has_passed({**uncounted, "failed": ["DemoError: the load generator failed"]})
+
+
+def test_sessions_are_run_in_turns_and_none_twice(tmp_path, monkeypatch):
+    ran, saved = [], []
+
+    def run_cell(prepared, folder, cell):
+        ran.append(cell.name)
+        if cell.part == "executor":
+            raise OSError("no site")
+        return {**SOUND, "back_s": 2.5 if cell.part == "broker" else None}
+
+    monkeypatch.setattr(measure, "run_cell", run_cell)
+    monkeypatch.setattr(measure, "prepare", lambda settings, folder: settings)
+    earlier = {"kept": {"broker-kill": [SOUND]}}
+    names = ["broker-kill", "driver-kill", "executor-kill"]
+    found = measure.measure_chaos(load(var=tmp_path), names, 2, earlier, saved.append)
+    assert ran == ["driver-kill", "executor-kill", "broker-kill", "driver-kill", "executor-kill"]
+    assert len(saved) == 3
+    assert (found["ran"], found["passed"], found["cells"], found["sessions"]) == (2, 1, 24, 4)
+    assert found["slowest_s"] == {"broker": 2.5} and found["refused"] == 0
+    assert measure.measure_chaos(load(var=tmp_path), ["broker-kill"], 1, found, saved.append) == found
+
+
+def test_an_unknown_cell_is_named():
+    done = CliRunner().invoke(app, ["bench", "chaos", "--cells", "broker-drown"])
+    assert "broker-drown" in str(done.exception) and "scheduler-corrupt" in str(done.exception)
