@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,6 +55,18 @@ def settings_of_stack(**sections: dict[str, Any]) -> Settings:
 def split_names(text: str) -> list[str]:
     """Split an option at its commas; blanks around names and empty names are dropped."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def choose_names(option: str, text: str, known: Collection[str]) -> list[str]:
+    """Split an option at its commas into names of which all are known; all that are where it is empty.
+
+    Raises:
+        SettingsError: there is no such name.
+    """
+    names = split_names(text) or list(known)
+    if unknown := [name for name in names if name not in known]:
+        raise SettingsError(f"{option} {unknown[0]!r}: there is no such one; there are {', '.join(known)}.")
+    return names
 
 
 def read_seconds(option: str, text: str) -> list[float]:

@@ -27,8 +27,10 @@ _COMMON: dict[str, Any] = {
     "socket.nagle.disable": True,
     "log_level": 2,  # refused connections are logged many times a second; an outage shows in what does not come
 }
+GROUP = "tidecast-fast"
+"""Of readers on the fast path: the client demands one; partitions are assigned, nothing is committed."""
 _READER: dict[str, Any] = {
-    "group.id": "tidecast-fast",  # the client demands one; partitions are assigned, nothing is committed
+    "group.id": GROUP,
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",

@@ -190,7 +190,7 @@ def remedy_of(checkpoint: Path) -> str:
     # What is decided again is a decision of its own: agents follow the newest.
     found = repair.remedy_of(checkpoint, keyed=True) or f"That may be about files of {checkpoint}."
     return (
-        f"\n{found}\nWithout what it had learned it starts after: mv {checkpoint} {checkpoint}.damaged\n"
+        f"\n{found}\nWithout what it had learned it starts after: mv {checkpoint} {repair.free_name(checkpoint)}\n"
         "Each job is learned again within minutes; executors stay as they are meanwhile."
     )
 

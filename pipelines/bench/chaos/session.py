@@ -27,6 +27,7 @@ from pipelines.demo.progress import Screen
 from pipelines.demo.run import create_run_dir, left_alive
 from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
+from pipelines.kafka.librdkafka import GROUP
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.stack.context import StackError
@@ -86,6 +87,8 @@ def run_cell(prepared: Settings, folder: Path, cell: FaultCell) -> dict[str, Any
         for stale in (settings.store_dir, settings.lake_dir):  # of another broker
             shutil.rmtree(stale, ignore_errors=True)
         done, failed = list[Attack](), list[str]()
+        if serving.path == "fast":
+            brokers.allow_group(GROUP)
         with _live_site(settings, brokers) as (world, live):
             counts = _attacked(world, live, cell, done, failed)
         if done and cell == ("scheduler", "corrupt"):

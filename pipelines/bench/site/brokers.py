@@ -111,6 +111,10 @@ class Brokers:
             },
         }  # fmt: skip
 
+    def allow_group(self, group: str) -> None:
+        """Let USER read in a group of consumers, as docs/security.md asks for where the fast path serves."""
+        self._allow(ResourcePattern(ResourceType.GROUP, group), (ACLOperation.READ,))
+
     def in_sync(self, node: int, topics: Sequence[str]) -> bool:
         """Return whether a node runs and has all records of every partition of some topics."""
         process = self._running.get(node)
@@ -177,9 +181,11 @@ class Brokers:
 
     def _allow_what_the_docs_say(self) -> None:
         """The rule of docs/attach.md: Create, Describe, Read and Write on the prefix, and nothing else."""
-        client = self._administer()
         pattern = ResourcePattern(ResourceType.TOPIC, "tidecast.", ACLResourcePatternType.PREFIXED)
-        operations = (ACLOperation.CREATE, ACLOperation.DESCRIBE, ACLOperation.READ, ACLOperation.WRITE)
+        self._allow(pattern, (ACLOperation.CREATE, ACLOperation.DESCRIBE, ACLOperation.READ, ACLOperation.WRITE))
+
+    def _allow(self, pattern: ResourcePattern, operations: Sequence[ACLOperation]) -> None:
+        client = self._administer()
         allowed = [ACL(f"User:{USER}", "*", one, ACLPermissionType.ALLOW, pattern) for one in operations]
         try:
             assert not client.create_acls(allowed)["failed"]

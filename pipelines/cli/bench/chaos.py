@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.cli.options import JsonFile, split_names
+from pipelines.cli.options import JsonFile, choose_names
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import write_figure
 
@@ -34,9 +33,7 @@ def measure_faults_of_parts(
     from pipelines.bench.chaos.cells import CELLS
     from pipelines.bench.chaos.measure import measure_chaos
 
-    names = split_names(cells) or list(CELLS)
-    if unknown := [name for name in names if name not in CELLS]:
-        raise SettingsError(f"--cells {unknown[0]!r}: there is no such cell; there are {', '.join(CELLS)}.")
+    names = choose_names("--cells", cells, CELLS)
     earlier = read_figure(as_json).data if as_json is not None and as_json.exists() else {}
     found = measure_chaos(load(), names, runs, earlier, partial(write_figure, as_json))
     print(f"{found['passed']} of {found['cells']} cells passed; {found['ran']} were run.")

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.cli.options import JsonFile, split_names
+from pipelines.cli.options import JsonFile, choose_names
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import write_figure
 
@@ -45,9 +44,7 @@ def measure_placements(
         found[name] = part
         write_figure(as_json, found)
 
-    names = split_names(parts) or list(ways)
-    if unknown := [name for name in names if name not in ways]:
-        raise SettingsError(f"--parts {unknown[0]!r}: there is no such part; there are {', '.join(ways)}.")
+    names = choose_names("--parts", parts, ways)
     if as_json is not None and as_json.exists():
         found |= read_figure(as_json).data
     for name in names:

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.cli.options import JsonFile, split_names
+from pipelines.cli.options import JsonFile, choose_names
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import write_figure
 
@@ -35,8 +34,6 @@ def measure_real_neighbours(
     """
     from pipelines.bench.site.measure import ROWS, measure_site
 
-    names = split_names(rows) or list(ROWS)
-    if unknown := [name for name in names if name not in ROWS]:
-        raise SettingsError(f"--rows {unknown[0]!r}: there is no such row; there are {', '.join(ROWS)}.")
+    names = choose_names("--rows", rows, ROWS)
     earlier = read_figure(as_json).data if as_json is not None and as_json.exists() else {}
     measure_site(load(), names, earlier, partial(write_figure, as_json))

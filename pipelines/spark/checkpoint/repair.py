@@ -112,8 +112,7 @@ def repair_checkpoint(folder: Path, keyed: bool = False) -> tuple[Diagnosis, Pat
         )
     if _last_write(folder) != before:
         raise CheckpointError(f"{folder}: is written to. End its query, and whatever starts it again.")
-    names = (folder.with_name(f"{folder.name}.damaged-{number}") for number in itertools.count(1))
-    aside = next(name for name in names if not name.exists())
+    aside = free_name(folder)
     for file in found.moving:
         _move(file, folder, aside)
     return found, aside
@@ -156,6 +155,12 @@ def remedy_of(folder: Path, keyed: bool = False) -> str:
         f"Its checkpoint keeps it from going on: {_told(folder, found)}. This goes back to batch {found.batch}, and "
         f"deletes nothing:\n  tidecast job repair {shlex.quote(str(folder))}{option}"
     )
+
+
+def free_name(folder: Path) -> Path:
+    """Return where a damaged folder, or what is damaged of it, can be put beside it: the first name that is free."""
+    names = (folder.with_name(f"{folder.name}.damaged-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 _LOGS = (COMMITS, OFFSETS)

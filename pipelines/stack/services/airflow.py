@@ -7,7 +7,6 @@ Three processes rather than `airflow standalone`, which opens log servers on all
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 import sqlite3
@@ -16,6 +15,7 @@ from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
+from pipelines.spark.checkpoint.repair import free_name
 from pipelines.stack.context import StackContext, StackError, page_probe
 from pipelines.stack.ports import HOST
 
@@ -69,7 +69,7 @@ def start(context: StackContext) -> None:
     elif fault := database_fault(database):
         raise StackError(
             f"{database} is damaged: {fault}. `tidecast restore FILE` brings one back with the rest of a backup. "
-            f"Without one: mv {home} {_free_name(home)}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
+            f"Without one: mv {home} {free_name(home)}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
             "models and topics stay."
         )
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
@@ -90,11 +90,6 @@ def database_fault(database: Path) -> str:
     except sqlite3.Error as error:
         return str(error) if error.sqlite_errorcode & 0xFF in _DAMAGED else ""
     return "" if found == "ok" else str(found).splitlines()[-1]
-
-
-def _free_name(folder: Path) -> Path:
-    names = (folder.with_name(f"{folder.name}.damaged-{number}") for number in itertools.count(1))
-    return next(name for name in names if not name.exists())
 
 
 def _settings(context: StackContext, home: Path, database: Path) -> dict[str, str]:

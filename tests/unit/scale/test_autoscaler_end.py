@@ -85,7 +85,7 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
     (checkpoint / "offsets").mkdir(parents=True)
     remedy = partial(autoscaler.remedy_of, checkpoint)
     queries = Queries("Incomplete log file")
-    with pytest.raises(SystemExit, match=rf"(?s)Incomplete log file.*mv {checkpoint} {checkpoint}\.damaged"):
+    with pytest.raises(SystemExit, match=rf"(?s)Incomplete log file.*mv {checkpoint} {checkpoint}\.damaged-1"):
         autoscaler.run_until(queries.stop, queries, remedy)
 
     def refused():
