@@ -148,6 +148,9 @@ def _list_unkept(contract: Contract) -> Iterator[tuple[Key, str]]:
             yield ("latency_target_s",), f"{target_s:g}: {what}. {remedy}"
             return
     for number, path in enumerate(contract.backpressure.paths if contract.backpressure else ()):
+        if path.ops not in ((), (contract.job,)):
+            what = "a running job is one operator, called as the job. Leave ops out."
+            yield ("backpressure", "paths", number, "ops"), f"{', '.join(path.ops)}: {what}"
         if path.max_ms is not None and path.max_ms < 1000 * overhead_s:
             what = f"a batch takes {overhead_s:g} s (planning.overhead_s) even without work"
             remedy = f"State {1000 * overhead_s:g} ms or more, or how short its batches really are."

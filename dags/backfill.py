@@ -25,7 +25,7 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
         "job": Param(JOBS[0], type="string", enum=JOBS, title="Job", description="Attached with replay=, in mode act."),
         "begin": Param("2026-03-01T00:00", type="string", pattern=MOMENT, title="From", description="Job time."),
         "end": Param("2026-03-02T00:00", type="string", pattern=MOMENT, title="To", description="The moment after it."),
-        "topic": Param("events", type="string", title="Topic", description="That the job reads, without the prefix."),
+        "topic": optional_field("string", "Topic", "That the job reads. Empty: `events` with the prefix."),
         "by": Param("07:00", type="string", title="Done by", description="A time of day or a date, in the job's time."),
         "sure": Param(0.9, type="number", exclusiveMinimum=0, exclusiveMaximum=1, title="Sure",
                       description="Probability with which it is done by then."),

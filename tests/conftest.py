@@ -26,7 +26,7 @@ if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = __file__
 
 # Hypothesis measures examples against a fifth of a second, and how fast it draws them; that judges the machine.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 SPARK = {
@@ -37,12 +37,21 @@ SPARK = {
     # What Spark checks of its own work, each time that a rule has changed a plan and for every file of a checkpoint.
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Where in Python a column was made, for error texts that no test reads: eight calls to the JVM for each.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    # Plans in words, for a page that nobody opens.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "2",
+    "spark.databricks.delta.history.metricsEnabled": "false",
 }
 """Options of every session that a test starts; the ring's are as a person's are."""
-LONG_LIVED = "-XX:ReservedCodeCacheSize=240m"
-"""Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill."""
+LONG_LIVED, HEAP = "-XX:ReservedCodeCacheSize=240m -Xms1400m -Xmn700m", "1400m"
+"""Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill; and
+plans of many tests fill the heap of a task."""
 ORDER = ("ring", "spark", "unit", "dags", "integration", "site")
-POLITE = 10
+POLITE, HURRIED = 10, 5
+"""How far tests give way to the ring, and those that use the session, who take longest of the others."""
 EVENT_PARTITIONS = 4
 """Of a test's topics: each costs a task, a producer or a transaction in every batch."""
 _USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
@@ -74,9 +83,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Whoever is not the ring gives way to it: it measures latencies, and the other worker shares its cores."""
-    if not item.get_closest_marker("ring") and (now := os.nice(0)) < POLITE:
-        os.nice(POLITE - now)
+    """Whoever is not the ring gives way to it: it measures latencies, and the other workers share its cores."""
+    polite = HURRIED if room(item.path) == "spark" else POLITE
+    if not item.get_closest_marker("ring") and (now := os.nice(0)) < polite:
+        os.nice(polite - now)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -102,6 +112,7 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYSPARK_PYTHON", python)
             patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
+            patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory {HEAP} {os.environ['PYSPARK_SUBMIT_ARGS']}")
             session = local_session("tests", cores=2, delta=True)
         session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
         yield session

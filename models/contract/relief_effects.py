@@ -86,7 +86,7 @@ def live_cap(terms: Terms, controls: Controls, step: int, worst: float | None, l
         return None
     slew = box.slew * (box.max - box.min)
     if step < ReliefStep.THROTTLE:
-        risen = (cap or 0.0) + slew
+        risen = max((cap or 0.0) + slew, box.min)
         return risen if risen < box.max else None
     if worst is None or worst <= 1:
         return cap

@@ -37,7 +37,7 @@ class AskedRange(NamedTuple):
     Attributes:
         job: a running job whose agent was attached with replay=.
         begin, end: first moment and the one after it, ISO 8601; without an offset in the job's time zone.
-        topic: that the job reads, without the prefix.
+        topic: that the job reads, as the broker has it; None: `events` of the shipped jobs, with the prefix.
         late_s: how late a record may have been produced, wall seconds.
         rps: records per wall second at most; None: as live records leave it.
         name: of the replay; None: after the range.
@@ -48,7 +48,7 @@ class AskedRange(NamedTuple):
     job: str
     begin: str
     end: str
-    topic: str = "events"
+    topic: str | None = None
     late_s: float = LATE_S
     rps: float | None = None
     name: str | None = None
@@ -85,7 +85,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     since, until = moments if clock is None else [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
     span = TimeRange(since, until, asked.late_s, time.time())
-    found = find_range(settings.kafka, asked.topic, span, table)
+    found = find_range(settings.kafka, asked.topic or settings.kafka.topic("events"), span, table)
     name = asked.name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
     known = read_orders(settings.kafka, asked.job)
     order = ReplayOrder(

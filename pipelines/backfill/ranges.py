@@ -64,7 +64,7 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
 
     Args:
         kafka: the broker.
-        topic: without the prefix.
+        topic: its whole name.
         asked: the range.
 
     Raises:
@@ -74,21 +74,20 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
         kafka.errors.KafkaError: the offsets are not known within 30 s.
     """
     check_moments(asked)
-    name = kafka.topic(topic)
     with closing(connect_client(consumer, kafka)) as reader:
-        numbers = sorted(reader.partitions_for_topic(name) or ())
+        numbers = sorted(reader.partitions_for_topic(topic) or ())
         if not numbers:
-            raise RangeError(f"topic {name!r} is not on the broker: there is nothing to read again")
-        places = [TopicPartition(name, number) for number in numbers]
+            raise RangeError(f"topic {topic!r} is not on the broker: there is nothing to read again")
+        places = [TopicPartition(topic, number) for number in numbers]
         kept, ended = reader.beginning_offsets(places), reader.end_offsets(places)
         starts = _offsets_at(reader, asked.begin, ended)
         ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, asked.until, ended).items()}
         ends = _past_strays(reader, ends, ended, asked.until)
         if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
-            _refuse_if_dropped(reader, cut, name, asked.begin)
+            _refuse_if_dropped(reader, cut, topic, asked.begin)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records:
-        raise RangeError(f"topic {name!r} holds no record produced from {stamp(asked.begin)} to {stamp(asked.until)}")
+        raise RangeError(f"topic {topic!r} holds no record produced from {stamp(asked.begin)} to {stamp(asked.until)}")
     return found
 
 

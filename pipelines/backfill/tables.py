@@ -38,7 +38,7 @@ def find_range(kafka: Kafka, topic: str, asked: TimeRange, table: Path | None = 
         raise RangeError(f"{table} is no folder: give the path of a Delta or Parquet table")
     spark = local_session("tidecast backfill", delta=True)
     try:
-        return find_in_table(spark, table, kafka.topic(topic), asked)
+        return find_in_table(spark, table, topic, asked)
     finally:
         spark.stop()
 

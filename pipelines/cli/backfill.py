@@ -30,7 +30,7 @@ def backfill(
     compare: Annotated[bool, typer.Option("--compare", help="Say what would change, and publish nothing yet.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the replay; by default after the range.")] = None,
     late_s: Annotated[float, typer.Option(help="How late a record may have been produced, wall seconds.")] = 60.0,
-    topic: Annotated[str, typer.Option(help="That the job reads, without the prefix.")] = "events",
+    topic: Annotated[str | None, typer.Option(help="That the job reads; by default `events` with the prefix.")] = None,
     table: Annotated[Path | None, typer.Option(help="A table of the topic's records, to read it from.")] = None,
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with it.")] = None,

@@ -29,9 +29,8 @@ def check_contract(contract: Annotated[str, typer.Argument(help="A job, or a con
     from configs.contract import load_contract
     from configs.lines import read_lined
     from models.contract.declared import TermsError
-    from models.contract.promised.derive import derive_terms
     from models.contract.promised.text import describe_terms
-    from models.policy.core.sustained import sustained_rates
+    from models.policy.core.sustained import checked_terms
 
     file = Path(contract)
     if file.suffix not in (".yaml", ".yml"):
@@ -39,9 +38,8 @@ def check_contract(contract: Annotated[str, typer.Argument(help="A job, or a con
     elif file.suffix == ".yml" or not file.is_file():
         raise SettingsError(f"{file}: no contract's file. Contracts are files <job>.yaml; name one, or a job.")
     checked = load_contract(file.stem, file.parent)
-    rates = sustained_rates(checked)
     try:
-        terms = derive_terms(checked, rates)
+        rates, terms = checked_terms(checked)
     except TermsError as error:
         told = str(error).removeprefix("Terms: ")
         key = re.match(r"[\w.]*", told)

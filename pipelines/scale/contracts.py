@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from configs.contract import Contract, read_contracts
+from models.contract.declared import TermsError
+from models.policy.core.sustained import checked_terms
 
 SETTLED_S = 3.0
 """Seconds after a file's last change within which it is read again and again: clocks of file systems may be coarse."""
@@ -49,7 +51,8 @@ def _read(file: Path, state: tuple[int, ...]) -> dict[str, Contract]:
 class ContractWatch:
     """The driver's part: reads the contracts' folder and writes the valid contracts to the `accepted` file.
 
-    A contract that becomes invalid stays as it was accepted last, also over a restart; one whose file is deleted goes.
+    A contract that becomes invalid stays as it was accepted last, also over a restart, unless this release finds that
+    one impossible, too; one whose file is deleted goes.
     """
 
     def __init__(self, folder: Path, accepted: AcceptedContracts, announce: Callable[[Contract], None]) -> None:
@@ -80,9 +83,12 @@ class ContractWatch:
         announced = all(contract.hash in self._announced for contract in before.values())
         if files == self._seen and announced and self._accepted.file.exists() and not _is_new(files):
             return []
-        valid, wrong = read_contracts(self._folder)
+        read, wrong = read_contracts(self._folder)
+        wrong |= {job: problem for job, contract in read.items() if (problem := _impossible(contract))}
+        valid = {job: contract for job, contract in read.items() if job not in wrong}
         self._seen = files
-        now = {**valid, **{job: before[job] for job in wrong if job in before}}
+        kept = {job: before[job] for job in wrong if job in before and not _impossible(before[job])}
+        now = {**valid, **kept}
         lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
             write_json(self._accepted.file, {job: contract.model_dump(mode="json") for job, contract in now.items()})
@@ -112,6 +118,16 @@ class ContractWatch:
             return []
         self._reported[about] = words
         return [f"{about}: {words}"]
+
+
+def _impossible(contract: Contract) -> str | None:
+    """Say what of a contract does not go together with what follows from the rest of it; None where all does."""
+    try:
+        checked_terms(contract)
+    except TermsError as error:
+        told = str(error).removeprefix("Terms: ")
+        return f"{contract.job}.yaml: backpressure.{told} (`tidecast contract check {contract.job}`)"
+    return None
 
 
 def state_of(file: Path) -> tuple[int, ...]:

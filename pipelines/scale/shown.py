@@ -9,6 +9,8 @@ from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.sections import Kafka
 from configs.settings import Settings
+from models.contract.declared import TermsError
+from models.policy.core.sustained import checked_terms
 from pipelines.kafka.broker import Record, read_records
 from tidecast.control import mode_key
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, MetricSample, Reject, decode
@@ -81,9 +83,11 @@ def _take(found: dict[str, Any], record: Record, job: str) -> None:
 def read_contract(settings: Settings, job: str) -> Contract | str:
     """Return the job's contract in this folder, or what is wrong with it."""
     try:
-        return load_contract(job, settings.contracts_dir)
-    except SettingsError as error:
+        contract = load_contract(job, settings.contracts_dir)
+        checked_terms(contract)
+    except (SettingsError, TermsError) as error:
         return str(error)
+    return contract
 
 
 def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka, now: float) -> list[str]:

@@ -1,11 +1,14 @@
 """Tables of results in small: rows of a shop's orders per window of 10 ms, and what stands in a table."""
 
+import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet
 
 from pipelines.lake.tables import newest_version
-from tidecast.merge import MergeSink, read_results
+from tidecast.merge import MergeSink
 
 SCHEMA = "shop string, _window_start bigint, _window_end bigint, orders bigint, _deleted boolean"
 
@@ -32,10 +35,24 @@ def live(spark, table, *batches, plan="1"):
     return sink
 
 
-def seen(spark, table):
+def standing(table):
+    """The rows that `tidecast.merge.read_results` has of a table, read from its log and its files without Spark."""
+    files = {}
+    for log in sorted((Path(table) / "_delta_log").glob("*.json")):
+        for action in map(json.loads, log.read_text().splitlines()):
+            if (added := action.get("add")) is not None:
+                assert "deletionVector" not in added
+                files[added["path"]] = Path(table) / unquote(added["path"])
+            elif (removed := action.get("remove")) is not None:
+                files.pop(removed["path"], None)
+    rows = [row for file in files.values() for row in pyarrow.parquet.read_table(file).to_pylist()]
+    return [row for row in rows if not row["_deleted"]]
+
+
+def seen(table):
     """What readers see, by (shop, start of the window)."""
-    rows = read_results(spark, str(table)).collect()
-    found = {(row.shop, row._window_start): row.orders for row in rows}
+    rows = standing(table)
+    found = {(row["shop"], row["_window_start"]): row["orders"] for row in rows}
     assert len(found) == len(rows), "a key stands twice"
     return found
 

@@ -29,6 +29,7 @@ from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.stack.stack import Stack
+from tests.conftest import EVENT_PARTITIONS
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tests.integration.attached_job import JOB
 from tidecast import control
@@ -68,7 +69,7 @@ class Life:
                 self.publisher.send("heartbeats", JOB, Heartbeat(JOB, "autoscaler", now, now, 1.0))
             for _ in range(RPS // 10):
                 key = str(self.produced % 17).encode()
-                self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 8)
+                self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 3)
                 self.produced += 1
 
     def decide(self, executors, age=0.0, id=None, **rates):
@@ -124,7 +125,8 @@ class Life:
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agent")
-    with Stack(load(var=folder / "var"), {"broker", "spark"}) as stack:
+    few = {"event_partitions": EVENT_PARTITIONS}
+    with Stack(load(var=folder / "var", kafka=few), {"broker", "spark"}) as stack:
         made = Life(stack, folder / "run")
         yield made
         made.end()
@@ -142,8 +144,8 @@ def test_observing_measures_and_touches_nothing(life):
     assert 0 <= batch.gc_s <= batch.run_s and 0 <= batch.sink_wait_s <= batch.run_s and batch.spilled_bytes == 0
     ignored = life.decide(3)
     seen = [life.interval(lambda m: m.lag_records is not None, "second of metrics") for _ in range(4)]
-    # Of twelve partitions eight have records, once a batch has told; Spark owns its executors.
-    assert all(m.task_ceiling in (12, 8) and m.pending_executors is None for m in seen)
+    # Of four partitions three have records, once a batch has told; Spark owns its executors.
+    assert all(m.task_ceiling in (4, 3) and m.pending_executors is None for m in seen)
     assert not any(isinstance(m, Outcome) and m.decision_id == ignored for m in life.said)
     spread = life.until(lambda m: isinstance(m, MetricSample) and m.task_max_s is not None, "spread of tasks", 60)
     assert 0 <= spread.task_median_s <= spread.task_max_s
@@ -164,7 +166,7 @@ def test_a_scale_up_is_confirmed_by_use(life):
 def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(life):
     now = time.time()
     found = find_offsets(life.kafka, "events", TimeRange(now - 3600, now - 2, 1.0, now))
-    assert sorted(found.starts["events"].values()) == [0] * 12 and found.records > 100
+    assert sorted(found.starts["events"].values()) == [0] * EVENT_PARTITIONS and found.records > 100
     order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=1200.0)
     running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
     send_order(life.kafka, order)

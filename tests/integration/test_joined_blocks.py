@@ -37,7 +37,7 @@ def two_blocks(spark, empty_topics):
     def read(topic):
         options = {
             **spark_options(empty_topics), "subscribe": empty_topics.topic(topic), "startingOffsets": "earliest",
-            "kafka.isolation.level": "read_committed", "maxOffsetsPerTrigger": "400",
+            "kafka.isolation.level": "read_committed", "maxOffsetsPerTrigger": "400", "kafka.fetch.max.wait.ms": "20",
         }  # fmt: skip
         return spark.readStream.format("kafka").options(**options).load()
 

@@ -9,9 +9,10 @@ import pytest
 
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import driver
+from tests.fakes.result_tables import standing
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import into
-from tidecast.merge import MergeSink, read_results
+from tidecast.merge import MergeSink
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.recovery import recover
 from tidecast.recovery.epochs import write_epochs
@@ -44,7 +45,7 @@ class World:
         self.table, self.events, self.seen = str(folder / "counts"), [], Counter()
         self.source = {
             "kafka.bootstrap.servers": kafka.bootstrap, "subscribe": kafka.topic("events"),
-            "startingOffsets": "earliest", "maxOffsetsPerTrigger": "400",
+            "startingOffsets": "earliest", "maxOffsetsPerTrigger": "400", "kafka.fetch.max.wait.ms": "20",
         }  # fmt: skip
 
     def happen(self, begin, end, each_s=0.25, late_s=0.0):
@@ -83,7 +84,7 @@ class World:
 
     def look(self):
         """What readers see of a window never falls: events are only ever added."""
-        now = {(row["key"], row["_window_start"]): row["n"] for row in read_results(self.spark, self.table).collect()}
+        now = {(row["key"], row["_window_start"]): row["n"] for row in standing(self.table)}
         assert all(now.get(group, 0) >= n for group, n in self.seen.items()), "a reader saw a window go back"
         assert all(n <= self.truth()[group] for group, n in now.items()), "more than there is"
         self.seen = Counter(now)

@@ -47,7 +47,7 @@ def start(empty_topics, tmp_path):
         "TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": "1000",
         "TIDECAST_REPLAY__SPEED": "720",
         "TIDECAST_REPLAY__LIVE_HOURS": "1.5",
-        "TIDECAST_REPLAY__PEAK_RPS": "2000",
+        "TIDECAST_REPLAY__PEAK_RPS": "1000",
         "TIDECAST_REPLAY__WITHHELD_SHARE": "0",
     }
     started = []
@@ -143,7 +143,8 @@ def test_a_plan_of_two_topics_comes_to_the_truth(start, empty_topics, tmp_path):
 
 
 def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_path):
-    generator = start("load_generator", TIDECAST_REPLAY__LIVE_HOURS="48")  # minutes: it is not done before it is ended
+    minutes = {"TIDECAST_REPLAY__LIVE_HOURS": "48", "TIDECAST_REPLAY__PEAK_RPS": "200"}  # not done before it is ended
+    generator = start("load_generator", **minutes)
     wait_for(lambda: sum(1 for _ in read_records(empty_topics, "events")) > 0, "first records")
     generator.terminate()
     assert generator.wait(PATIENCE_S) == 0

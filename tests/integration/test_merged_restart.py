@@ -14,8 +14,8 @@ from pipelines.jobs.plans.records import SignedEvent, encode_signed
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import driver
+from tests.fakes.result_tables import standing
 from tests.fakes.waiting import wait_until
-from tidecast.merge import read_results
 from tidecast.orders import ReplayProgress
 from tidecast.replay.driver import Replays
 
@@ -60,7 +60,7 @@ class World:
         return sum(one.numInputRows for one in query.recentProgress), again
 
     def look(self):
-        rows = read_results(self.spark, str(table_of(self.folder, key_totals.JOB))).collect()
+        rows = standing(table_of(self.folder, key_totals.JOB))
         return {(row["key"], row["_window_start"]): (row["n"], row["seq_sum"]) for row in rows}
 
     def fill(self, again):

@@ -17,14 +17,13 @@ from pipelines.placement.observed import observe_record_bytes, observe_trips
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.stack import Stack
-from tests.conftest import EVENT_PARTITIONS
 from tests.fakes.adverts import advert_events, counted_adverts, encode_event, true_adverts
 from tests.fakes.committed import committed_records
 from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
-PATIENCE_S, RATE = 240, 60
+PATIENCE_S, RATE, PARTITIONS = 240, 60, 2
 STEP_S = 0.004
 """Seconds between events: what waits for a block that moves is of less time than its windows stay open."""
 
@@ -58,7 +57,7 @@ def two_queries(folder):
     for name in ("join", "count"):
         text = re.sub(rf"({name}: +{{)", r"\1unit: counts, ", text)
     file = folder / "adverts.yaml"
-    text = text.replace("trigger_s: 1", f"trigger_s: 1\npartitions: {EVENT_PARTITIONS}")
+    text = text.replace("trigger_s: 1", f"trigger_s: 1\npartitions: {PARTITIONS}")
     file.write_text(text.replace("{rps: 600", f"{{rps: {RATE}").replace("cores: 4", "cores: 2"))
     return file
 

@@ -64,6 +64,7 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
 
 @pytest.mark.usefixtures("short")
 def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
+    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
     for module in (proposed, replan):
         monkeypatch.setattr(module, "load", lambda: settings)
         monkeypatch.setattr(module, "with_stack_addresses", lambda found: found)
@@ -112,7 +113,8 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
 
 
 @pytest.mark.usefixtures("short")
-def test_a_network_learns_of_a_performance_model_and_says_so(settings):
+def test_a_network_learns_of_a_performance_model_and_says_so(settings, monkeypatch):
+    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
     space = spaces_of(ADVERTS, TWO)[0]
     train, stop, _ = parts_in_time(twin_past(space, np.linspace(0.5, 2.0, 300), seed=0))
     model = train_performance(train, stop, slots=4, seed=0, epochs=2)

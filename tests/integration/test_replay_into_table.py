@@ -8,9 +8,10 @@ import pytest
 
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import driver
+from tests.fakes.result_tables import standing
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import replay_into
-from tidecast.merge import MergeSink, read_results
+from tidecast.merge import MergeSink
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay.driver import Replays
 from tidecast.replay.dry_run import NAME
@@ -59,7 +60,8 @@ class Job:
 
     def __init__(self, spark, kafka, folder):
         self.spark, self.kafka, self.folder = spark, kafka, folder
-        self.table, self.source = str(folder / "counts"), {"kafka.bootstrap.servers": kafka.bootstrap}
+        self.table = str(folder / "counts")
+        self.source = {"kafka.bootstrap.servers": kafka.bootstrap, "kafka.fetch.max.wait.ms": "20"}
         self.job = driver.job(topics=(kafka.topic("events"),))
         self.job.mode = "act"
         self.again = replay_into(spark, self.table, _plan(), self.source, "2", "update", "200 milliseconds")
@@ -103,7 +105,7 @@ class Job:
         return said[-1] if said else ""
 
     def rows(self):
-        return {(r["key"], r["_window_start"]): r["n"] for r in read_results(self.spark, self.table).collect()}
+        return {(row["key"], row["_window_start"]): row["n"] for row in standing(self.table)}
 
     def commits(self):
         return self.spark.sql(f"DESCRIBE HISTORY delta.`{self.table}`").count()

@@ -22,12 +22,13 @@ def topic(empty_topics):
 
 
 def test_a_range_is_what_was_produced_in_it_and_a_little_later(topic):
-    name, found = topic.topic("events"), find_offsets(topic, "events", TimeRange(DAY + 200, DAY + 600, 30.0, NOW))
+    name = topic.topic("events")
+    found = find_offsets(topic, name, TimeRange(DAY + 200, DAY + 600, 30.0, NOW))
     assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 63)
     assert (found.starts[name]["1"], found.ends[name]["1"]) == (0, 13)
     assert found.records == 43 + 13
     assert {at for p, at in found.starts[name].items() if p > "1"} == {0}
-    whole = find_offsets(topic, "events", TimeRange(DAY - 500, DAY + 5_000, 0.0, NOW))
+    whole = find_offsets(topic, name, TimeRange(DAY - 500, DAY + 5_000, 0.0, NOW))
     assert whole.records == 150
 
 
@@ -40,8 +41,8 @@ def test_what_cannot_be_read_again_is_refused_with_what_can(topic):
         (DAY + 3_000, DAY + 4_000, "holds no record produced"),
     ):
         with pytest.raises(RangeError, match=words):
-            find_offsets(topic, "events", TimeRange(begin, end, 30.0, NOW))
-    with pytest.raises(RangeError, match=r"'.*nowhere' is not on the broker"):
+            find_offsets(topic, topic.topic("events"), TimeRange(begin, end, 30.0, NOW))
+    with pytest.raises(RangeError, match="'nowhere' is not on the broker"):
         find_offsets(topic, "nowhere", TimeRange(DAY, DAY + 60, 0.0, NOW))
 
 
@@ -52,11 +53,9 @@ def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_wh
     admin.delete_records({TopicPartition(topic.topic("events"), 0): 40})
     admin.close()
     with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:20:00Z. Give --from"):
-        find_offsets(topic, "events", TimeRange(DAY + 200, DAY + 600, 0.0, NOW))
-    assert (
-        find_offsets(topic, "events", TimeRange(DAY + 410, DAY + 600, 0.0, NOW)).starts[topic.topic("events")]["0"]
-        == 41
-    )
+        find_offsets(topic, topic.topic("events"), TimeRange(DAY + 200, DAY + 600, 0.0, NOW))
+    name = topic.topic("events")
+    assert find_offsets(topic, name, TimeRange(DAY + 410, DAY + 600, 0.0, NOW)).starts[name]["0"] == 41
 
 
 def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follows(topic):
@@ -65,6 +64,7 @@ def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follo
         at = DAY + (5_000 if n in (30, 31) else 10 * n)
         publisher.send_bytes("events", None, b"{}", partition=2, timestamp_s=at)
     publisher.close()
-    name, found = topic.topic("events"), find_offsets(topic, "events", TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
+    name = topic.topic("events")
+    found = find_offsets(topic, name, TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
     assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
     assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)

@@ -36,7 +36,8 @@ class Rerun:
 
     def start(self, order):
         self.started += 1
-        stream = replay_stream(self.spark, order, {"kafka.bootstrap.servers": self.kafka.bootstrap})
+        source = {"kafka.bootstrap.servers": self.kafka.bootstrap, "kafka.fetch.max.wait.ms": "20"}
+        stream = replay_stream(self.spark, order, source)
         self.query = (
             stream.selectExpr("partition", "offset", "CAST(value AS STRING) AS seq").writeStream.format("parquet")
             .option("path", str(self.folder / order.id))

@@ -48,10 +48,10 @@ class FaultyScreen(Screen):
         self.threads: list[threading.Thread] = []
         # The load has begun to rise on a forecast by the time that forecasts are taken away.
         self.plan = [
-            (0.14, self.send_bad_records),
-            (0.42, self.kill_executor),
-            (0.58, self.take_broker_away),
-            (0.62, self.kill_serving),
+            (0.175, self.send_bad_records),
+            (0.525, self.kill_executor),
+            (0.725, self.take_broker_away),
+            (0.775, self.kill_serving),
         ]
 
     def live(self, share: float, view: LiveFigures) -> None:

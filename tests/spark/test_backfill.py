@@ -55,11 +55,11 @@ def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partitio
         assert summary.text() == (
             "3 of 4 windows differ (1 other values, 1 new, 1 gone), worst key b: orders 7 → 0, 7 off in 1 window"
         )
-        assert version(table) == before and seen(spark, table) == OLD
+        assert version(table) == before and seen(table) == OLD
         assert [(one.spec.name, one.running) for one in list_backfills(table)] == [("fix", True)]
         done = publish(backfill)
         assert (done.committed, done.waiting, done.summary.due) == (True, 0, 3)
-        assert version(table) == before + 1 and seen(spark, table) == NEW
+        assert version(table) == before + 1 and seen(table) == NEW
         assert not publish(backfill).committed and version(table) == before + 1
     with prepare(spark, table, "fix", 0, 20, "1") as repeated:
         assert not repeated.spec.last.written
@@ -68,11 +68,11 @@ def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partitio
     assert version(table) == before + 1
     # live knows less of what was corrected: noted, and not shown
     sink_(told(spark, {("a", 0): 5, ("b", 0): 8}), 1)
-    assert seen(spark, table) == NEW
+    assert seen(table) == NEW
     kept = files(table)
     assert cancel(table, "fix") and list_backfills(table) == []
     assert files(table) == kept and files(table.parent / "hourly.backfills") == [".lock"]
-    assert seen(spark, table) == NEW
+    assert seen(table) == NEW
 
 
 def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, table, tmp_path, monkeypatch):
@@ -122,7 +122,7 @@ def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, t
         live_(told(spark, {("a", 10): 2}), 1)
         first = publish(backfill)
         assert first.summary.changed == 1 and first.waiting == 2  # a at 10 and, between comparison and merge, b at 0
-        assert seen(spark, table) == {("a", 0): 6, ("c", 0): 3, ("a", 10): 2, ("a", 20): 50, ("b", 0): 8}
+        assert seen(table) == {("a", 0): 6, ("c", 0): 3, ("a", 10): 2, ("a", 20): 50, ("b", 0): 8}
         asked = []
 
         def recompute(windows):
@@ -133,7 +133,7 @@ def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, t
         assert done.waiting == 0 and list_backfills(table)[0].spec.state == "published"
     assert asked == [{("a", 10), ("b", 0)}, {("c", 0)}]
     assert len(merges) >= 3, "the merge that ran beside live's was not refused"
-    assert seen(spark, table) == {("a", 0): 6, ("c", 0): 4, ("a", 10): 3, ("a", 20): 50}
+    assert seen(table) == {("a", 0): 6, ("c", 0): 4, ("a", 10): 3, ("a", 20): 50}
 
 
 def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_waits_for_its_promotion(
@@ -184,10 +184,10 @@ def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_wait
         assert compare(backfill).differs == 1
         with pytest.raises(BackfillError, match="runs plan '2', the live query runs '1': it can be compared only"):
             publish(backfill)
-        assert seen(spark, table) == OLD
+        assert seen(table) == OLD
         live(spark, table, {("a", 20): 50}, plan="2")  # the first batch of the live query of that plan: a repeat
         assert publish(backfill).committed
-    assert seen(spark, table) == NEW
+    assert seen(table) == NEW
 
 
 def test_a_disk_that_is_full_leaves_the_table_as_it_was(one_partition, table):
@@ -211,9 +211,9 @@ def test_a_disk_that_is_full_leaves_the_table_as_it_was(one_partition, table):
         assert not backfill.spec.last.written
         write(backfill, told(spark, TRUE))
         full(lambda: publish(backfill), says.format("published"))
-        assert version(table) == before and seen(spark, table) == OLD
+        assert version(table) == before and seen(table) == OLD
         assert publish(backfill).committed
-    assert seen(spark, table) == NEW
+    assert seen(table) == NEW
 
 
 def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_path):
@@ -267,4 +267,4 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
         publish(later)
     with pytest.raises(BackfillError, match="a later one took over its range"):
         begin()
-    assert seen(spark, table) == NEW
+    assert seen(table) == NEW

@@ -62,18 +62,18 @@ def test_a_killed_driver_leaves_nothing_behind_and_the_same_id_goes_on(one_parti
         stopped(process, "writes", tmp_path / "hourly.backfills" / "fix", log)
         (left,) = list_backfills(table)
         assert (left.running, left.spec.state, left.spec.last.written) == (True, "open", False)
-        assert version(table) == before and seen(spark, table) == old
+        assert version(table) == before and seen(table) == old
         os.killpg(process.pid, signal.SIGCONT)
         stopped(process, "publishes", table, log)
         assert version(table) == before, "it was killed after its commit"
     (left,) = list_backfills(table)
     assert (left.running, left.spec.state, left.spec.last.written) == (False, "open", True)
-    assert version(table) == before and seen(spark, table) == old
+    assert version(table) == before and seen(table) == old
 
     with prepare(spark, table, "fix", 0, 10 * WINDOWS, "1") as backfill:
         done = publish(backfill)
         assert (done.committed, done.summary.due) == (True, WINDOWS + 1)
-    assert version(table) == before + 1 and seen(spark, table) == true | {("a", 10 * WINDOWS): 7}
+    assert version(table) == before + 1 and seen(table) == true | {("a", 10 * WINDOWS): 7}
 
     # killed after its commit, before it had noted that: the same id finds nothing to do
     with prepare(spark, table, "fix", 0, 10 * WINDOWS, "1") as backfill:

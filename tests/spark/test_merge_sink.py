@@ -19,12 +19,12 @@ HOUR = 3_600_000
 def test_repeats_and_older_batches_change_nothing_and_commit_nothing(one_partition, tmp_path):
     spark, table = one_partition, tmp_path / "hourly"
     sink = live(spark, table, {("a", 0): 1, ("b", 0): 2}, {("a", 0): None, ("b", 0): 5, ("a", 10): 7})
-    assert seen(spark, table) == {("b", 0): 5, ("a", 10): 7}
+    assert seen(table) == {("b", 0): 5, ("a", 10): 7}
     before = version(table)
     sink(told(spark, {("a", 0): None, ("b", 0): 5, ("a", 10): 7}), 1)
     MergeSink(str(table), ["shop"])(told(spark, {("a", 0): 1, ("b", 0): 2}), 0)  # a driver that should be dead
     sink(told(spark, {}), 2)
-    assert version(table) == before and seen(spark, table) == {("b", 0): 5, ("a", 10): 7}
+    assert version(table) == before and seen(table) == {("b", 0): 5, ("a", 10): 7}
 
 
 def test_any_tellings_end_as_the_pure_rule_says(one_partition, tmp_path):
@@ -112,4 +112,4 @@ def test_what_cannot_be_merged_is_refused_with_a_remedy(one_partition, tmp_path)
         MergeSink(str(tmp_path / "parquet"), ["shop"])(rows, 0)
     with pytest.raises(MergeError, match="parquet is no Delta table"):
         read_results(spark, str(tmp_path / "parquet"))
-    assert seen(spark, tmp_path / "hourly") == {("a", 0): 1}
+    assert seen(tmp_path / "hourly") == {("a", 0): 1}

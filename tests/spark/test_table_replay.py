@@ -105,8 +105,8 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_parti
     assert {one.admitted_rps for one in first + last if one.state == "running"} == {60.0}
     assert len({one.done for one in first + last}) >= 4  # the rate holds, though a file is more than it allows a batch
     inside = {(f"{shop}", begin + n * MINUTE): 20 for shop in range(3) for n in range(4)}
-    assert {key: n for key, n in seen(spark, table).items() if begin <= key[1] < end} == inside
-    assert set({key: n for key, n in seen(spark, table).items() if not begin <= key[1] < end}.values()) == {7}
+    assert {key: n for key, n in seen(table).items() if begin <= key[1] < end} == inside
+    assert set({key: n for key, n in seen(table).items() if not begin <= key[1] < end}.values()) == {7}
     assert not list(Path(f"{table}.backfills").glob("*/range"))
 
 

@@ -29,7 +29,7 @@ def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0)
     - lag: target and catch-up time together, beyond the watermark's own delay: what a backlog that is worked off as
       planned comes to.
     - boxes: the replay from 0 to what the most executors sustain; live records, if they may be held back at all, from
-      what the fewest sustain to what the most do.
+      what the fewest sustain to what the most do. A least that is stated above the most is that.
 
     Args:
         contract: of the job.
@@ -37,7 +37,7 @@ def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0)
         weight: load of late seconds over the mean load (`level.valley_weight`).
 
     Raises:
-        TermsError: what is stated does not go together with what follows, such as a box's minimum above its maximum.
+        TermsError: what is stated does not go together with what follows.
     """
     stated, target_s = contract.backpressure or Backpressure(), contract.latency_target_s
     budget = max(contract.error_budget, LEAST_BUDGET)
@@ -54,10 +54,10 @@ def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0)
     }
     boxes = stated.controls
     controls = {
-        "replay_rps": _box("replay_rps", boxes.replay_rps, 0.0, rates.most_rps), "theta": boxes.theta.model_dump(),
+        "replay_rps": _box(boxes.replay_rps, 0.0, rates.most_rps), "theta": boxes.theta.model_dump(),
     }  # fmt: skip
     if boxes.live_rps is not None:
-        controls["live_rps"] = _box("live_rps", boxes.live_rps, rates.least_rps, rates.most_rps)
+        controls["live_rps"] = _box(boxes.live_rps, rates.least_rps, rates.most_rps)
     derived = {
         "name": contract.job, "scales": {**scales, **_said(stated.scales)}, "controls": controls, "paths": paths,
         "lag": {"max_ms": 1000 * (target_s + contract.planning.catch_up_s)},
@@ -82,11 +82,23 @@ def _path(contract: Contract, stated: StatedPath, level: float) -> dict[str, Any
     return {"ops": (contract.job,), "quantile": level, "max_ms": limit_ms, **_said(stated)}
 
 
-def _box(name: str, stated: StatedBox, least_rps: float, most_rps: float) -> dict[str, float]:
+def refuse_unsustained(contract: Contract, rates: SustainedRates) -> None:
+    """Refuse a rate that is stated as the least of a control and is more than the most executors sustain.
+
+    Args:
+        contract: of the job.
+        rates: by its first guess; where its batches turn out slower, the least that is stated falls with them.
+
+    Raises:
+        TermsError: as said.
+    """
+    controls = (contract.backpressure or Backpressure()).controls
+    for name, box in (("replay_rps", controls.replay_rps), ("live_rps", controls.live_rps)):
+        if box is not None and box.min is not None and box.max is None and box.min > rates.most_rps:
+            most = f"the most executors sustain {rates.most_rps:.4g} records/s"
+            raise TermsError(f"controls.{name}.min={box.min:g}: {most}. State less, or a max above it.")
+
+
+def _box(stated: StatedBox, least_rps: float, most_rps: float) -> dict[str, float]:
     box = {"min": least_rps, "max": most_rps, **_said(stated)}
-    if stated.max is not None and stated.min is None:
-        box["min"] = min(box["min"], stated.max)
-    if box["min"] > box["max"]:
-        most = f"the most executors sustain {most_rps:.4g} records/s"
-        raise TermsError(f"controls.{name}.min={box['min']:g}: {most}. State less, or a max above it.")
-    return box
+    return {**box, "min": min(box["min"], box["max"])}

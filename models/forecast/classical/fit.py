@@ -1,11 +1,14 @@
-"""Fits ETS, Theta and ARIMA by statsforecast to the residual of a seasonal curve."""
+"""Fits ETS, Theta and ARIMA by statsforecast to the residual of a seasonal curve.
+
+It is imported where it fits: with all that it brings it takes a second, and whoever serves, or fits another kind, does
+without.
+"""
 
 from __future__ import annotations
 
 import warnings
 
 import numpy as np
-from statsforecast.models import AutoARIMA, AutoETS, OptimizedTheta
 
 from models.forecast.classical.classical import Classical, Harmonics, Recursion, begins, waves
 from models.forecast.core.forecaster import DAY_S, WEEK_S, Task, fill_gaps
@@ -84,6 +87,8 @@ def _ets(left: Floats, scale: float) -> Recursion:
 
     ℓ ← ℓ + φb + αe, b ← φb + βe. The scale is not needed: the parameters are ratios.
     """
+    from statsforecast.models import AutoETS
+
     found = AutoETS(model="AZN", season_length=1).fit(left).model_
     alpha, beta, _, damping = (float(value) for value in found["par"][:4])
     if found["components"][1] == "N":
@@ -97,6 +102,8 @@ def _theta(left: Floats, scale: float) -> Recursion:
 
     Fiorucci et al. 2016, equation 10, without its term (1 − α)ᵗ, which dies out; Hyndman and Billah 2003.
     """
+    from statsforecast.models import OptimizedTheta
+
     found = OptimizedTheta(season_length=1).fit(left).model_
     alpha, theta = float(found["par"]["alpha"]), float(found["par"]["theta"])
     drift = (1 - 1 / theta) * float(found["states"][0, 3]) * scale
@@ -105,6 +112,8 @@ def _theta(left: Floats, scale: float) -> Recursion:
 
 def _arima(left: Floats, scale: float) -> Recursion:
     """Fit the ARIMA (p, q ≤ 3, d ≤ 1) of the lowest AICc."""
+    from statsforecast.models import AutoARIMA
+
     model = AutoARIMA(max_p=3, max_q=3, max_d=1, seasonal=False, allowdrift=False, approximation=True)
     found = model.fit(left).model_
     p, q, *_, d, _ = found["arma"]

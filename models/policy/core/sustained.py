@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from configs.contract import Contract
-from models.contract.promised.derive import SustainedRates
+from models.contract.declared import TermsError
+from models.contract.promised.derive import SustainedRates, derive_terms, refuse_unsustained
 from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading
+from models.contract.terms import Terms
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.capacity import Capacity, parallelism, speed_table
 from models.policy.core.rate_spread import slot_quantile
@@ -32,6 +34,26 @@ def sustained_rates(contract: Contract, known: BatchTime | None = None, tasks: i
     capacity = Capacity(worth[None], overhead, per_record, contract.batch_s)
     least, most = capacity.sustained_rps(np.array([bounds.min, bounds.max], float)).tolist()
     return SustainedRates(least, most)
+
+
+def checked_terms(contract: Contract) -> tuple[SustainedRates, Terms]:
+    """Return what a contract's executors sustain by its first guess, and the terms that follow.
+
+    Raises:
+        TermsError: what is stated does not go together with what follows, or is no running job's.
+    """
+    rates = sustained_rates(contract)
+    refuse_unsustained(contract, rates)
+    try:
+        terms = derive_terms(contract, rates)
+    except ArithmeticError as error:
+        raise TermsError(f"{error}: a number is beyond all that can be computed with") from None
+    except ValueError as error:
+        raise TermsError(str(error)) from None
+    if strange := sorted({name for path in terms.paths for name in path.ops} - {contract.job}):
+        what = "a running job is one operator, called as the job. Leave ops out."
+        raise TermsError(f"paths: {', '.join(strange)}: {what}")
+    return rates, terms
 
 
 def admission_reading(

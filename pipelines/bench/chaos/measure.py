@@ -8,7 +8,8 @@ from typing import Any
 
 from configs.settings import Settings
 from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, PARTS
-from pipelines.bench.chaos.session import prepare, run_cell
+from pipelines.bench.chaos.session import run_cell
+from pipelines.bench.chaos.site_under_load import prepare
 from pipelines.figures.written import find_commit
 from pipelines.stack.isolation import isolated_settings
 

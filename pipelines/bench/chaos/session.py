@@ -18,46 +18,18 @@ from pipelines.airflow.rest import Orchestrator
 from pipelines.bench.chaos.attack import Attack, attack, named_command, run_named
 from pipelines.bench.chaos.cells import FaultCell
 from pipelines.bench.chaos.judged import judge_account
+from pipelines.bench.chaos.site_under_load import SERVICES, SERVING, fresh_brokers, live_site
 from pipelines.bench.chaos.world import World
-from pipelines.bench.site.brokers import Brokers
-from pipelines.bench.site.rings import REPLAY, TRAINING
-from pipelines.demo.champion import DAGS, train_first_champion
-from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
-from pipelines.demo.progress import Screen
-from pipelines.demo.run import create_run_dir, left_alive
-from pipelines.jobs.history import publish_history
+from pipelines.demo.champion import DAGS
+from pipelines.demo.live import LiveReplay, wait_for_forecast
+from pipelines.demo.run import left_alive
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.librdkafka import GROUP
-from pipelines.kafka.topics import create_topics
-from pipelines.registry import Registry
 from pipelines.stack.context import StackError
 from pipelines.stack.stack import Stack
 
-PARTS = {"spark", "airflow", "mlflow"}
 BEGIN_S = 20.0
 """Seconds of live load before something is done."""
-SERVING = "serve_forecasts"
-
-
-def prepare(settings: Settings, folder: Path) -> Settings:
-    """Train a champion, if there is none in the registry below a folder, and return the settings of its sessions.
-
-    Raises:
-        StackError, DemoError, OrchestratorError, BrokerError, RegistryError: a service does not start or answer.
-    """
-    update = {
-        "var": folder / "var", "replay": settings.replay.model_copy(update=REPLAY),
-        "training": settings.training.model_copy(update=TRAINING),
-        "serving": settings.serving.model_copy(update={"store": Path("fast")}),  # below `var`: it is emptied
-    }  # fmt: skip
-    own = settings.model_copy(update=update)
-    with Stack(own, PARTS | {"broker"}) as stack:
-        registry = Registry(stack.settings)
-        if registry.champion_version(own.job.name) is None:
-            shutil.rmtree(own.lake_dir, ignore_errors=True)  # of an earlier broker
-            create_topics(stack.settings.kafka)
-            train_first_champion(stack.settings, Orchestrator(stack.settings), Screen())
-    return own
 
 
 def run_cell(prepared: Settings, folder: Path, cell: FaultCell) -> dict[str, Any]:
@@ -77,19 +49,14 @@ def run_cell(prepared: Settings, folder: Path, cell: FaultCell) -> dict[str, Any
     Raises:
         Exception: the site does not come to its load.
     """
-    for stale in (folder, *prepared.var_dir.glob("airflow.damaged-*")):  # of an earlier session
+    for stale in prepared.var_dir.glob("airflow.damaged-*"):  # of an earlier session
         shutil.rmtree(stale, ignore_errors=True)
-    folder.mkdir(parents=True)
     serving = prepared.serving.model_copy(update={"path": "fast"} if cell == ("serving", "corrupt") else {})
-    with Brokers(folder / "brokers") as brokers:
-        kafka = prepared.kafka.model_copy(update=brokers.section())
-        settings = prepared.model_copy(update={"kafka": kafka, "serving": serving})
-        for stale in (settings.store_dir, settings.lake_dir):  # of another broker
-            shutil.rmtree(stale, ignore_errors=True)
+    with fresh_brokers(prepared.model_copy(update={"serving": serving}), folder) as (settings, brokers):
         done, failed = list[Attack](), list[str]()
         if serving.path == "fast":
             brokers.allow_group(GROUP)
-        with _live_site(settings, brokers) as (world, live):
+        with live_site(settings, brokers) as (world, live):
             counts = _attacked(world, live, cell, done, failed)
         if done and cell == ("scheduler", "corrupt"):
             with _told(failed):
@@ -134,26 +101,6 @@ def _told(failed: list[str]) -> Iterator[None]:
         failed.append(f"{type(error).__name__}: {error}")
 
 
-@contextmanager
-def _live_site(settings: Settings, brokers: Brokers) -> Iterator[tuple[World, LiveReplay]]:
-    """A stack on which a champion serves the job, which is warm and waits for its load."""
-    began = time.time()
-    with Stack(settings, PARTS, fresh=PARTS - {"mlflow"}) as stack:
-        own = stack.settings
-        create_topics(own.kafka)
-        dags, run_dir = Orchestrator(own), create_run_dir(own)
-        version = Registry(own).champion_version(own.job.name) or "none"
-        write_run_json(own, run_dir, began, {"champion": version})
-        publish_history(own)
-        dags.wait_for_dags(DAGS)
-        forecasts = Follower(own.kafka, ["forecasts"])
-        dags.unpause(SERVING)
-        live = LiveReplay(stack, own, run_dir, Screen(), began)
-        live.start()
-        wait_for_forecast(forecasts)
-        yield World(stack, brokers, run_dir, own.job.name), live
-
-
 def _restart_refused(settings: Settings, found: Attack) -> Attack:
     """Start the site again on a database that was damaged: by name it is refused, and comes back by what it names.
 
@@ -162,7 +109,7 @@ def _restart_refused(settings: Settings, found: Attack) -> Attack:
     """
     command = None
     try:
-        with Stack(settings, PARTS, fresh=()):
+        with Stack(settings, SERVICES, fresh=()):
             pass
     except StackError as error:
         command = named_command(str(error))
@@ -170,7 +117,7 @@ def _restart_refused(settings: Settings, found: Attack) -> Attack:
             raise
         run_named(command)
     over = time.time()
-    with Stack(settings, PARTS, fresh=()) as stack:
+    with Stack(settings, SERVICES, fresh=()) as stack:
         dags = Orchestrator(stack.settings)
         dags.wait_for_dags(DAGS)
         forecasts = Follower(stack.settings.kafka, ["forecasts"], "latest")

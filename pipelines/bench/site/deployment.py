@@ -16,7 +16,7 @@ UP_S, PARSED_S, MOVED_S, SICK_S = 900.0, 300.0, 400.0, 600.0
 BUILD = "--pull=never --network=host --build-arg=TORCH= --ulimit=nproc=4000:4000 --ulimit=nofile=10000:10000"
 """Options of `podman build`, which goes by no configuration's limits; packages are PyPI's alone."""
 WELL = ("healthy", "running")
-DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
+DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts", "maintain_lake")
 UNPAUSE = ("airflow", "dags", "unpause", "--yes", "--treat-dag-id-as-regex", "|".join(DAGS))
 """As docs/deploy.md has it."""
 LEARN = """

@@ -22,6 +22,7 @@ from pipelines.cli.bench.gains import measure_gains
 from pipelines.cli.bench.placements import measure_placements
 from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.bench.site import measure_real_neighbours
+from pipelines.cli.bench.soak import measure_long_run
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
 from pipelines.figures.written import write_figure
 
@@ -59,6 +60,7 @@ app.command("placement")(measure_placements)
 app.command("raise")(live.measure_raise_times)
 app.command("signed")(measure_signed_plans)
 app.command("site")(measure_real_neighbours)
+app.command("soak")(measure_long_run)
 app.command("volume")(live.measure_volume_per_day)
 
 

@@ -22,18 +22,18 @@ def measure_placements(
 ) -> None:
     """Cut graphs into blocks, and put jobs on nodes, by this project's ways and others: how near is each to the best?
 
-    All parts but `real` and `moves` take some half an hour; what the file of `--json` says of the others stays.
+    All parts but `real`, `moves` and `offload` take some half an hour; what the file of `--json` says of others stays.
     `small`: graphs of which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers'
     testbeds in the twin. `jobs`: random ones. `search`: learned placement beside all placements. `performance`: the
     LSTM beside simple predictors. `times`: how long plans take. `hop`: what a record takes through a topic, on real
     Spark. `real`: the plan's placements and others on two real clusters; hours, it goes on where the file of `--json`
     ends. `moves`: a query of 100,000 keys moves under load, and something is killed in each phase of that; an hour,
-    likewise.
+    likewise. `offload`: the autoscaler wants more of a query than its cluster has, and later less; forty minutes.
 
     Raises:
-        SettingsError: an unknown part; for `hop`, `real` and `moves`, the address of a service is set (status 2).
+        SettingsError: an unknown part; for those on real services, the address of one is set (status 2).
         StackError, ProcessError, PortError, JavaError, BrokerError, TrialError: a service, a cluster or a query of
-            `hop`, `real` and `moves` does not start or answer (status 2).
+            these does not start or answer (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
@@ -59,6 +59,7 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
     from pipelines.bench.placement.large import measure_large
     from pipelines.bench.placement.learned import measure_performance, measure_search
     from pipelines.bench.placement.moved.measure import measure_moves
+    from pipelines.bench.placement.moved.offloaded import measure_offload
     from pipelines.bench.placement.papers import measure_papers
     from pipelines.bench.placement.random_jobs import measure_random_jobs
     from pipelines.bench.placement.real.measure import measure_real
@@ -74,6 +75,7 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
         "hop": lambda save: measure_hop(load()),
         "real": lambda save: measure_real(load(), found.get("real", {}), save),
         "moves": lambda save: measure_moves(load(), found.get("moves", {}), save),
+        "offload": lambda save: measure_offload(load()),
     }
 
 

@@ -16,7 +16,7 @@ backpressure:
   scales: {latency_ms: 1000, energy_cores: 4, error_rel: 0.02, goodput_rps: 500}
   paths:
     - {quantile: 0.99, max_ms: 4000}
-    - {class: replay, ops: [a, b], quantile: 0.5, max_ms: 60000}
+    - {class: replay, ops: [a], quantile: 0.5, max_ms: 60000}
   memory: {max_bytes: 1.0e+9}
   lag: {max_ms: 9000}
   util_max: {cpu: 0.9}
@@ -63,6 +63,7 @@ def test_an_empty_section_is_a_section_and_none_is_none(tmp_path):
         ("  paths:\n    - max_ms: 100", 4, "paths.0.max_ms=100: a batch takes 0.6 s .*State 600 ms or more"),
         ("  paths: [{class: replay, max_ms: 9000}]", 3, "class replay follows from no promise. State its quantile"),
         ("  paths: [{class: other}]", 3, "paths.0.class='other'"),
+        ("  paths:\n    - {ops: [a, join]}", 4, "paths.0.ops=a, join: a running job is one operator, .*Leave ops out"),
         ("  memory:\n    max_bytes: -1", 4, "memory.max_bytes=-1"),
         ("  memory: {}", 3, "memory.max_bytes: missing.*State it"),
         ("  lag: {max_ms: .inf}", 3, "lag.max_ms=inf: Input should be a finite"),

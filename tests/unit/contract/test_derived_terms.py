@@ -7,7 +7,7 @@ import pytest
 from configs.contract import Contract, load_contract, read_contracts
 from configs.settings import ROOT
 from models.contract.declared import TermsError
-from models.contract.promised.derive import SustainedRates, derive_terms
+from models.contract.promised.derive import SustainedRates, derive_terms, refuse_unsustained
 from models.contract.promised.level import records_level
 from models.contract.signals import PlannedOperator, SharedPlan
 from models.contract.state import begin
@@ -81,16 +81,21 @@ def test_the_strictest_relative_error_scales_errors():
 @pytest.mark.parametrize(
     ("section", "told"),
     [
-        (
-            {"controls": {"replay_rps": {"min": 500}}},
-            "controls.replay_rps.min=500: .*sustain 400 records/s. State less",
-        ),
         ({"paths": [{"quantile": 0.5}, {"quantile": 0.5}]}, "paths: 'live a 0.5' is limited twice"),
     ],
 )
 def test_what_does_not_go_together_with_what_follows_is_refused(section, told):
     with pytest.raises(TermsError, match=told):
         derived(**section)
+
+
+def test_a_least_rate_above_what_executors_sustain_is_refused_by_the_first_guess_and_falls_with_what_is_learned():
+    stated = Contract(job="a", backpressure={"controls": {"replay_rps": {"min": 500}}})
+    with pytest.raises(TermsError, match=r"controls\.replay_rps\.min=500: .*sustain 400 records/s. State less"):
+        refuse_unsustained(stated, RATES)
+    refuse_unsustained(stated, SustainedRates(100.0, 500.0))
+    box = derive_terms(stated, RATES).controls.replay_rps
+    assert box.min == box.max == 400.0
 
 
 @pytest.mark.parametrize("job", read_contracts(ROOT / "configs" / "contracts")[0])

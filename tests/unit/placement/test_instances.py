@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.placement.allocation.nodes import Nodes
@@ -175,6 +175,7 @@ def test_instances_come_where_they_talk_and_go_where_they_do_not():
     assert take_instances(job, far, np.array([[2, 0, 0], [1, 0, 1]]), 1, 5).tolist() == [[2, 0, 0], [1, 0, 0]]
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 100))
 def test_what_is_improved_has_room_and_is_not_worse(seed):
     job, nodes = random_job(seed)

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from configs.topology import load_topology
+from models.placement.elastic.offload import STAY_S, Offload, OffloadRule, offload_choice
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.measured import greatest_factor
 from models.placement.plan.moved import move_block
-from pipelines.bench.placement.moved import faults
+from models.placement.plan.shares import most_executors
+from models.policy.core.capacity import speed_table
+from pipelines.bench.placement.moved import faults, offloaded
 from pipelines.bench.placement.moved.faults import FAULTS, MovingQuery, stacks_of
 from pipelines.bench.placement.moved.session import FILE, MOVED, draw
 from pipelines.bench.placement.moved.summary import UNDISTURBED, longest_gap_s, not_once, summarise_moves
@@ -201,3 +204,31 @@ def test_sessions_are_added_up_the_undisturbed_one_told_apart():
 
 def test_the_undisturbed_session_is_one_of_the_faults():
     assert UNDISTURBED in FAULTS
+
+
+def test_in_the_session_of_an_off_load_the_rule_goes_with_many_lines_and_comes_back_with_few():
+    topology = load_topology(offloaded.FILE.stem, offloaded.FILE.parent)
+    placement = choose_placement(topology).placement
+    blocks = applications_of(topology, placement)
+    assert [(one.cluster, one.executors) for one in blocks] == [("west", 1), ("west", 1)]
+    (number,) = (at for at, one in enumerate(blocks) if offloaded.SCALED in one.operators)
+    rooms = [most_executors(topology, placement, number, one) for one in ("west", "east")]
+    assert rooms == [2, 3]
+    speeds = speed_table(rooms[1], 1, topology.partitions)
+    assert speeds[3] > speeds[2], "the third executor would find no task, so none is decided"
+    rule, rps = OffloadRule(), topology.sources["lines"].rps
+    a_line_s = topology.operators["split"].selectivity * topology.operators["count"].work_ms / 1000
+    assert offloaded.TIMES * rps * a_line_s > speeds[2] and rps * a_line_s < speeds[1]
+
+    def later(before, now_s, rps, needed, overhead_s):
+        told = {"per_record_s": a_line_s, "arrival_rps": rps, "overhead_s": overhead_s}
+        for _ in range(3):
+            before = rule.decide(now_s, before, offload_choice(topology, rooms, "west", "east", needed, told))
+        return before
+
+    for overhead_s in (1.0, topology.overhead_s, 5.0):  # what the autoscaler may have learned
+        assert not later(Offload(), 0.0, rps, 1, overhead_s).there
+        gone = later(Offload(), 0.0, offloaded.TIMES * rps, 3, overhead_s)
+        assert gone.there
+        assert later(gone, STAY_S / 2 - 1, rps, 1, overhead_s).there
+        assert not later(gone, offloaded.BACK_S, rps, 1, overhead_s).there

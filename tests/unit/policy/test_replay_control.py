@@ -261,6 +261,17 @@ def test_a_clock_that_is_set_back_does_not_hold_a_rate_that_live_records_have_no
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
 
 
+def test_a_least_rate_that_the_executors_no_longer_sustain_falls_with_what_they_do():
+    stated = Backpressure.model_validate({"controls": {"replay_rps": {"min": 300.0}}})
+    life = Life(CONTRACT.model_copy(update={"backpressure": stated}))
+    slow = dict(kind="batch", batch_rows=50, batch_s=5.0, latency_max_s=6.0)
+    life.lasts(60, lambda now: second(now, **slow))
+    life.lasts(30, progress)
+    box = life.logged[-1]["inputs"]["replay"]["terms"]["controls"]["replay_rps"]
+    assert box["min"] == box["max"] < 300.0 and life.rates[-1] <= box["max"]
+    assert recompute_rate(life.logged[-1]["inputs"]["replay"]) == life.rates[-1]
+
+
 def test_without_metrics_nothing_more_is_read():
     life = Life()
     life.lasts(60, progress)

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
-from configs.contract import read_contracts
+from configs.contract import Contract, read_contracts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch
 
 
@@ -50,6 +51,33 @@ def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(
     assert "gone" in gone and accepted.of("orders") is None and watch.update() == []
     write(folder, "orders")
     assert watch.update() == first and len(announced) == 2
+
+
+def test_one_that_asks_for_more_than_its_executors_sustain_is_refused_alone(folder, accepted, watch):
+    write(folder, "orders", "job: orders\nbackpressure:\n  controls: {replay_rps: {min: 1.0e+9}}\n")
+    write(folder, "rides")
+    told, _ = watch.update()
+    assert told.startswith("orders: orders.yaml: backpressure.controls.replay_rps.min=1e+09: the most executors ")
+    assert told.endswith("(`tidecast contract check orders`) Until then nothing is decided for it.")
+    assert {*accepted.all()} == {"rides"}
+
+
+def test_one_that_an_earlier_release_accepted_and_this_one_cannot_decide_by_does_not_stay(folder, accepted, watch):
+    text = "job: orders\nbackpressure:\n  paths: [{ops: [orders, join], quantile: 0.9, max_ms: 9000}]\n"
+    write(folder, "orders", text)
+    before = Contract.model_validate(yaml.safe_load(text))
+    accepted.file.write_text(json.dumps({"orders": before.model_dump(mode="json")}))
+    (told,) = watch.update()
+    assert "paths.0.ops=orders, join: a running job is one operator" in told
+    assert told.endswith("Until then nothing is decided for it.") and accepted.of("orders") is None
+
+
+@pytest.mark.parametrize("planning", ["catch_up_s: 1.0e+306", "per_record_s: 1.0e-320", "batch_s: 1.0e-17"])
+def test_a_number_with_which_nothing_can_be_computed_stops_no_other_job(folder, accepted, watch, planning):
+    write(folder, "orders", f"job: orders\nplanning: {{{planning}}}\nbackpressure: {{}}\n")
+    write(folder, "rides")
+    told, _ = watch.update()
+    assert told.startswith("orders: orders.yaml") and {*accepted.all()} == {"rides"}
 
 
 @pytest.mark.parametrize(

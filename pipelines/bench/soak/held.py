@@ -1,0 +1,93 @@
+"""What processes hold (memory, file handles, threads), and what folders take on the disk, sample by sample."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import psutil
+
+EVERY_S = 10.0
+"""Seconds between two samples."""
+
+
+class Held(NamedTuple):
+    """What a part holds at a moment.
+
+    Attributes:
+        at_s: seconds since the meter began.
+        pid: of its first process.
+        megabytes: of memory (10⁶ bytes, what is shared counted once).
+        files: open file handles.
+        threads: of all processes.
+    """
+
+    at_s: float
+    pid: int
+    megabytes: float
+    files: int
+    threads: int
+
+
+class HoldingsMeter:
+    """Takes samples while the `with` block runs: `held` by part; `taken`, times and 10⁶ bytes, by folder."""
+
+    def __init__(
+        self, parts: Sequence[str], processes: Callable[[str], list[psutil.Process]], folders: Mapping[str, Path]
+    ) -> None:
+        """Nothing is measured yet.
+
+        Args:
+            parts: names.
+            processes: from a part's name to what runs of it now; raises where that is nothing.
+            folders: by what they hold.
+        """
+        self._parts, self._processes, self._folders = parts, processes, folders
+        self.held: dict[str, list[Held]] = {part: [] for part in parts}
+        self.taken: dict[str, list[tuple[float, float]]] = {name: [] for name in folders}
+        self._over = threading.Event()
+
+    def __enter__(self) -> HoldingsMeter:
+        self._begun = time.monotonic()
+        self._thread = threading.Thread(target=self._watch, name="holdings", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(EVERY_S):
+            at_s = time.monotonic() - self._begun
+            for part in self._parts:
+                with suppress(Exception):  # it is being started again: no sample
+                    self.held[part].append(_held(at_s, self._processes(part)))
+            for name, folder in self._folders.items():
+                self.taken[name].append((at_s, _bytes_of(folder) / 1e6))
+
+
+def _held(at_s: float, processes: Sequence[psutil.Process]) -> Held:
+    return Held(
+        at_s, min(processes, key=lambda one: one.create_time()).pid,
+        sum(one.memory_full_info().pss for one in processes) / 1e6,
+        sum(one.num_fds() for one in processes), sum(one.num_threads() for one in processes),
+    )  # fmt: skip
+
+
+def _bytes_of(folder: Path) -> int:
+    """Bytes that a folder's files take on the disk; of such as are removed meanwhile none."""
+    total = 0
+    for where, _, files in os.walk(folder):
+        for file in files:
+            with suppress(OSError):
+                total += 512 * os.lstat(os.path.join(where, file)).st_blocks
+    return total
