@@ -76,11 +76,14 @@ class HoldingsMeter:
 
 
 def _held(at_s: float, processes: Sequence[psutil.Process]) -> Held:
-    return Held(
-        at_s, min(processes, key=lambda one: one.create_time()).pid,
-        sum(one.memory_full_info().pss for one in processes) / 1e6,
-        sum(one.num_fds() for one in processes), sum(one.num_threads() for one in processes),
-    )  # fmt: skip
+    """What processes hold together; one that has just ended, as a JVM's short helpers do, holds nothing."""
+    pids, bytes_, files, threads = list[tuple[float, int]](), 0, 0, 0
+    for one in processes:
+        with suppress(psutil.Error):
+            known = (one.memory_full_info().pss, one.num_fds(), one.num_threads(), (one.create_time(), one.pid))
+            bytes_, files, threads = bytes_ + known[0], files + known[1], threads + known[2]
+            pids.append(known[3])
+    return Held(at_s, min(pids)[1], bytes_ / 1e6, files, threads)
 
 
 def _bytes_of(folder: Path) -> int:
