@@ -45,7 +45,7 @@ def sales(spark):
 
 def test_every_operator_is_the_references(one_partition, tmp_path):
     shape = LogShape(records=6, keys=2, values=3, batches=1, orphaned=0.1)
-    log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(20)})
+    log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(40)})
     write_log(tmp_path, log)
     left, right = (read_log(one_partition, tmp_path, source, False, 0) for source in log.sources)
     frames = {name: plan(left, right) for name, (plan, *_) in PLANS.items()}
