@@ -28,7 +28,7 @@ class Arrivals:
         self._job, self._bootstrap, self._security = job, bootstrap, security
         self._client: Any = None
         self._partitions: list[Any] = []
-        self._discovered = 0.0
+        self._discovered = -REDISCOVER_S
         self._published: tuple[float, Offsets] | None = None
 
     def sample(self) -> None:
@@ -49,8 +49,9 @@ class Arrivals:
             return  # they come with the first batch's progress, if the query reads Kafka at all
         if self._client is None:
             client_id = f"tidecast-{self._job.name}-arrivals"
-            self._client = consumer(self._bootstrap, self._security, client_id=client_id)
-        if time.time() - self._discovered > REDISCOVER_S:
+            search = {"metadata_max_age_ms": int(REDISCOVER_S * 1000)}  # it asks the broker no more often by itself
+            self._client = consumer(self._bootstrap, self._security, client_id=client_id, **search)
+        if time.monotonic() - self._discovered > REDISCOVER_S:
             self._discover()
         requested_at = time.time()
         answer = self._client.end_offsets(self._partitions, timeout_ms=ANSWER_MS)
@@ -69,11 +70,11 @@ class Arrivals:
 
     def _publish(self, wall: float, ends: Offsets) -> None:
         job, last = self._job, self._published
-        if last is not None and wall - last[0] < PUBLISH_S - SAMPLE_S / 2:
+        if last is not None and 0 <= wall - last[0] < PUBLISH_S - SAMPLE_S / 2:
             return
         self._published = wall, ends
-        if last is None or job.clock is None or last[0] < job.clock.wall_start:
-            return  # a replay that has not begun has no time of its own
+        if last is None or wall <= last[0] or job.clock is None or last[0] < job.clock.wall_start:
+            return  # the clock was set back, or a replay that has not begun has no time of its own
         # After an outage the interval spans it whole: nothing that arrived is left out.
         since, before = last
         rate = count_arrived(before, ends) / (wall - since)
@@ -87,7 +88,7 @@ class Arrivals:
         if missing := [topic for topic, numbers in found.items() if not numbers]:
             raise LookupError(f"topic {missing[0]!r} is not on the broker at {self._bootstrap}")
         self._partitions = [TopicPartition(topic, p) for topic, numbers in found.items() for p in sorted(numbers)]
-        self._discovered = time.time()
+        self._discovered = time.monotonic()
         self._look_back([p for p in self._partitions if (p.topic, p.partition) not in known])
 
     def _look_back(self, partitions: list[Any]) -> None:

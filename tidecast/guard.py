@@ -94,7 +94,7 @@ def _objection(
         return f"stale: decided {age:.1f} s ago; at most {limits.fresh_s:g} s are allowed"
     if age < -limits.fresh_s:
         return f"from the future: decided {-age:.1f} s ahead of the agent's clock; set the sender's clock"
-    if decision.wall_time < seen.accepted_at:
+    if decision.wall_time < seen.accepted_at <= now + limits.fresh_s:  # later than that: clocks were set back since
         return f"out of order: made before {seen.accepted_id}, which was accepted already"
     if not limits.least <= wanted <= limits.most:
         return f"out of bounds: executors={wanted}; {limits.least} to {limits.most} are allowed"

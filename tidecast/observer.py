@@ -27,6 +27,7 @@ class Observer:
         self._job, self._cluster = job, cluster
         self._reader = ProgressReader(cluster.jquery)
         self._tidied = self._spread_at = 0.0
+        self._subscribed = bool(job.topics)
         self._warned_no_topics = False
         self._began: float | None = None
 
@@ -45,10 +46,10 @@ class Observer:
         ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
         for batch in self._reader.new_batches():
             self._handle(batch)
-        job, now = self._job, time.time()
+        job, now = self._job, time.monotonic()
         with job.lock:
             job.executors = executors
-            outcomes = job.tracker.observe_executors(job.live(), job.leaving(), now, job.time)
+            outcomes = job.tracker.observe_executors(job.live(), job.leaving(), time.time(), job.time)
             if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
                 self._tidied = now
                 self._tidy()
@@ -72,8 +73,8 @@ class Observer:
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
         used = self._cluster.executors_used(stages) if job.tracker.awaits_use() else set()
         with job.lock:
-            if not job.topics:
-                self._found_topics(batch)
+            if not self._subscribed:
+                self._find_topics(batch)
             self._time(batch)
             job.bottleneck.add_batch(batch.rows, [(s.tasks, s.run_s) for s in stages])
             job.record_s = mean_record_s(job.record_s, batch.rows, [s.run_s for s in stages])
@@ -104,9 +105,11 @@ class Observer:
         self._spread_at = batch.finished
         return self._cluster.task_spread(max(stages, key=lambda stage: stage.run_s))
 
-    def _found_topics(self, batch: Batch) -> None:
-        self._job.topics = tuple(sorted({topic for topic, _ in batch.ends}))
-        if not self._job.topics and not self._warned_no_topics:
+    def _find_topics(self, batch: Batch) -> None:
+        """Those of its source, of which a pattern may match more or fewer later on."""
+        if batch.ends:
+            self._job.topics = tuple(sorted({topic for topic, _ in batch.ends}))
+        elif not self._job.topics and not self._warned_no_topics:
             self._warned_no_topics = True
             log.warning("%s: reads no Kafka topic; arrivals and lag are not measured, batches are", self._job.name)
 

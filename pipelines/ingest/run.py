@@ -21,6 +21,7 @@ from pipelines.ingest.offsets import Range, Topic, plan_range
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
+from pipelines.lake.writable import refuse_read_only
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +53,7 @@ def ingest(
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
         OffsetsError: the broker no longer has the records, or has another topic of that name.
+        LakeError: the lake cannot be written.
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
@@ -63,6 +65,7 @@ def ingest(
     from pipelines.spark.session import local_session
 
     settings = load()
+    refuse_read_only(settings.lake_dir)
     ranges = plan_ranges(settings, names.validate_name(partition, datetime.now(UTC)), time.time(), skip_lost)
     if not any(r.records for r in ranges):
         return {r.topic: _nothing(settings, r) for r in ranges}, []

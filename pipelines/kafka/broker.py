@@ -19,6 +19,10 @@ C = TypeVar("C")
 STUCK_S = 30.0  # seconds without a further record after which `read_records` gives up
 
 
+RIGHTS = "docs/security.md says which rights on which topics each part needs; kafka-acls.sh --list shows what there is."
+"""The remedy where the broker forbids something."""
+
+
 class BrokerError(CorrectableError, RuntimeError):
     """The broker cannot be reached or refuses; the message names the address and the remedy."""
 
@@ -159,7 +163,8 @@ def _partitions(client: Any, topic: str) -> set[int]:
     found = client.partitions_for_topic(topic)
     if not found:
         raise BrokerError(
-            f"topic {topic!r} does not exist on the broker. `tidecast autoscale` or `tidecast up` creates our topics."
+            f"topic {topic!r} does not exist on the broker, or this user may not see it. `tidecast autoscale` or "
+            f"`tidecast up` creates our topics. {RIGHTS}"
         )
     return set(found)
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import AuthorizationError, KafkaError
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, Record, bootstrap_address, connect_client
+from pipelines.kafka.broker import RIGHTS, BrokerError, Record, bootstrap_address, connect_client
 from pipelines.kafka.signing import Signer
 from tidecast.connection.signing import HEADER
 from tidecast.connection.transport import producer
@@ -103,7 +103,8 @@ class Publisher:
             ) from error
         failure, self._failure = self._failure, None
         if failure is not None:
-            raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. Send it again.")
+            remedy = RIGHTS if isinstance(failure, AuthorizationError) else "Send it again."
+            raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. {remedy}")
 
     def close(self) -> None:
         """Flush and close the producer, which is closed even if the flush fails.

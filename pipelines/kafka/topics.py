@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
-from contextlib import closing, suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from kafka.errors import TopicAlreadyExistsError
+from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, connect_client
+from pipelines.kafka.broker import RIGHTS, BrokerError, connect_client
 from tidecast.connection.transport import TOPICS, connect
 
 _HOUR_MS = 3_600_000
@@ -26,7 +26,8 @@ def create_topics(kafka: Kafka) -> None:
     hours of `retention_h`, or is compacted where it has none. Existing topics are left as they are.
 
     Raises:
-        BrokerError: no broker is set or answers within 10 s, or topics have no leader after 30 s (they stay created).
+        BrokerError: no broker is set or answers within 10 s, or forbids it; or topics have no leader after 30 s (they
+            stay created).
         kafka.errors.KafkaError, ValueError: the broker refuses, e.g. for want of replicas; an unknown security option.
     """
     with _admin(kafka) as admin:
@@ -116,5 +117,13 @@ def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
     return found
 
 
-def _admin(kafka: Kafka) -> closing[KafkaAdminClient]:
-    return closing(connect_client(partial(connect, KafkaAdminClient), kafka))
+@contextmanager
+def _admin(kafka: Kafka) -> Iterator[KafkaAdminClient]:
+    """A client for administration; what the broker forbids it is a BrokerError."""
+    client: KafkaAdminClient = connect_client(partial(connect, KafkaAdminClient), kafka)
+    try:
+        yield client
+    except AuthorizationError as error:
+        raise BrokerError(f"the broker at {kafka.bootstrap} forbids it: {error}. {RIGHTS}") from None
+    finally:
+        client.close()

@@ -124,8 +124,11 @@ class JobFolder:
         return load_topology(kept.stem, self.path)
 
     def has_changed(self, topology_file: Path) -> bool:
-        """Return whether a topology's file is another one than that with which the job was begun."""
-        return (self.path / topology_file.name).read_bytes() != topology_file.read_bytes()
+        """Return whether a topology's file is another one than that with which the job was begun, or is no more."""
+        try:
+            return (self.path / topology_file.name).read_bytes() != topology_file.read_bytes()
+        except OSError:
+            return True
 
     def wanted(self) -> Placement:
         """Read where the job's blocks are wanted.
@@ -146,10 +149,18 @@ class JobFolder:
         return self._placement.stat().st_mtime
 
     def want(self, placement: Placement) -> None:
-        """Write where the job's blocks are wanted; whoever runs them moves them there."""
-        coming = self._placement.with_suffix(".coming")
-        coming.write_text(json.dumps(asdict(placement), indent=1))
-        coming.replace(self._placement)
+        """Write where the job's blocks are wanted; whoever runs them moves them there. Of two at once, one holds.
+
+        Raises:
+            OSError: the file cannot be written; what was wanted before holds.
+        """
+        coming = self._placement.with_suffix(f".{uuid.uuid4().hex[:8]}.coming")
+        try:
+            coming.write_text(json.dumps(asdict(placement), indent=1))
+            coming.replace(self._placement)
+        except OSError:
+            coming.unlink(missing_ok=True)
+            raise
 
     def offloaded(self) -> dict[str, OffloadNote]:
         """Read which queries were off-loaded; a file that another program wrote to tells of none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from configs.errors import SettingsError
@@ -52,16 +52,17 @@ def begin_job(
         PlanError: the clusters have no room.
         BrokerError: the broker does not answer, or a source's topic is not there.
     """
-    topology = load_topology(topology_file.stem, topology_file.parent)
-    folder = job_folder(settings, topology.name)
-    load_code(topology)
+    folder = job_folder(settings, topology_file.stem)
     if folder.began():
+        load_code(folder.topology())
         if folder.has_changed(topology_file):
             say(
                 f"{topology_file.name} has changed since this job was begun, which goes on as it was. "
                 f"To begin anew with it, move {folder.path} away."
             )
         return folder
+    topology = load_topology(topology_file.stem, topology_file.parent)
+    load_code(topology)
     placement = placement or choose_placement(topology).placement
     topics = _made_topics(settings, topology, placement)
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -82,7 +83,7 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
     Raises:
         StackError: the job runs already, or a cluster does not start. A query that does not begin is tried again.
     """
-    topology = folder.topology()
+    topology, say = folder.topology(), _at_will(say)
     own = settings.model_copy(update={"var": folder.path / "stack"})
     with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
         supervisor = Supervisor(folder, home, masters, say)
@@ -97,6 +98,16 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
                 time.sleep(LOOK_S)
                 for one in (supervisor.look, relay.step, offloading.step, shares.step):
                     one()
+
+
+def _at_will(say: Callable[[str], None]) -> Callable[[str], None]:
+    """What is told where it can be: a full disk behind a log, or a reader that has gone, ends no query."""
+
+    def tell(line: str) -> None:
+        with suppress(OSError):
+            say(line)
+
+    return tell
 
 
 def _made_topics(settings: Settings, topology: Topology, placement: Placement) -> list[str]:

@@ -73,6 +73,7 @@ class Supervisor:
         self._folder, self._home, self._masters, self._say, self._begin_s = folder, home, masters, say, begin_s
         self._topology = folder.topology()
         self._blocks: dict[str, WatchedBlock] = {}
+        self._wanted_last: tuple[BlockApplication, ...] = ()
 
     def start(self) -> None:
         """Start all blocks, upstream first: each once the one before it works, or was given up; `look` goes on then."""
@@ -107,14 +108,20 @@ class Supervisor:
             if known.since_s is not None and block == known.epoch.block:
                 self._await(known, block)
             elif block != known.epoch.block and not waits and not self._others_begin(block):
-                self._move(known, block)  # one after the other: what one leaves another may take, unless it comes back
+                self._see_to_move(known, block)  # one after the other: what one leaves another may take
             elif block == known.epoch.block and not self._runs(block.name) and not waits:
                 self._spawn(known)
         except (ProcessError, OSError, subprocess.SubprocessError) as error:
             self._give_up(block, error)
 
     def _wanted(self) -> tuple[BlockApplication, ...]:
-        return applications_of(self._topology, self._folder.wanted())
+        """The blocks as they are wanted; as of the last look where that cannot be read now."""
+        try:
+            self._wanted_last = applications_of(self._topology, self._folder.wanted())
+        except (OSError, ValueError, KeyError, TypeError):  # files that may be open at once, or another program
+            if not self._wanted_last:
+                raise
+        return self._wanted_last
 
     def _known(self, block: BlockApplication) -> WatchedBlock:
         """A block that this process has not seen yet, in its newest epoch."""
@@ -139,6 +146,33 @@ class Supervisor:
             raise ProcessError(f"It ended before it worked.\n{process.last_lines()}")
         elif took_s > self._begin_s:
             raise ProcessError(f"It does not work after {took_s:.0f} s.\n{process.last_lines()}")
+
+    def _see_to_move(self, known: WatchedBlock, block: BlockApplication) -> None:
+        """Move a block once there is room, or nobody is to leave; the first of some that exchange places makes room."""
+        movers = [one for one in self._wanted_last if self._cluster(one.name) not in (None, one.cluster)]
+        if self._can_move(block):
+            self._move(known, block)
+        elif block == movers[0] and self._runs(block.name) and not any(map(self._can_move, movers)):
+            self._home.end(block.name, STOP_S)
+            self._say(f"{block.name}: has ended on {self._cluster(block.name)}, where another query is to come first")
+
+    def _can_move(self, block: BlockApplication) -> bool:
+        """Whether an executor has room beside the blocks that run where one is wanted, or none of these is to leave."""
+        if (cluster := self._topology.clusters.get(block.cluster)) is None:
+            return True  # it does not begin there, and goes back
+        there = {
+            name: one.epoch for name, one in self._blocks.items()
+            if name != block.name and one.epoch.block.cluster == block.cluster and self._runs(name)
+        }  # fmt: skip
+        executors = sum(1 if one.is_scaled() else one.block.executors for one in there.values())
+        taken = executors * cluster.executor_cores + (len(there) + 1) * self._topology.driver_cores
+        leave = any(one.name in there and one.cluster != block.cluster for one in self._wanted_last)
+        return taken + cluster.executor_cores <= cluster.cores or not leave
+
+    def _cluster(self, name: str) -> str | None:
+        """Where a block runs, or ran last; None: it has not begun."""
+        known = self._blocks.get(name)
+        return None if known is None else known.epoch.block.cluster
 
     def _move(self, known: WatchedBlock, block: BlockApplication) -> None:
         """Hand a block over: it ends, its state goes with it."""
@@ -174,7 +208,7 @@ class Supervisor:
                                               home.executors))  # fmt: skip
                 self._say(f"{told}, and goes back to {home.cluster}. {error}")
                 return
-        except (OSError, subprocess.SubprocessError) as another:
+        except (OSError, ValueError, subprocess.SubprocessError) as another:
             told = f"{told} ({another})"
         self._say(f"{told}, and is tried again in {pause_s:.0f} s. {error}")
 

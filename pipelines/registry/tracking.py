@@ -16,6 +16,8 @@ from pipelines.registry.artifacts import RegistryError
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+
 
 @contextmanager
 def as_registry_error(what: str) -> Iterator[None]:
@@ -25,7 +27,9 @@ def as_registry_error(what: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        raise RegistryError(f"{what}: {error.message}") from None
+        forbidden = error.error_code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "error code 401" in error.message
+        hint = f" Set {', '.join(LOGIN)} of a user who may." if forbidden else ""
+        raise RegistryError(f"{what}: {error.message}{hint}") from None
 
 
 def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
@@ -46,6 +50,8 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     os.environ["MLFLOW_ALLOW_PICKLE_DESERIALIZATION"] = "false"  # of ours nothing is pickled
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    # Of 7, with pauses that double: a server that only fails would be said to after four minutes.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
     import mlflow
 
     for name in ("alembic", "mlflow.store.db.utils"):

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +25,13 @@ from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
+from pipelines.scale.alone import refuse_another
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch, accepted_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
+from pipelines.scale.remedies import advice_on, remedy_of
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
-from pipelines.spark.checkpoint import repair
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
 
@@ -146,6 +148,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     Raises:
         SystemExit: the query failed, or Spark refuses its trigger or its checkpoint; the message holds the error.
         BrokerError: no broker, or topics cannot be created.
+        AnotherAutoscalerError: one decides on these topics already.
         kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
             (KafkaTimeoutError).
         JavaError, JarsError: Spark cannot start.
@@ -177,22 +180,15 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
-    spark = local_session("autoscaler", cores=1)
+    with ThreadPoolExecutor(1) as pool:
+        alone = pool.submit(refuse_another, settings.kafka)  # while the JVM starts
+        spark = local_session("autoscaler", cores=1)
     if not stop.is_set():
+        alone.result()
         goes_on = (checkpoint / "offsets").is_dir()
         remedy = partial(remedy_of, checkpoint) if goes_on else str
         run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)), remedy)
     spark.stop()
-
-
-def remedy_of(checkpoint: Path) -> str:
-    """Say what helps where a query that is to go on from a checkpoint does not start."""
-    # What is decided again is a decision of its own: agents follow the newest.
-    found = repair.remedy_of(checkpoint, keyed=True) or f"That may be about files of {checkpoint}."
-    return (
-        f"\n{found}\nWithout what it had learned it starts after: mv {checkpoint} {repair.free_name(checkpoint)}\n"
-        "Each job is learned again within minutes; executors stay as they are meanwhile."
-    )
 
 
 def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy: Callable[[], str] = str) -> None:
@@ -214,7 +210,7 @@ def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy
             continue
         failure = query.exception()
         if ready or tries == TRIES or SLOW_WORKER not in str(failure):
-            raise SystemExit(f"the autoscaler's query failed: {failure}{'' if ready else remedy()}")
+            raise SystemExit(f"the autoscaler's query failed: {failure}{'' if ready else advice_on(failure, remedy)}")
         tries += 1
         _report([f"a Python worker took longer to start than Spark waits; try {tries} of {TRIES}"])
         query = _started(start, remedy)
@@ -228,7 +224,7 @@ def _started(start: Callable[[], StreamingQuery], remedy: Callable[[], str]) -> 
     try:
         return start()
     except (PySparkException, Py4JJavaError) as error:
-        raise SystemExit(f"the autoscaler's query does not start: {error}{remedy()}") from None
+        raise SystemExit(f"the autoscaler's query does not start: {error}{advice_on(error, remedy)}") from None
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:

@@ -18,6 +18,8 @@ from pipelines.spark.worker_daemon import ADDRESS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ACCEPTED_S = 20.0
+"""Seconds within which YARN starts an application that has room."""
 _LOOPBACK = "127.0.0.1"
 _LOG4J = f"-Dlog4j2.configurationFile=file:{ROOT / 'pipelines' / 'stack' / 'services' / 'log4j2.properties'}"
 # By default the whole heap is collected each time that the classes outgrow a few MiB more; ours come to 170 MiB.
@@ -203,11 +205,27 @@ def _build(app: str, master: str, options: dict[str, str]) -> SparkSession:
         if value:
             builder = builder.config(name, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    session: SparkSession = builder.getOrCreate()
+    waits = threading.Timer(ACCEPTED_S, _say_waiting)
+    waits.daemon = True
+    if master == "yarn":
+        waits.start()
+    try:
+        session: SparkSession = builder.getOrCreate()
+    finally:
+        waits.cancel()
     if on_interrupt is not None and threading.current_thread() is threading.main_thread():
         # A SparkContext takes ctrl-C for itself, and raises it where the process would stop its query cleanly.
         signal.signal(signal.SIGINT, on_interrupt)
     return session
+
+
+def _say_waiting() -> None:
+    print(
+        f"YARN has not started the application within {ACCEPTED_S:.0f} s; it is waited for. Is its queue full? "
+        "`yarn application -list` shows who has it; spark.yarn.queue (spark-defaults.conf) names another one.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _is_local(master: str) -> bool:

@@ -110,6 +110,7 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
     assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "56 minutes" in tags["outcome"]
     few = learn_performance(models, space, counts, minutes(space, counts, 6.0)[:10])
     assert few.model.stopped.tolist() == far.model.stopped.tolist() and len(models.versions("adverts")) == 2
+    assert not few.trusted  # of these minutes it tells what it was tuned to: what was found before holds
 
 
 @pytest.mark.usefixtures("short")

@@ -65,7 +65,8 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
         query = writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
         assert query.awaitTermination(300)
 
-    run(MergeSink(str(table), ["shop"]), "first", 1)
+    first = MergeSink(str(table), ["shop"])
+    run(first, "first", 1)
     rows = [
         (row.shop, row.orders, [tuple(one) for one in row.best]) for row in read_results(spark, str(table)).collect()
     ]
@@ -73,7 +74,7 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
     form = read_form(spark, str(table))
     assert form.query and form.epoch == 0
     with pytest.raises(Exception, match=r"give epoch=1 with a new one"):
-        run(MergeSink(str(table), ["shop"]), "second")
+        run(first, "second")  # as by a driver that starts another query with the sink that it has
     run(MergeSink(str(table), ["shop"], epoch=1, plan="2"), "third")
     again = read_form(spark, str(table))
     assert (again.epoch, again.plan) == (1, "2") and again.query != form.query

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from pyspark.sql.types import DecimalType
 
 from models.relation.changelog import LogShape, draw_changelog
 from models.relation.plan import run_batch
@@ -25,6 +27,7 @@ from tidecast.signed import (
     top,
     upserts,
 )  # fmt: skip
+from tidecast.signed.processor import _typed
 
 pytestmark = pytest.mark.spark
 HOUR = 3_600_000
@@ -52,6 +55,18 @@ def test_every_operator_is_the_references(one_partition, tmp_path):
     wanted = expected(run_batch(reference(), log.relations), PLANS)
     assert {plan for plan, _ in wanted} == {*PLANS}
     assert parsed(collect_net(told(frames))) == wanted
+
+
+@pytest.mark.parametrize(("digits", "large"), [(38, "12345678901234567890"), (27, "123456789")])
+def test_sums_of_decimals_are_exact_up_to_the_digits_that_spark_has(spark, digits, large):
+    most = Decimal(f"{large}.{7:018d}")
+    rows = [
+        ("a", Decimal("1E-18"), 1, 1), ("a", most, 2, 1), ("a", Decimal(f"{large}.{3:018d}"), 3, -1),
+    ]  # fmt: skip
+    df = spark.createDataFrame(rows, f"shop string, x decimal({digits},18), at bigint, sign int")
+    (row,) = signed(df, "at", ["shop"], mult="sign").aggregate(s=sum_of("x")).changes.select("s").collect()
+    assert row.s == Decimal("5E-18")
+    assert _typed(DecimalType(38, 18), Fraction(most)) == most
 
 
 def test_a_users_columns_and_types_survive(spark, sales):

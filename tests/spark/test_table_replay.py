@@ -78,8 +78,9 @@ def ordered(spark, table, begin, end):
 
 
 def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_partition, tables, tmp_path, monkeypatch):
-    """The driver is killed in the middle, and goes on."""
+    """The driver is killed in the middle, and goes on; its live session has no query more meanwhile."""
     spark, table = one_partition, tmp_path / "minutes"
+    shops, seen_of_live = spark.createDataFrame([(f"{n}".encode(),) for n in range(3)], "value binary"), set()
     live(spark, table)
     monkeypatch.setattr(staged, "LEAST_ROWS", 40)
     order = ordered(spark, tables / "delta", 120, 360)
@@ -87,11 +88,15 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_parti
     job, told, parts = driver.job(), [], (lambda one: one.done >= 60, lambda one: one.state in ("done", "failed"))
     job.mode, job.orders["lost"] = "act", order
     for over in parts:
-        replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update", trigger="0 seconds"))
+        replays = Replays(job, replay_into(
+            spark, str(table), lambda records: plan(records.join(shops, "value")), {}, output_mode="update",
+            trigger="0 seconds",
+        ))  # fmt: skip
         job.outbox.clear()
 
         def reached(over=over):
             said = job.outbox.of(ReplayProgress)
+            seen_of_live.update(query.id for query in spark.streams.active)
             return said and over(said[-1])
 
         try:
@@ -101,6 +106,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_parti
         told.append(job.outbox.of(ReplayProgress))
     first, last = told
     assert last[-1].state == "done", last[-1].reason
+    assert not seen_of_live  # or who waits for any of its queries would be told of the replay's end
     assert last[0].done >= first[-1].done  # it went on where it was
     assert {one.admitted_rps for one in first + last if one.state == "running"} == {60.0}
     assert len({one.done for one in first + last}) >= 4  # the rate holds, though a file is more than it allows a batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from tidecast.backfill.summary import count
 from tidecast.merge.table import read_form
 from tidecast.orders import ReplayOrder
 from tidecast.replay.dry_run import first_batch
+from tidecast.replay.own_session import own_session
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import read_again, replay_stream
 from tidecast.signed.columns import START
@@ -37,7 +39,7 @@ class TableReplays:
     spark: SparkSession
     table: Path
     plan: Callable[[DataFrame], DataFrame]
-    source: Mapping[str, str]
+    source: Mapping[str, str] = field(repr=False)  # with passwords
     version: str
     output_mode: str
     trigger: str
@@ -45,6 +47,7 @@ class TableReplays:
     still_open: Callable[[ReplayOrder], str]
     ends: Callable[[ReplayOrder], Ends]
     open: dict[str, Backfill] = field(default_factory=dict)
+    closed: threading.Event = field(default_factory=threading.Event)
 
     def start(self, order: ReplayOrder) -> Any:
         """Start an order's query, which writes into a shadow table, or go on where it was.
@@ -57,6 +60,7 @@ class TableReplays:
         if order.begin_ms is None or order.end_ms is None:
             raise BackfillError(f"replay {order.id} has no range of event time: order it with begin_ms and end_ms")
         self._check_plan(order)
+        self.closed.clear()
         self._leave(order.id)
         # Live results of the range may change while it is read; those are found by their version and computed again.
         backfill = prepare(
@@ -102,6 +106,8 @@ class TableReplays:
             raise
         if why:
             self.open[order.id] = backfill
+            if self.closed.is_set():  # meanwhile: nobody else would let go of it
+                self._leave(order.id)
             return why
         try:
             namespace.discard(self.table, order.id, namespace.RANGE, namespace.KEPT)
@@ -115,7 +121,8 @@ class TableReplays:
         cancel(self.table, order.id)
 
     def close(self) -> None:
-        """Let go of all of them; another process may go on."""
+        """Let go of all of them, of one that is just published once it is; another process may go on."""
+        self.closed.set()
         for name in list(self.open):
             self._leave(name)
 
@@ -168,7 +175,7 @@ def replay_into(
     stays in its shadow table until it is ordered to be published.
 
     Args:
-        spark: the live query's session, with Delta.
+        spark: the live query's session, with Delta; replays run in a session of their own with its settings.
         table: absolute path of the table that the live query writes by `tidecast.merge.MergeSink`.
         plan: from records, with the columns of Spark's Kafka source, to results, as the live query has them: a change
             log or totals. It is given a stream, and tables for what is computed again.
@@ -183,7 +190,9 @@ def replay_into(
             None: that is not known, and all that came is looked at.
         orders: that the job places itself (`Replayable.orders`).
     """
-    made = TableReplays(spark, Path(table), plan, source, version, output_mode, trigger, tolerance, still_open, ends)
+    made = TableReplays(
+        own_session(spark), Path(table), plan, source, version, output_mode, trigger, tolerance, still_open, ends
+    )
     return Replayable(made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close)
 
 

@@ -50,6 +50,9 @@ class Outbox:
         except MessageError as error:
             log.error("not sent to %s: %s", topic, error)
             return
+        self._put(entry)
+
+    def _put(self, entry: tuple[str, str, bytes]) -> None:
         while True:
             try:
                 return self._queue.put_nowait(entry)
@@ -61,7 +64,7 @@ class Outbox:
         """Hand the oldest queued message to the Kafka producer; waits up to `wait_s` seconds for one.
 
         The first call connects: up to 10 s, then 5 s for each of 3 topics. A message that is not acknowledged by the
-        broker within 120 s is logged as lost.
+        broker within 120 s is logged as lost; one to CONTROL, of which the last one holds, is queued again.
 
         Returns:
             Whether there was a message.
@@ -78,10 +81,10 @@ class Outbox:
             for topic in TOPICS:  # known before an outage, so that sending needs no answer during one
                 self._producer.partitions_for(self._prefix + topic)
         try:
-            topic, key, value = message = self._next or self._queue.get(timeout=wait_s)
+            message = self._next or self._queue.get(timeout=wait_s)
         except queue.Empty:
             return False
-        self._next = None
+        self._next, (topic, key, value) = None, message
         try:
             future = self._producer.send(
                 self._prefix + topic, key=key.encode(), value=value, headers=self._headers(topic, key, value)
@@ -90,7 +93,7 @@ class Outbox:
             if connection_fault(self._address):
                 self._next = message
             raise
-        future.add_errback(_log_lost, topic)
+        future.add_errback(self._log_lost, message)
         return True
 
     def _headers(self, topic: str, key: str, value: bytes) -> list[tuple[str, bytes]]:
@@ -118,6 +121,10 @@ class Outbox:
         finally:
             self._producer.close(timeout=1)
 
-
-def _log_lost(topic: str, error: BaseException) -> None:
-    log.warning("a message to %s was lost: %r", topic, error)
+    def _log_lost(self, message: tuple[str, str, bytes], error: BaseException) -> None:
+        topic, *_ = message
+        if topic == CONTROL and getattr(error, "retriable", False):
+            log.warning("a message to %s is sent again: %r", topic, error)
+            self._put(message)
+        else:
+            log.warning("a message to %s was lost: %r", topic, error)

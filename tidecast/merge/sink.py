@@ -43,6 +43,7 @@ class MergeSink:
     whole_from: int | None = None
     _form: TableForm | None = field(default=None, init=False, repr=False)
     _newest: int = field(default=-1, init=False, repr=False)
+    _query: str = field(default="", init=False, repr=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Merge a micro-batch.
@@ -57,8 +58,10 @@ class MergeSink:
         """
         version = version_of(self.epoch, batch_id)
         rows = results(batch, self.keys)
-        if self._form is None:
-            self._form = retried(lambda: self._begun(rows), self.attempts)
+        query = rows.sparkSession.sparkContext.getLocalProperty(_QUERY) or ""
+        if self._form is None or query != self._query:  # a driver may start the next query with the same sink
+            self._form, self._newest = retried(lambda: self._begun(rows), self.attempts), -1
+            self._query = query
         check_values(self._form, rows.schema)
         # Only what was told before this sink was made, or failed in it, can be there already.
         repeated = version <= self._newest or self._newest < 0

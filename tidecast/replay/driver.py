@@ -100,6 +100,8 @@ class Replays:
         elif order.id in self._closing:
             self._await(order, query, self._closing[order.id])
         elif self._job.mode == "observe":
+            if query is not None:
+                query.admit(0.0)
             self._say(order, query, "waiting", None, "the agent observes: a replay changes what the application does")
         elif order.wanted == "cancel":
             self._stop(order)

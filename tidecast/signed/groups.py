@@ -46,7 +46,7 @@ class Partial:
             mult: +1 or -1.
 
         Raises:
-            ValueError: a NaN or an infinity is to be summed.
+            ValueError: a NaN or an infinity is to be summed, or a NaN is to be put in order.
         """
         self.n += mult
         for column, (many, total) in self.sums.items():
@@ -56,6 +56,8 @@ class Partial:
             value = tuple(row[column] for column in columns)
             if None in value:
                 continue
+            if any(one != one for one in value):  # equal to none, itself included: it could never be taken out again
+                raise ValueError(f"{', '.join(columns)}: NaN has no place in an order; filter such records out first")
             if left := counts.get(value, 0) + mult:
                 counts[value] = left
             else:

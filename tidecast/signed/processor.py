@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from tidecast.signed.groups import Partial, empty_partial, results
 from tidecast.signed.reductions import Reduction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS = Context(prec=60)  # more than a decimal of Spark has
 
 
 @dataclass(frozen=True)
@@ -183,5 +184,5 @@ def _typed(its: Any, value: Any) -> Any:
         return float(value)
     if its.typeName() == "decimal":
         exact = Fraction(value)
-        return Decimal(exact.numerator) / Decimal(exact.denominator)
+        return _DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
     return value

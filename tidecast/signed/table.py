@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+MOST_DIGITS = 27
+"""Of a decimal, up to which Spark's product with a sign (an int: eleven digits more, 38 at most) is exact."""
+
 
 def reduce_table(frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction]) -> FrameT:
     """Return each group's result as an insertion, with the newest ingestion time of its records.
@@ -57,11 +60,16 @@ def signed_sum(reduction: Reduction, schema: StructType) -> Column:
         schema: of the records.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql import types as T
 
     if reduction.kind == "count":
         return F.sum(F.col(MULT).cast("bigint"))
     x = F.col(reduction.columns[0])
-    many, total = F.sum(F.when(x.isNotNull(), F.col(MULT).cast("bigint"))), F.sum(x * F.col(MULT))
+    signed = x * F.col(MULT)
+    its_type = schema[reduction.columns[0]].dataType
+    if isinstance(its_type, T.DecimalType) and its_type.precision > MOST_DIGITS:
+        signed = F.when(F.col(MULT) < 0, -x).otherwise(x)
+    many, total = F.sum(F.when(x.isNotNull(), F.col(MULT).cast("bigint"))), F.sum(signed)
     its = result_type(reduction, schema)
     if reduction.kind == "mean":
         return F.when(many != 0, total.cast("double") / many)

@@ -5,7 +5,12 @@ It is public in bytecode on standalone, YARN and Kubernetes alike; tests/integra
 
 from __future__ import annotations
 
+import time
+
 from tidecast.spark.cluster import Cluster
+
+AGAIN_S = 10.0
+"""Seconds after which a target that is not reached is asked for again."""
 
 
 class ActuatorError(RuntimeError):
@@ -24,6 +29,7 @@ class ExecutorActuator:
         self.target: int | None = None
         self.asked_to_leave: set[str] = set()
         self._cluster = cluster
+        self._asked_s = 0.0
         self._backend = cluster.jsc.schedulerBackend()
         self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
 
@@ -63,15 +69,21 @@ class ExecutorActuator:
     def reconcile(self) -> str | None:
         """Ask executors beyond the target to leave, which came although the target was lowered before they registered.
 
+        While there are others than the target says, it is requested again every AGAIN_S (10 s): a cluster manager that
+        was started anew, as YARN's application master is, has forgotten it.
+
         Returns:
             What was done, as a sentence for the log; None if there was nothing to do.
 
         Raises:
-            ActuatorError: a live executor could not be asked to leave.
+            ActuatorError: a live executor could not be asked to leave, or the cluster manager refused the total.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
-        surplus = [] if self.target is None else self.live()[self.target :]
+        live = self.live()
+        surplus = [] if self.target is None else live[self.target :]
         self._dismiss(surplus)
+        if self.target not in (None, len(live)) and time.monotonic() - self._asked_s > AGAIN_S:
+            self._request(self.target)
         late = f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {self.target}"
         return late if surplus else None
 
@@ -84,7 +96,7 @@ class ExecutorActuator:
         # The middle argument stays 0: the public method builds its locality map the wrong way round.
         if not self._cluster.jsc.requestTotalExecutors(total, 0, nowhere):
             raise ActuatorError(f"the cluster manager did not take the request for {total} executors")
-        self.target = total
+        self.target, self._asked_s = total, time.monotonic()
 
     def _dismiss(self, ids: list[str]) -> None:
         if not ids:

@@ -14,6 +14,8 @@ Offsets = Mapping[Partition, int]
 
 KNOTS = 4096
 """Points kept per partition; beyond it the older half is thinned, which bounds the memory of a long backlog."""
+SET_BACK_S = 5.0
+"""Seconds by which a later end offset may have an earlier time; by more, the clock was set back."""
 PROBES = 64  # most records per partition and batch whose arrival is interpolated; quantiles need no more
 
 
@@ -27,14 +29,18 @@ class OffsetCurve:
     def add(self, wall: float, end: int) -> None:
         """Add an observed end offset; offsets stay rising with time.
 
-        An observation that is not the newest is dropped if a neighbour contradicts it. The newest one, if it is lower
-        than the one before, drops all earlier ones: the topic was deleted and created again. Of more than KNOTS (4096)
-        points every second one of the older half is dropped.
+        An observation that is not the newest is dropped if a neighbour contradicts it; one that is above all others and
+        over SET_BACK_S (5 s) older than the newest drops those of later times: the clock was set back. The newest one,
+        if it is lower than the one before, drops all earlier ones: the topic was deleted and created again. Of more
+        than KNOTS (4096) points every second one of the older half is dropped.
 
         Args:
             wall: time of the observation, wall epoch seconds.
             end: offset of the next record of the partition.
         """
+        if self.times and end > self.ends[-1] and wall < self.times[-1] - SET_BACK_S:
+            kept = bisect.bisect(self.times, wall)
+            del self.times[kept:], self.ends[kept:]
         at = bisect.bisect(self.times, wall)
         newest = at == len(self.times)
         if at and end < self.ends[at - 1]:

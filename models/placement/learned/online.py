@@ -142,6 +142,6 @@ def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Schedu
 
 
 def is_trusted(errors: Sequence[float], stopped: float) -> bool:
-    """Whether a model errs about as in training; where it does not, the most loaded operator is given one more."""
+    """Whether a model errs about as in training; where it does not, the twin takes its place."""
     recent = list(errors)[-USUAL:]
     return not recent or sum(recent) / len(recent) <= UNTRUSTED * stopped

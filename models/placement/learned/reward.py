@@ -38,8 +38,8 @@ class RewardWeights(NamedTuple):
     Attributes:
         latency: weight of the reward for latency (b).
         load: likewise (c).
-        scale_ms: difference of latency that is half as bad as any (s); the paper's is 1, a tenth of the limit is
-            useful where latencies are seconds.
+        scale_ms: difference of latency that is half as bad as any (s); the paper's is 1, where latencies are seconds
+            the limit is useful (`queries.weights_of`).
     """
 
     latency: float = 0.6

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from graphlib import TopologicalSorter
 
 from configs.topology import Topology
-from models.placement.fusion.parts import illegal_because
+from models.placement.fusion.parts import FusionTask, illegal_because
 from models.placement.fusion.planner import fuse
 from models.placement.graph import Dag
 from models.placement.partition.count import UTILISATION, blocks_needed
@@ -41,7 +41,10 @@ def candidate_blocks(topology: Topology, rates: Rates, seed: int) -> list[Blocks
     most = 1000.0 * max(one.cores for one in topology.clusters.values())
     largest = UTILISATION * most
     for blocks in block_numbers(blocks_needed(float(graph.demand.sum()), most, 1, len(names)), len(names)):
-        groups += [_least_cut(graph, blocks, slack, largest, seed) for slack in SLACKS]
+        least = [_least_cut(graph, blocks, slack, largest, seed) for slack in SLACKS]
+        if all(illegal_because(task, group) for group in least):  # the least cut runs through what has to be apart
+            least += [_least_cut_of_kinds(task, graph, blocks, slack, most, seed) for slack in SLACKS]
+        groups += least
     order = operators_in_order(topology)
     found: dict[Blocks, None] = {}
     for group in groups:
@@ -74,6 +77,51 @@ def _least_cut(graph: Dag, blocks: int, slack: float, largest: float, seed: int)
             return found.tolist()
     orders = max(ORDERS * MANY // max(graph.size, MANY), 1)
     return partition(graph, blocks, slack, "dp", orders, seed, largest).block.tolist()
+
+
+def _least_cut_of_kinds(
+    task: FusionTask, graph: Dag, blocks: int, slack: float, most: float, seed: int
+) -> list[int]:  # fmt: skip
+    """As many blocks, or the fewest that may have room, of which none has operators that have to be apart.
+
+    Operators of one cluster, recovery unit and commit unit are parted among themselves; who has most demand for each of
+    its blocks gets a further one.
+    """
+    kinds: dict[tuple[str, ...], list[int]] = {}
+    for place, one in enumerate(task.stages):
+        kinds.setdefault((one.pin, one.trigger, one.unit, one.commit), []).append(place)
+    demands = [float(graph.demand[members].sum()) for members in kinds.values()]
+    sizes = [len(members) for members in kinds.values()]
+    many = [blocks_needed(demand, most, 1, size) for demand, size in zip(demands, sizes, strict=True)]
+    while sum(many) < blocks:
+        open_ = [kind for kind, size in enumerate(sizes) if many[kind] < size]
+        many[max(open_, key=lambda kind: demands[kind] / many[kind])] += 1
+    group, made, before = [0] * graph.size, 0, _before(graph)
+    for members, own in zip(kinds.values(), many, strict=True):
+        number_of = {vertex: number for number, vertex in enumerate(members)}
+        flows = {(tail, head): 0.0 for head in members for tail in before[head] if tail in number_of}
+        flows |= {
+            (tail, head): flow
+            for tail, head, flow in zip(graph.tail.tolist(), graph.head.tolist(), graph.flow.tolist(), strict=True)
+            if tail in number_of and head in number_of
+        }
+        edges = [(number_of[tail], number_of[head], flow) for (tail, head), flow in flows.items()]
+        part = Dag.build(graph.demand[members], edges)
+        for vertex, number in zip(members, _least_cut(part, own, slack, UTILISATION * most, seed), strict=True):
+            group[vertex] = made + number
+        made += own
+    return group
+
+
+def _before(graph: Dag) -> list[set[int]]:
+    """Vertices from which a way leads to each, also by operators of other kinds."""
+    tails: list[set[int]] = [set() for _ in range(graph.size)]
+    for tail, head in zip(graph.tail.tolist(), graph.head.tolist(), strict=True):
+        tails[head].add(tail)
+    found: list[set[int]] = [set() for _ in range(graph.size)]
+    for vertex in TopologicalSorter(dict(enumerate(tails))).static_order():
+        found[vertex] = tails[vertex].union(*(found[tail] for tail in tails[vertex]))
+    return found
 
 
 def block_of(blocks: Blocks) -> dict[str, int]:

@@ -53,6 +53,8 @@ def attack(world: World, cell: FaultCell) -> Attack:
         ValueError, OSError: its state cannot be damaged.
     """
     began = time.time()
+    ends = cell.part == "executor" and cell.fault in ("kill", "restart")
+    executors = world.executors() if ends else set[int]()
     if cell.fault == "restart":
         world.end(cell.part)
     elif cell == ("executor", "corrupt"):
@@ -69,7 +71,7 @@ def attack(world: World, cell: FaultCell) -> Attack:
             _signal(struck, signal.SIGKILL)
     if cell.fault != "pause":
         time.sleep(AWAY_S)
-    return _come_back(world, cell, began)
+    return _come_back(world, cell, began, executors)
 
 
 def named_command(text: str) -> str | None:
@@ -90,23 +92,28 @@ def run_named(command: str) -> None:
     subprocess.run(shlex.split(command), check=True, env={**os.environ, "PATH": path})
 
 
-def _come_back(world: World, cell: FaultCell, began: float) -> Attack:
-    over, process = time.time(), None
-    if cell.fault != "pause" and cell != ("executor", "corrupt"):
+def _come_back(world: World, cell: FaultCell, began: float, executors: set[int]) -> Attack:
+    over, blocks = time.time(), cell == ("executor", "corrupt")
+    part = "driver" if blocks else cell.part  # tasks that fail again and again end the query
+    if cell.fault != "pause" and not blocks:
         try:
-            world.bring_back(cell.part)
+            world.bring_back(part)
         except StackError:
             return Attack(began, over, None, None)  # what is refused at its start is for the session's end
-        process = world.supervised(cell.part)
-    back_s = wait_until_seen(world, cell.part, over, BACK_S, lambda: process is None or process.running())
-    if process is None or process.running():
+    process = None if cell.fault == "pause" else world.supervised(part)
+
+    def lives() -> bool:
+        return process is None or process.running()
+
+    back_s = wait_until_seen(world, cell.part, over, BACK_S, lives, executors)
+    if process is None or lives():
         return Attack(began, over, back_s, None)
     command = named_command(process.last_lines(LINES))
     if command is None:
         return Attack(began, over, None, None)
     run_named(command)
     over = time.time()
-    world.bring_back(cell.part)
+    world.bring_back(part)
     return Attack(began, over, wait_until_seen(world, cell.part, over, BACK_S, lambda: True), command)
 
 

@@ -25,6 +25,7 @@ from pipelines.demo.live import LiveReplay, wait_for_forecast
 from pipelines.demo.run import left_alive
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.librdkafka import GROUP
+from pipelines.spark.checkpoint.repair import CheckpointError, diagnose
 from pipelines.stack.context import StackError
 from pipelines.stack.stack import Stack
 
@@ -85,11 +86,21 @@ def _attacked(world: World, live: LiveReplay, cell: FaultCell, done: list[Attack
                 failed += world.ended()
             for name in ("autoscaler", world.job):  # also such as were started again; nothing is decided any more
                 world.stack.end(name)
+            failed += _damage(world)
             return live.stop()
     finally:
         timer.cancel()
         timer.join()
     return {}
+
+
+def _damage(world: World) -> list[str]:
+    """What is wrong with the job's checkpoint, which may have taken what was damaged elsewhere."""
+    try:
+        found = diagnose(world.run_dir / f"{world.job}.checkpoint")
+    except CheckpointError as error:
+        return [f"{error}"]
+    return [] if found is None else [f"{len(found.damaged)} files of the checkpoint of {world.job} are damaged"]
 
 
 @contextmanager

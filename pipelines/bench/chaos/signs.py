@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, suppress
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ POLL_S, PAGE_S = 1.0, 5.0
 def seen_at(world: World, part: str, since_s: float) -> float | None:
     """Return when a part was seen at work after a moment, epoch seconds; None: not yet.
 
-    A broker is, when it has all records of each topic again; the scheduler, when it has told that it lives.
+    A broker is, when it answers and has all records of each topic; the scheduler, when it has told that it lives.
 
     Raises:
         BrokerError, kafka.errors.KafkaError, OSError: what is asked does not answer.
@@ -50,13 +50,25 @@ def seen_at(world: World, part: str, since_s: float) -> float | None:
 
 
 def wait_until_seen(
-    world: World, part: str, since_s: float, within_s: float, goes_on: Callable[[], bool]
-) -> float | None:
-    """Return seconds from a moment until a part was seen at work; None: not in time, or it ended meanwhile."""
-    until = time.monotonic() + within_s
+    world: World, part: str, since_s: float, within_s: float, goes_on: Callable[[], bool], before: Collection[int] = ()
+) -> float | None:  # fmt: skip
+    """Return seconds from a moment until a part was seen at work; None: not in time, or it ended meanwhile.
+
+    Args:
+        world: what runs.
+        part: that is looked for.
+        since_s: the moment, epoch seconds.
+        within_s: seconds at most.
+        goes_on: whether it may come yet.
+        before: process ids of the executors of which one has ended: batches go on without it, so that those count
+            which come once there is another one.
+    """
+    until, counts_s = time.monotonic() + within_s, since_s
     while time.monotonic() < until and goes_on():
         with suppress(Exception):  # what is asked is what was broken
-            if (at := seen_at(world, part, since_s)) is not None:
+            if before and not world.executors() - {*before}:
+                counts_s = time.time()
+            elif (at := seen_at(world, part, counts_s)) is not None:
                 return at - since_s
         time.sleep(0.5)
     return None

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from pipelines.bench.chaos.damage import newest, spoil_all, spoil_database, spoil_middle, spoil_store
-from pipelines.bench.site.brokers import Brokers
+from pipelines.bench.site.brokers import NODES, Brokers
 from pipelines.bench.site.servers import SiteError
 from pipelines.spark.checkpoint.files import Checkpoint
-from pipelines.stack.executors import oldest_executor
+from pipelines.stack.executors import find_executors, oldest_executor
 from pipelines.stack.processes import Process, find_processes
 from pipelines.stack.stack import Stack
 
 NODE = 2
 """The broker of three to which things are done."""
 SCHEDULER = "airflow-scheduler"
-PATIENCE_S = 300.0
+SERVICES = (SCHEDULER, "airflow-api-server", "airflow-dag-processor", "spark-master", "spark-worker")
+"""Processes of the stack that are to run all the time, beside the job and its autoscaler."""
+PATIENCE_S, WHOLE_S = 300.0, 60.0
+"""Seconds within which a part is healthy, and within which all run that should."""
 _SERVING = re.compile(r"serving(?: fast)?: epoch (\d+), process (\d+)")
 
 
@@ -78,10 +82,26 @@ class World:
             process.wait(30)
             self.stack.respawn(process.name, PATIENCE_S)
 
+    def executors(self) -> set[int]:
+        """Return the process ids of all executors."""
+        return {one.process.pid for one in find_executors(self.stack.id)}
+
     def ended(self) -> list[str]:
-        """Name the parts that should run and do not."""
-        names = [self.job, "autoscaler", SCHEDULER, "airflow-api-server", "airflow-dag-processor"]
-        return [f"{name} has ended" for name in names if not self.stack.processes[name].running()]
+        """Name the parts that should run and do not, also after a minute."""
+        deadline = time.monotonic() + WHOLE_S
+        while (found := self._ended()) and time.monotonic() < deadline:
+            time.sleep(1.0)  # a server of forecasts comes back with the next run of its DAG
+        return found
+
+    def _ended(self) -> list[str]:
+        names = [self.job, "autoscaler", *SERVICES]
+        found = [name for name in names if not self.stack.processes[name].running()]
+        found += [f"broker {node}" for node in NODES if node not in self.brokers.running()]
+        try:
+            self._server()
+        except SiteError:
+            found.append("serving")
+        return [f"{name} has ended" for name in found]
 
     def end(self, part: str) -> None:
         """End a part as its supervisor would, or where it has none by SIGTERM.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, bench_sett
 from pipelines.bench.fastpath.local import frozen_heap
 from pipelines.bench.fastpath.served import ServedProcess
 from pipelines.bench.fastpath.socket import time_open_loop
+from pipelines.bench.repeated import repeated
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.net.wire import PutResult, read_answer
 from pipelines.serve.step.deployments import Deployment, deployment_at
@@ -60,15 +62,9 @@ def swap_under_load(folder: Path, models: Sequence[ModelSet], events: int) -> di
         for number, one in enumerate(models, 1):
             add_version(server.champions, str(number), one)
         frames = server.feed.frames(events, JOBS)
-        done = threading.Event()
-        turns = threading.Thread(target=_turns, args=(server.champions, len(models), done))
-        turns.start()
-        try:
-            with server.socket, frozen_heap():
-                took_ns, answers, answered_ns = time_open_loop(server.socket, frames, PER_S)
-        finally:
-            done.set()
-            turns.join()
+        turns = _turns(server.champions, len(models))
+        with repeated(partial(next, turns), EVERY_S), server.socket, frozen_heap():
+            took_ns, answers, answered_ns = time_open_loop(server.socket, frames, PER_S)
         with Reader.open(server.store) as reader:
             counted = [_counted(reader, job, models, server.feed.next[job]) for job in JOBS]
     issued = [
@@ -88,11 +84,11 @@ def swap_under_load(folder: Path, models: Sequence[ModelSet], events: int) -> di
     }
 
 
-def _turns(champions: Path, versions: int, done: threading.Event) -> None:
-    number = 1
-    while not done.wait(EVERY_S):
-        number = number % versions + 1
+def _turns(champions: Path, versions: int) -> Iterator[None]:
+    """Promote the next version with each step."""
+    for number in itertools.cycle((*range(2, versions + 1), 1)):
         promote_version(champions, JOBS, str(number))
+        yield
 
 
 def _counted(reader: Reader, job: str, models: Sequence[ModelSet], end: int) -> dict[str, int]:

@@ -18,7 +18,7 @@ import numpy as np
 from configs.settings import Settings
 from pipelines.bench.fleet.jobs import STEP_S, send_past, write_champions, write_contracts
 from pipelines.bench.fleet.told import CLOSING_S
-from pipelines.bench.fleet.usage import UsageMeter
+from pipelines.bench.fleet.usage import usage_of
 from pipelines.kafka.topics import create_topics
 from pipelines.stack import state
 from pipelines.stack.context import StackError
@@ -91,7 +91,7 @@ def measure_size(settings: Settings, jobs: int, minutes: float) -> dict[str, Any
         out, seconds = var / "waits.json", minutes * 60
         agents = _spawn(stack, "agents", "told", str(out), str(jobs), str(now), str(WARM_S), str(seconds))
         time.sleep(WARM_S)
-        with UsageMeter({name: process.pid for name, process in stack.processes.items()}) as meter:
+        with usage_of({name: process.pid for name, process in stack.processes.items()}) as usage:
             time.sleep(seconds)
         for process in (autoscaler, serving):
             if not process.running():
@@ -103,8 +103,8 @@ def measure_size(settings: Settings, jobs: int, minutes: float) -> dict[str, Any
         told = json.loads(out.read_text())
     return {
         "jobs": jobs, "decision": _quantiles(told["decisions"]), "forecast": _quantiles(told["forecasts"]),
-        **{name: used._asdict() for name, used in meter.usage.items()}, "late_s": told["late_s"],
-        "megabytes": meter.usage["autoscaler"].megabytes + meter.usage["serving"].megabytes,
+        **{name: used._asdict() for name, used in usage.items()}, "late_s": told["late_s"],
+        "megabytes": usage["autoscaler"].megabytes + usage["serving"].megabytes,
     }  # fmt: skip
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import suppress
-from types import TracebackType
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import psutil
+
+from pipelines.bench.repeated import repeated
 
 EVERY_S = 5.0
 
@@ -20,38 +21,24 @@ class Usage(NamedTuple):
     megabytes: float
 
 
-class UsageMeter:
-    """Measures processes by name while the `with` block runs; `usage` is what they took.
+@contextmanager
+def usage_of(pids: Mapping[str, int]) -> Iterator[dict[str, Usage]]:
+    """Measure processes by name while the block runs; what is yielded holds their usage after it.
 
     Processes that they start and end in between count as well.
     """
+    begun, before = time.monotonic(), {name: _seconds(pid) for name, pid in pids.items()}
+    most, usage = dict.fromkeys(pids, 0.0), dict[str, Usage]()
 
-    def __init__(self, pids: dict[str, int]) -> None:
-        self._pids, self._over = pids, threading.Event()
-        self._most = dict.fromkeys(pids, 0.0)
-        self.usage: dict[str, Usage] = {}
+    def sample() -> None:
+        for name, pid in pids.items():
+            most[name] = max(most[name], _bytes(pid))
 
-    def __enter__(self) -> UsageMeter:
-        self._begun, self._before = time.monotonic(), {name: _seconds(pid) for name, pid in self._pids.items()}
-        self._thread = threading.Thread(target=self._watch, name="usage", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-        took = time.monotonic() - self._begun
-        self.usage = {
-            name: Usage(round((_seconds(pid) - self._before[name]) / took, 3), round(self._most[name] / 1e6, 1))
-            for name, pid in self._pids.items()
-        }
-
-    def _watch(self) -> None:
-        while not self._over.wait(EVERY_S):
-            for name, pid in self._pids.items():
-                self._most[name] = max(self._most[name], _bytes(pid))
+    with repeated(sample, EVERY_S):
+        yield usage
+    took = time.monotonic() - begun
+    for name, pid in pids.items():
+        usage[name] = Usage(round((_seconds(pid) - before[name]) / took, 3), round(most[name] / 1e6, 1))
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -116,12 +116,26 @@ class Brokers:
         self._allow(ResourcePattern(ResourceType.GROUP, group), (ACLOperation.READ,))
 
     def in_sync(self, node: int, topics: Sequence[str]) -> bool:
-        """Return whether a node runs and has all records of every partition of some topics."""
-        process = self._running.get(node)
-        if process is None or process.poll() is not None:
+        """Return whether a node answers, and has all records of every partition of some topics.
+
+        One that was killed is taken for one of those that have them for some seconds more: it has to answer itself,
+        which it does once the controller knows it again.
+
+        Raises:
+            kafka.errors.KafkaError: it does not answer.
+        """
+        if node not in self.running():
             return False
-        found = (self.describe(topic)["partitions"] for topic in topics)
-        return all(node in one["isr_nodes"] for partitions in found for one in partitions)
+        client = self._administer(0, f"{HOST}:{self._clients[node]}")
+        try:
+            found = [one for topic in client.describe_topics([*topics]) for one in topic["partitions"]]
+        finally:
+            client.close()
+        return all(node in one["isr_nodes"] for one in found)
+
+    def running(self) -> list[int]:
+        """Return the nodes whose process runs."""
+        return [node for node, process in self._running.items() if process.poll() is None]
 
     def describe(self, topic: str) -> dict[str, Any]:
         """Return what the controller knows of a topic, as `partitions` with their `replica_nodes`."""
@@ -132,11 +146,12 @@ class Brokers:
             client.close()
         return dict(found)
 
-    def _administer(self, within_s: float = 90) -> KafkaAdminClient:
+    def _administer(self, within_s: float = 90, address: str = "") -> KafkaAdminClient:
+        """A client of all nodes, or of that at an address alone until it has answered."""
         admin, deadline = Kafka(**self.section(ADMIN, "PLAIN")), time.monotonic() + within_s
         while True:
             try:
-                return KafkaAdminClient(bootstrap_servers=admin.bootstrap, **admin.security)
+                return KafkaAdminClient(bootstrap_servers=address or admin.bootstrap, **admin.security)
             except KafkaError:
                 if time.monotonic() > deadline:
                     raise

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import psutil
@@ -35,8 +33,8 @@ class Held(NamedTuple):
     threads: int
 
 
-class HoldingsMeter:
-    """Takes samples while the `with` block runs: `held` by part; `taken`, times and 10⁶ bytes, by folder."""
+class Holdings:
+    """Of parts and folders: `held` by part; `taken`, times and 10⁶ bytes, by folder."""
 
     def __init__(
         self, parts: Sequence[str], processes: Callable[[str], list[psutil.Process]], folders: Mapping[str, Path]
@@ -51,28 +49,16 @@ class HoldingsMeter:
         self._parts, self._processes, self._folders = parts, processes, folders
         self.held: dict[str, list[Held]] = {part: [] for part in parts}
         self.taken: dict[str, list[tuple[float, float]]] = {name: [] for name in folders}
-        self._over = threading.Event()
-
-    def __enter__(self) -> HoldingsMeter:
         self._begun = time.monotonic()
-        self._thread = threading.Thread(target=self._watch, name="holdings", daemon=True)
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(EVERY_S):
-            at_s = time.monotonic() - self._begun
-            for part in self._parts:
-                with suppress(Exception):  # it is being started again: no sample
-                    self.held[part].append(_held(at_s, self._processes(part)))
-            for name, folder in self._folders.items():
-                self.taken[name].append((at_s, _bytes_of(folder) / 1e6))
+    def sample(self) -> None:
+        """Take a sample of each."""
+        at_s = time.monotonic() - self._begun
+        for part in self._parts:
+            with suppress(Exception):  # it is being started again: no sample
+                self.held[part].append(_held(at_s, self._processes(part)))
+        for name, folder in self._folders.items():
+            self.taken[name].append((at_s, _bytes_of(folder) / 1e6))
 
 
 def _held(at_s: float, processes: Sequence[psutil.Process]) -> Held:

@@ -12,7 +12,8 @@ from configs.settings import Settings
 from pipelines.bench.chaos.cells import PARTS
 from pipelines.bench.chaos.site_under_load import fresh_brokers, live_site, prepare
 from pipelines.bench.chaos.world import World
-from pipelines.bench.soak.held import Held, HoldingsMeter
+from pipelines.bench.repeated import repeated
+from pipelines.bench.soak.held import EVERY_S, Held, Holdings
 from pipelines.bench.soak.slopes import BLOCKS, Slope, slope_of
 from pipelines.stack.isolation import isolated_settings
 
@@ -61,11 +62,12 @@ def measure_soak(settings: Settings, minutes: float, save: Callable[[dict[str, A
             "logs of Airflow": site.var_dir / "airflow" / "logs",
             "a broker's segments": brokers.data(1),
         }
-        with HoldingsMeter((*PARTS, *SERVERS), lambda part: _processes(world, part), folders) as meter:
+        holdings = Holdings((*PARTS, *SERVERS), lambda part: _processes(world, part), folders)
+        with repeated(holdings.sample, EVERY_S):
             live.replay()
         ended = world.ended()
         found = {
-            **summarise_soak(meter.held, meter.taken, minutes * 60),
+            **summarise_soak(holdings.held, holdings.taken, minutes * 60),
             "ended": ended, "ended_n": len(ended), "minutes": minutes,
         }  # fmt: skip
         save(found)

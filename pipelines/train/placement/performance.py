@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,17 @@ SCATTER = 0.05
 """Standard deviation of the logarithm of that load from minute to minute."""
 LEAST = 20
 """Measured samples from which on a model is tuned to them."""
+
+
+TUNED_AT, TRUSTED = "tuned_at", "trusted"
+"""Tags of a version."""
+
+
+class Tuned(NamedTuple):
+    """When a model was tuned, epoch seconds, and whether it was trusted before that."""
+
+    at_s: float
+    trusted: bool
 
 
 class LearnedPerformance(NamedTuple):
@@ -74,19 +86,18 @@ def learn_performance(
             _register(registry, run, model, space, "trained in the twin")
     seen = measured_samples(counts, minutes)
     errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
-    trusted = is_trusted(errors.tolist(), float(model.stopped[0]))  # on minutes that it has not seen
+    trusted = _is_trusted(model, errors, _last_tuned(registry, name))
     if len(seen.label) >= LEAST:
         with registry.run(name, f"performance of {name}, measured") as run:
             held = round(len(seen.label) * (1 - HELD))
             train, stop = _part(seen, 0, held), _part(seen, held, len(seen.label))
-            tuned = fine_tune(model, train, stop, seed=0)
-            run.metrics({**_errors("model", tuned.error(stop)), **_errors("before", model.error(stop)),
+            better = fine_tune(model, train, stop, seed=0)
+            run.metrics({**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
                          **_rivals(train, stop)})  # fmt: skip
-            if (tuned.stopped / model.label_spread).mean() < (model.error(stop) / model.label_spread).mean():
-                _register(
-                    registry, run, tuned, space, f"tuned to what {len(seen.label)} minutes of the running job came to"
-                )
-                model = tuned
+            if (better.stopped / model.label_spread).mean() < (model.error(stop) / model.label_spread).mean():
+                how = f"tuned to what {len(seen.label)} minutes of the running job came to"
+                _register(registry, run, better, space, how, Tuned(time.time(), trusted))
+                model = better
     return LearnedPerformance(model, trusted)
 
 
@@ -116,15 +127,36 @@ def _trained(run: TrackedRun, space: QuerySpace) -> PerformanceModel:
     return model
 
 
+def _is_trusted(model: PerformanceModel, errors: Floats, tuned: Tuned | None) -> bool:
+    """Whether a model erred about as in training on the minutes that it has not seen; on none, what was found before.
+
+    There are none where a run went wrong after it had tuned, and is made again.
+    """
+    since_tuned = len(errors) if tuned is None else int((time.time() - tuned.at_s) // 60)
+    unseen = errors[max(len(errors) - since_tuned, 0) :]
+    if tuned is not None and not len(unseen):
+        return tuned.trusted
+    return is_trusted(unseen.tolist(), float(model.stopped[0]))
+
+
+def _last_tuned(registry: PerformanceRegistry, name: str) -> Tuned | None:
+    """When the champion was tuned, if it was: of the minutes before that it tells what it has learned."""
+    champion = registry.champion_version(name)
+    tags = next((one.tags for one in registry.versions(name) if str(one.version) == champion), {})
+    return Tuned(float(tags[TUNED_AT]), tags[TRUSTED] == "True") if TUNED_AT in tags else None
+
+
 def _register(
-    registry: PerformanceRegistry, run: TrackedRun, model: PerformanceModel, space: QuerySpace, how: str
-) -> None:
+    registry: PerformanceRegistry, run: TrackedRun, model: PerformanceModel, space: QuerySpace, how: str,
+    tuned: Tuned | None = None,
+) -> None:  # fmt: skip
     name = space.measure.topology.name
     card = (
         f"# Performance of {name}\n\nLatency and load of the next minute, from four minutes of records/s and executors "
         f"(LSTM, Pa-Stream paper); {how}. Queries: {'; '.join('+'.join(block) for block in space.blocks)}."
     )
-    version = registry.register(run, name, model, space, card, {})
+    tags = {} if tuned is None else {TUNED_AT: f"{tuned.at_s:.0f}", TRUSTED: str(tuned.trusted)}
+    version = registry.register(run, name, model, space, card, tags)
     run.tags({"challenger": version, "outcome": f"promoted: {how}"})
     registry.set_champion(name, version)
 

@@ -6,7 +6,7 @@ import socket
 import time
 
 import pytest
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
 from tidecast.connection import outbox
 from tidecast.messages import Control
@@ -28,6 +28,7 @@ class ForgetfulProducer:
         return self
 
     def add_errback(self, *given):
+        self.errback = given
         return self
 
 
@@ -54,6 +55,25 @@ def test_a_message_is_kept_in_its_place_while_no_broker_can_be_reached(producer)
     producer.knows_topics = True
     assert [box.send_next(0) for _ in range(3)] == [True, True, False]
     assert producer.taken == [("metrics", b"first"), ("metrics", b"second")]
+
+
+def test_a_control_word_that_was_not_acknowledged_is_sent_again_and_others_are_not(producer):
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        box = outbox_at(broker.getsockname()[1])
+    producer.knows_topics = True
+    while box.send_next(0):
+        pass
+    for topic, error, many in (
+        ("metrics", KafkaTimeoutError("expired"), 1), ("control", KafkaTimeoutError("expired"), 2),
+        ("control", TopicAuthorizationFailedError("no"), 1),
+    ):  # fmt: skip
+        producer.taken.clear()
+        box.enqueue(topic, "orders", Control("orders", time.time()))
+        box.send_next(0)
+        function, message = producer.errback
+        function(message, error)
+        box.send_next(0)
+        assert producer.taken == [(topic, b"orders")] * many
 
 
 def test_a_topic_that_the_broker_does_not_have_holds_up_no_other_message(producer):

@@ -59,6 +59,13 @@ def test_a_decision_older_than_the_accepted_one_is_refused():
     assert verdict(wish(age=0.4), seen=seen).action == "apply"
 
 
+def test_decisions_are_taken_again_once_all_clocks_were_set_back():
+    seen = SeenDecisions().after(wish(age=0.5, id="d8"), accepted=True)
+    hour = 3600.0
+    assert verdict(wish(age=hour + 0.5), seen=seen, now=NOW - hour).action == "apply"
+    assert verdict(wish(age=1.0), seen=seen, now=NOW - 5).action == "refuse"  # of clocks a little apart
+
+
 def test_a_refused_decision_does_not_make_others_old():
     seen = SeenDecisions().after(wish(9, age=0.0, id="d8"), accepted=False)
     assert verdict(wish(age=1.0), seen=seen).action == "apply"

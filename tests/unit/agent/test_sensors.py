@@ -48,6 +48,16 @@ def test_what_the_query_saw_is_sorted_in():
     assert line.arrival_time(9) == 10.5
 
 
+def test_arrivals_are_known_again_at_once_when_the_clock_was_set_back():
+    line = curve((3600.0, 100), (7200.0, 200), (7201.0, 210))
+    line.add(3602.0, 220)
+    line.add(3603.0, 230)
+    assert line.arrival_time(225) == 3602.5
+    late = curve((10.0, 0), (20.0, 100))
+    late.add(12.0, 100)  # all that there is had come by then
+    assert late.arrival_time(50) == 11.0
+
+
 def test_a_topic_made_anew_starts_afresh():
     line = curve((10.0, 500), (11.0, 600), (12.0, 3), (13.0, 13))
     assert line.arrival_time(8) == 12.5

@@ -1,11 +1,13 @@
 """What is done to which part, what a refusal names, how a session is judged, and which sessions are still to be run."""
 
+from types import SimpleNamespace
+
 import pytest
 from typer.testing import CliRunner
 
 from configs.settings import load
 from models.policy.core.budget import Account, Promise
-from pipelines.bench.chaos import damage, measure
+from pipelines.bench.chaos import damage, measure, signs
 from pipelines.bench.chaos.attack import named_command
 from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, PARTS
 from pipelines.bench.chaos.judged import judge_account
@@ -149,6 +151,36 @@ def test_sessions_are_run_in_turns_and_none_twice(tmp_path, monkeypatch):
     assert (found["ran"], found["passed"], found["cells"], found["sessions"]) == (2, 1, 24, 4)
     assert found["slowest_s"] == {"broker": 2.5} and found["refused"] == 0
     assert measure.measure_chaos(load(var=tmp_path), ["broker-kill"], 1, found, saved.append) == found
+
+
+class Site:
+    """A site of which the executors are known, and when batches were told."""
+
+    def __init__(self, executors, batches):
+        self.turns, self.batches = iter(executors), batches
+        self.pids = set()
+
+    def executors(self):
+        self.pids = next(self.turns, self.pids)
+        return self.pids
+
+
+def test_batches_count_once_an_executor_that_was_ended_has_been_replaced(monkeypatch):
+    now = SimpleNamespace(s=100.0)
+    site = Site([{1, 2}, {2}, {2}, {2, 3}, {2, 3}], batches=[100.5, 101.5, 103.0])
+
+    def seen(world, part, since_s):
+        return next((at for at in world.batches if since_s < at <= now.s), None)
+
+    monkeypatch.setattr(signs, "seen_at", seen)
+    monkeypatch.setattr(signs.time, "time", lambda: now.s)
+    monkeypatch.setattr(signs.time, "monotonic", lambda: now.s)
+    monkeypatch.setattr(signs.time, "sleep", lambda seconds: setattr(now, "s", now.s + 2 * seconds))
+    before = site.executors()
+    assert signs.wait_until_seen(site, "executor", 100.0, 60.0, lambda: True, before) == 1.5
+    now.s = 100.0
+    assert signs.wait_until_seen(Site([], [100.5]), "driver", 100.0, 60.0, lambda: True) == 0.5
+    assert signs.wait_until_seen(Site([{1}], [100.5]), "executor", 100.0, 9.0, lambda: True, {1}) is None
 
 
 def test_an_unknown_cell_is_named():

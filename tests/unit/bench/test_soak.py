@@ -1,15 +1,12 @@
 """Whether something grows, told from noise, from a beginning that is not yet warm, and from what was started again."""
 
-import time
-
 import numpy as np
 import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bench.soak import held as held_room
-from pipelines.bench.soak.held import Held, HoldingsMeter
+from pipelines.bench.soak.held import Held, Holdings
 from pipelines.bench.soak.measure import BOUNDED, WARM, summarise_soak
 from pipelines.bench.soak.slopes import BLOCKS, slope_of
 
@@ -97,8 +94,7 @@ def test_the_process_counts_that_was_there_for_most_of_the_time():
     assert found["growing"] == [] and found["series"]["executor"]["megabytes"]["mean"] == 300.0
 
 
-def test_the_meter_tells_what_a_process_holds_and_goes_on_without_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(held_room, "EVERY_S", 0.02)
+def test_a_sample_tells_what_a_process_holds_and_nothing_of_a_part_that_is_gone(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "file").write_bytes(bytes(2_000_000))
     own = psutil.Process()
@@ -106,12 +102,12 @@ def test_the_meter_tells_what_a_process_holds_and_goes_on_without_one(tmp_path, 
     def processes(part):
         return {"own": [own]}[part]  # of any other part nothing runs
 
-    with HoldingsMeter(("gone", "own"), processes, {"folder": tmp_path}) as meter:
-        deadline = time.monotonic() + 20
-        while len(meter.held["own"]) < 3 and time.monotonic() < deadline:
-            time.sleep(0.02)
-    assert meter.held["gone"] == []
-    one = meter.held["own"][-1]
+    holdings = Holdings(("gone", "own"), processes, {"folder": tmp_path})
+    for _ in range(3):
+        holdings.sample()
+    assert holdings.held["gone"] == []
+    one = holdings.held["own"][-1]
     assert one.pid == own.pid and one.megabytes > 10 and one.files > 0 and one.threads > 0
-    assert [at for at, *_ in meter.held["own"]] == sorted(at for at, *_ in meter.held["own"])
-    assert meter.taken["folder"][-1][1] == pytest.approx(2.0, rel=0.02)
+    times = [at for at, *_ in holdings.held["own"]]
+    assert len(times) == 3 and times == sorted(times)
+    assert holdings.taken["folder"][-1][1] == pytest.approx(2.0, rel=0.02)

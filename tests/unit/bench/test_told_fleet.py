@@ -15,7 +15,7 @@ from pipelines.bench.autoscaler.told_job import CEILING, MEAN_RPS, SWING_S, Told
 from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.bench.fleet import jobs as fleet
 from pipelines.bench.fleet.measure import format_size
-from pipelines.bench.fleet.usage import UsageMeter
+from pipelines.bench.fleet.usage import usage_of
 from tidecast.messages import decode, encode
 
 NOW = 1.8e9
@@ -88,12 +88,12 @@ def test_cores_and_memory_of_a_process_and_its_children_are_told(monkeypatch):
     work = "import time; held = bytearray(50_000_000); end = time.time() + 1.5\nwhile time.time() < end: pass"
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}]); import time; time.sleep(5)"
     with subprocess.Popen([sys.executable, "-c", script]) as busy, subprocess.Popen(["sleep", "9"]) as idle:
-        with UsageMeter({"busy": busy.pid, "idle": idle.pid}) as meter:
+        with usage_of({"busy": busy.pid, "idle": idle.pid}) as usage:
             time.sleep(2.5)
         busy.kill()
         idle.kill()
-    assert meter.usage["busy"].cores > 0.02 > meter.usage["idle"].cores
-    assert meter.usage["busy"].megabytes > 45 > meter.usage["idle"].megabytes
+    assert usage["busy"].cores > 0.02 > usage["idle"].cores
+    assert usage["busy"].megabytes > 45 > usage["idle"].megabytes
 
 
 def test_a_size_is_a_line():

@@ -102,7 +102,17 @@ def test_windows_by_hand(instances, rps, load, share, step, slow, move, after):
     assert decision == (after, move) and (calm.cooling > 0) == (move is not ScaleMove.HOLD)
 
 
+def test_repeated_steps_are_newtons_iteration_for_the_instances_of_the_target_load():
+    instances, series = 4.0, []
+    for _ in range(6):
+        series.append(instances)
+        instances += instances * step_share(OperatorWindow(instances, 2000, 1.0, 250, 0, True))
+    assert series == pytest.approx([4, 6.6, 9.3885, 11.0644, 11.4170, 11.42856], rel=1e-4)
+    assert instances == pytest.approx(2000 / (0.7 * 250))
+
+
 def test_loads_by_hand():
+    assert instance_loads([4], [2300], 10) == pytest.approx([0.92])
     loads = instance_loads([4, 4, 4], [2100, 1750, 1125], 10)
     assert loads == pytest.approx([0.84, 0.70, 0.45]) and max(loads) == pytest.approx(0.84)
     assert not is_skewed(loads) and is_skewed([0.9, 0.1, 0.1])

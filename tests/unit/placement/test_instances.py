@@ -104,6 +104,16 @@ def test_latency_of_a_chain_by_hand():
     assert path_latency(slow, far, one).worst == np.inf
 
 
+def test_three_domains_of_a_node_are_slower_than_one_of_three():
+    """Sentences, words and counts, dealt out in turn. Md-Stream paper, Y(3,1) and Y(1,3)."""
+    job = counting(instances=(2, 4, 4), need=((0.1, 0.1),) * 3, rps=100.0)
+    trips = np.array([[0, 10.0, 20], [10, 0, 15], [20, 15, 0]])
+    apart = Nodes(np.full((3, 2), 2.0), np.zeros((3, 2)), np.arange(3), trips, slots=np.full(3, 4))
+    together = one_domain([(2.0, 2.0)] * 3, slots=4)
+    near, far = (path_latency(job, nodes, place_in_turn(job, nodes)) for nodes in (together, apart))
+    assert far.mean > near.mean + 5 and far.worst > near.worst
+
+
 def test_bytes_take_their_time_between_nodes_only():
     two = one_domain([(8, 8)] * 2, slots=8, bandwidth=[100, 10])
     job = ParallelJob(

@@ -50,6 +50,22 @@ def test_indices_of_moves_by_hand(move, index):
     assert index_of(InstanceMove(*move), 9) == index and move_at(index, 9) == move
 
 
+@given(st.integers(1, 6), st.integers(1, 9), st.data())
+def test_a_move_and_its_index_tell_each_other(operators, nodes, data):
+    index = data.draw(st.integers(0, 2 * operators * nodes - 1))
+    move = move_at(index, nodes)
+    assert 0 <= move.operator < operators and 0 <= move.node < nodes
+    assert index_of(move, nodes) == index
+
+
+def test_moves_and_observations_of_three_operators_on_nine_nodes():
+    job = ParallelJob(np.array([1.0, 0, 0]), np.full(3, 1e-3), np.ones(3, np.int64), np.ones((3, 2)), ())
+    space = InstanceSpace(job, one_domain([(4, 4)] * 9, slots=4))
+    counts = space.draw(np.random.default_rng(0))
+    assert len(space.farthest(counts)) == 54
+    assert len(observe(space.slots, counts, outcome(1.0, 0.5)._replace(load=np.full(3, 0.5)), 1.0)) == 31
+
+
 def test_how_far_moves_go_by_hand():
     nodes, counts = one_domain([(4, 4), (6, 4)], slots=4), np.array([[1, 2], [0, 1]])
     found = farthest(TWO, nodes, counts).reshape(2, 2, 2)
@@ -80,6 +96,7 @@ def test_rewards_by_hand(more_ms, load, for_latency, for_load, reward):
 def test_of_all_rewards(more_ms, load, scale_ms):
     found = latency_reward(more_ms, scale_ms)
     assert -1 <= found <= 1 and found == -latency_reward(-more_ms, scale_ms) and load_reward(load) <= 1
+    assert (load_reward(load) == 1) == (abs(load - 0.8) < 1e-8)
     assert latency_reward(more_ms + 1, scale_ms) <= found
     assert latency_reward(math.inf, scale_ms) == -1
 

@@ -39,7 +39,13 @@ class Job:
         self.begins(self.old)
         self.cluster = self.sleeper("master")
         self.tells("clusters/east", {"master": self.cluster})
-        self.move = MovingQuery(self.folder, NAME, 1, "west", "east", self.up)
+        self.processes, self.respawned = {"broker": self.sleeper("broker")}, []
+        self.move = MovingQuery(self.folder, NAME, 1, "west", "east", self.up, self)
+
+    def respawn(self, name):
+        """The stack's part: which of its processes were started again, once they had ended."""
+        self.processes[name].wait(10)
+        self.respawned.append(name)
 
     def sleeper(self, name, *more):
         argv = [sys.executable, "-c", "import time; time.sleep(60)", *more]
@@ -69,7 +75,7 @@ class Job:
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    for name, seconds in (("ENDS_S", 0.05), ("BEGINS_S", 0.05), ("PATIENCE_S", 5.0)):
+    for name, seconds in (("ENDS_S", 0.05), ("BEGINS_S", 0.05), ("AWAY_S", 0.05), ("PATIENCE_S", 5.0)):
         monkeypatch.setattr(faults, name, seconds)
     made = Job(tmp_path)
     yield made
@@ -87,7 +93,7 @@ def soon(act, after_s=0.2):
 
 
 def living(job):
-    return {one.name for one in job.started if one.running()}
+    return {one.name for one in job.started if one.running()} - {"broker"}
 
 
 def test_the_driver_that_ends_is_killed(job):
@@ -155,6 +161,13 @@ def test_the_cluster_to_which_it_goes_is_killed_when_it_begins_there(job):
     assert FAULTS["cluster"](job.move) == 2
     begins.join()
     assert living(job) == {"up", "driver", "second"}
+
+
+def test_the_broker_is_killed_when_it_begins_elsewhere_and_started_again(job):
+    begins = soon(lambda: job.begins(job.sleeper("second"), works=False))
+    assert FAULTS["broker"](job.move) == 1
+    begins.join()
+    assert job.respawned == ["broker"] and living(job) == {"up", "driver", "second", "master"}
 
 
 def test_a_phase_that_never_comes_is_told_with_the_last_lines_of_the_job(job, monkeypatch):

@@ -1,5 +1,6 @@
 """Plans of small jobs by hand, and what must hold of every one."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -234,3 +235,22 @@ def test_of_many_ways_those_of_the_allocation_are_taken():
     assert ALL < 2**9
     made = choose_placement(job).placement
     assert len(made.blocks) == 9 and made.kept
+
+
+def test_recovery_units_that_a_heavy_flow_runs_between_are_parted_among_themselves():
+    """A chain of two units of three, a core busy each; of four clusters each has room for two operators."""
+    names = ["a1", "a2", "a3", "b1", "b2", "b3"]
+    chain = {
+        name: {"of": [before], "work_ms": 10.0, "unit": name[0], "bytes": 100_000 if name == "a3" else 10}
+        for before, name in itertools.pairwise(["in", *names])
+    }
+    names = ("one", "two", "three", "four")
+    clusters = {
+        name: {"cores": 4, "round_trip_ms": dict.fromkeys(names[place + 1 :], 1.0)} for place, name in enumerate(names)
+    }
+    free = {"write_ms": 0.01, "read_ms": 0.01, "inline_ms": 0.0}
+    job = topology(chain, clusters, broker="one", driver_cores=1, hop=free)
+    for found in candidate_blocks(job, rates_of(job), 0):
+        assert all(len({job.operators[name].unit for name in block}) == 1 for block in found)
+    parted = {block.operators for block in choose_placement(job).placement.blocks}
+    assert len(parted) == 4 and {len(one) for one in parted} == {1, 2}

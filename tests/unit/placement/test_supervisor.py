@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from configs.errors import SettingsError
-from configs.settings import ROOT
+from configs.settings import ROOT, load
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import PlanError
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.moved import move_block
-from pipelines.placement import job_folder
+from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
 from pipelines.placement.job_folder import JobFolder, checkpoint_of
 from pipelines.placement.supervisor import Supervisor
@@ -39,11 +39,13 @@ class FakeHome:
 
     def __init__(self):
         self.processes, self.spawned, self.away = {}, [], set()
+        self.beside = []
 
     def spawn(self, name, argv, env=None):
         epoch = JobFolder(type(ROOT)(argv[-2])).newest(argv[-1])
         cluster = env["TIDECAST_SPARK__MASTER"].removeprefix("spark://")
         self.spawned.append((name, cluster, epoch.number))
+        self.beside.append({other for other, one in self.processes.items() if one.alive and other != name})
         self.processes[name] = FakeProcess(len(self.spawned))
         if cluster not in self.away:
             state = checkpoint_of(epoch)
@@ -128,6 +130,64 @@ def test_one_that_is_wanted_at_a_third_place_meanwhile_knows_its_way_home(job):
     job.looks(95)
     assert [where for _, where, _ in job.home.spawned[2:]] == ["west", "north", "east"]
     assert job.home.processes[SECOND].running()
+
+
+def test_two_that_exchange_full_clusters_make_room_for_each_other(job):
+    first, second = TWO.blocks
+    job.folder.want(replace(TWO, blocks=(replace(first, executors=4), replace(second, cluster="west", executors=4))))
+    job.supervisor.start()
+    job.folder.want(replace(TWO, blocks=(
+        replace(first, cluster="west", executors=4), replace(second, cluster="east", executors=4),
+    )))  # fmt: skip
+    job.looks(6)
+    assert job.home.spawned[2:] == [(SECOND, "east", 2), (FIRST, "west", 2)]
+    assert job.home.beside[2:] == [set(), {SECOND}] and all(one.alive for one in job.home.processes.values())
+    assert sum("has ended on east, where another query is to come first" in line for line in job.said) == 1
+    assert job.supervisor.settled() and job.state(FIRST) == ["east", "west"]
+
+
+def test_one_waits_for_another_that_is_to_leave_a_full_cluster(job):
+    first, second = TWO.blocks
+    job.folder.want(replace(TWO, blocks=(replace(first, executors=1), replace(second, cluster="west", executors=4))))
+    job.supervisor.start()
+    job.folder.want(replace(TWO, blocks=(
+        replace(first, cluster="west", executors=1), replace(second, cluster="east", executors=3),
+    )))  # fmt: skip
+    job.looks(6)
+    assert job.home.spawned[2:] == [(SECOND, "east", 2), (FIRST, "west", 2)]
+    assert job.home.beside[2:] == [{FIRST}, {SECOND}]  # there was room for an executor: nobody had to end
+
+
+def test_where_it_is_wanted_stays_known_while_that_cannot_be_read(job, monkeypatch):
+    job.supervisor.start()
+    job.home.processes[FIRST].alive = False
+
+    def unreadable(*_):
+        raise OSError("too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JobFolder, "wanted", unreadable)
+        job.looks(2)
+    assert job.home.spawned[2:] == [(FIRST, "east", 1)]
+
+
+def test_a_job_that_was_begun_goes_on_whatever_its_file_has_become(tmp_path):
+    settings, said = load(var=tmp_path), []
+    folder = running.job_folder(settings, "adverts")
+    folder.begin(FILE, TWO)
+    file = tmp_path / "adverts.yaml"
+    file.write_text("name: [of nobody")
+    assert running.begin_job(settings, file, said.append).path == folder.path
+    file.unlink()
+    assert running.begin_job(settings, file, said.append).wanted() == TWO
+    assert len(said) == 2 and all("goes on as it was" in line for line in said)
+
+
+def test_who_cannot_be_told_ends_nothing():
+    def full(line):
+        raise OSError("no space left on device")
+
+    running._at_will(full)("adverts.parse: runs")
 
 
 def test_other_blocks_are_looked_after_while_one_does_not_begin(job):

@@ -59,6 +59,19 @@ def _states(job, name="fix"):
     return [state for state, before in zip(states, [None, *states], strict=False) if state != before]
 
 
+def test_a_replay_reads_nothing_more_once_the_agent_observes(queries, job):
+    job.orders["fix"] = _order(most_rps=5.0)
+    job.replay_rps, job.last_contact_at = 5.0, time.time()
+    replays = Replays(job, Replayable(lambda order: queries))
+    replays.poll()
+    replays.poll()
+    (query,) = queries
+    assert query.rates == [5.0]
+    job.mode = "observe"
+    replays.poll()
+    assert query.rates == [5.0, 0.0] and _states(job)[-1] == "waiting"
+
+
 def test_nothing_is_started_where_the_agent_observes_or_the_job_gave_nothing_to_start(queries, job):
     job.orders["fix"] = _order()
     without = Replays(job, None)

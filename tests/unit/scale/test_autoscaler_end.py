@@ -101,3 +101,14 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
         SystemExit, match=rf"(?s)damaged: commits/1.*tidecast job repair {checkpoint}\n.*mv {checkpoint}"
     ):
         autoscaler.run_until(queries.stop, refused, remedy)
+
+
+@pytest.mark.parametrize(("failure", "words"), [
+    ("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized", r"docs/security\.md"),
+    ("no state", "mv checkpoint"),
+])  # fmt: skip
+def test_nobody_is_told_to_throw_away_what_was_learned_because_a_topic_is_forbidden(failure, words):
+    queries = Queries(failure)
+    with pytest.raises(SystemExit, match=words) as told:
+        autoscaler.run_until(queries.stop, queries, lambda: "mv checkpoint away")
+    assert ("mv checkpoint" in str(told.value)) is (words == "mv checkpoint")

@@ -77,3 +77,9 @@ def test_nulls_take_no_part_but_are_counted():
 def test_what_no_number_could_take_out_again_is_refused(x):
     with pytest.raises(ValueError, match="column 'x' under a sum or a mean: filter out what is no finite number"):
         reduced([(x, 0, 1)])
+
+
+def test_a_nan_that_could_never_be_taken_out_again_is_refused():
+    partial = empty_partial((min_of("x"),))
+    with pytest.raises(ValueError, match="x: NaN has no place in an order"):
+        partial.add({"x": float("nan")}, 1)

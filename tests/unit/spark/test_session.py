@@ -1,4 +1,5 @@
 import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ class Builder:
     master = appName
 
     def getOrCreate(self):
+        time.sleep(0.2)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return "session"
 
@@ -38,3 +40,13 @@ def test_a_process_that_stops_cleanly_on_ctrl_c_still_does_with_a_session(monkey
     monkeypatch.setenv("JAVA_HOME", "")
     assert session._build("quick", "local[1]", {}) == "session"
     assert signal.getsignal(signal.SIGINT) is stop
+
+
+@pytest.mark.parametrize(("master", "said"), [("yarn", True), ("local[1]", False)])
+def test_an_application_that_yarn_does_not_start_is_said(monkeypatch, stop, capsys, master, said):
+    monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
+    monkeypatch.setattr(java, "find_java", lambda: java.Java(Path("/java"), 17))
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setattr(session, "ACCEPTED_S", 0.02)
+    session._build("slow", master, {})
+    assert ("Is its queue full?" in capsys.readouterr().err) is said

@@ -20,6 +20,7 @@ from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
 from tidecast.replay.dry_run import first_batch
+from tidecast.replay.own_session import own_session
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import replay_stream
 
@@ -41,7 +42,7 @@ class TopicReplays:
     spark: SparkSession
     topic: str
     plan: Callable[[DataFrame, int, int], DataFrame]
-    source: Mapping[str, str]
+    source: Mapping[str, str] = field(repr=False)  # with passwords
     live: StreamingQuery
     place: Path
     window: str
@@ -110,6 +111,11 @@ class TopicReplays:
         self._leave(order.id)
         cancel(self.place, order.id)
 
+    def close(self) -> None:
+        """Let go of all of them; another process, or the next agent of this one, may go on."""
+        for name in list(self.leases):
+            self._leave(name)
+
     def _results(self, order: ReplayOrder) -> DataFrame:
         results = self.plan(replay_stream(self.spark, order, self.source), *_range(order))
         check_results(results)
@@ -164,7 +170,7 @@ def replay_into_topic(
     the range has to end by the live query's watermark.
 
     Args:
-        spark: the live query's session; it needs no Delta.
+        spark: the live query's session; it needs no Delta. Replays run in a session of their own with its settings.
         topic: name on the broker.
         plan: from records, with the columns of Spark's Kafka source, and begin and end of the range (ms of event time)
             to records: columns key and value (null: no result). It is the live query's plan; none of the range's
@@ -177,8 +183,8 @@ def replay_into_topic(
         output_mode: of the replay's query: `update` for totals, `append` for change logs.
         trigger: from micro-batch to micro-batch.
     """
-    made = TopicReplays(spark, topic, plan, source, live, Path(place), window, output_mode, trigger)
-    return Replayable(made.start, made.publish, made.cancel, made.compare, dry_run=made.dry_run)
+    made = TopicReplays(own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger)
+    return Replayable(made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close)
 
 
 @contextmanager

@@ -14,12 +14,13 @@ from pipelines.placement.job_folder import BlockEpoch, JobFolder
 from pipelines.placement.tried import TrialError
 from pipelines.stack import state
 from pipelines.stack.processes import Process, end_processes, find_processes
+from pipelines.stack.stack import Stack
 
 POLL_S, ASK_S, PATIENCE_S = 0.005, 0.05, 240.0
 """Seconds between two looks for a phase of milliseconds, and for others, and for which one is waited for."""
-ENDS_S, BEGINS_S = 1.5, 5.0
-"""Seconds from the wish for a move until its query is ending, and from the start of a driver until its session is
-beginning."""
+ENDS_S, BEGINS_S, AWAY_S = 1.5, 5.0, 15.0
+"""Seconds from the wish for a move until its query is ending, from the start of a driver until its session is
+beginning, and for which the broker is away."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 """Class that an executor's process runs."""
 
@@ -35,6 +36,7 @@ class MovingQuery:
         home: cluster from which it goes.
         target: cluster to which it goes.
         up: the process that keeps the job running (`tidecast job up`).
+        stack: in which that runs, with the broker.
     """
 
     folder: JobFolder
@@ -43,6 +45,7 @@ class MovingQuery:
     home: str
     target: str
     up: Process
+    stack: Stack
 
     def epoch(self) -> BlockEpoch:
         """Return the newest epoch.
@@ -149,9 +152,22 @@ def kill_cluster(move: MovingQuery) -> int:
     return move.before + 1
 
 
+def kill_broker(move: MovingQuery) -> int:
+    """Kill the broker when the driver begins on the other cluster, and start it again after a while."""
+    _await_new_driver(move)
+    time.sleep(BEGINS_S)
+    if move.epoch().worked_by() is not None:
+        raise move.missed("the driver worked already")
+    move.stack.processes["broker"].kill()
+    time.sleep(AWAY_S)
+    move.stack.respawn("broker")
+    return move.before
+
+
 FAULTS: Mapping[str, Callable[[MovingQuery], int]] = {
     "nothing": kill_nothing, "back": come_back, "ending": kill_ending, "copying": kill_copying,
     "beginning": kill_beginning, "working": kill_working, "executor": kill_executor, "cluster": kill_cluster,
+    "broker": kill_broker,
 }  # fmt: skip
 """By the phase, or by what is killed; each returns the number of the epoch after which the query has to work."""
 

@@ -73,7 +73,7 @@ def run_move(stack: Stack, settings: Settings, fault: str, seed: int) -> dict[st
             assert before is not None  # it works
             moved_s = time.time()
             folder.want(move_block(topology, placement, MOVED, target))
-            after = FAULTS[fault](MovingQuery(folder, query.name, before.number, query.cluster, target, up))
+            after = FAULTS[fault](MovingQuery(folder, query.name, before.number, query.cluster, target, up, stack))
             if not up.running():
                 up = begin_job_up_again(stack, folder, name)
             up.wait_until(lambda: works(folder, query.name, after), "move its query", BEGUN_S)

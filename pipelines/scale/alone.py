@@ -1,0 +1,59 @@
+"""Whether somebody else decides on the same topics already: agents would obey both in turn."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, suppress
+
+from configs.errors import CorrectableError
+from configs.sections import Kafka
+from pipelines.kafka.broker import Follower
+from pipelines.scale.written import BEAT_S
+from tidecast.messages import Decision, Heartbeat, MessageError, decode
+
+LISTEN_S = BEAT_S + 3.0
+"""Seconds within which an autoscaler of a job that runs says something."""
+
+
+class AnotherAutoscalerError(CorrectableError, RuntimeError):
+    """Two autoscalers would decide for the same jobs; the message names the topics and the remedy."""
+
+
+def refuse_another(kafka: Kafka, listen_s: float = LISTEN_S) -> None:
+    """Listen whether an autoscaler speaks on the topics; not at all where none has spoken a little while ago.
+
+    Args:
+        kafka: the broker, and the prefix of the topics.
+        listen_s: seconds.
+
+    Raises:
+        AnotherAutoscalerError: one does.
+        BrokerError: the broker does not answer, or has none of Tidecast's topics.
+        kafka.errors.KafkaError: a look-up takes over 30 s, or is refused.
+    """
+    with closing(Follower(kafka, ["heartbeats", "decisions"], start="latest")) as heard:
+        now_on = time.monotonic()
+        with closing(Follower(kafka, ["heartbeats", "decisions"])) as earlier:
+            earlier.seek_to_time(time.time() - listen_s)
+            if _spoken(earlier, 1.0) is None:
+                return
+        job = _spoken(heard, max(listen_s - (time.monotonic() - now_on), 0.0))
+    if job is not None:
+        raise AnotherAutoscalerError(
+            f"another autoscaler decides for job {job!r} on the topics {kafka.prefix}* at {kafka.bootstrap}: agents "
+            "obey both in turn. End that one, or give this deployment topics of its own (TIDECAST_KAFKA__PREFIX)."
+        )
+
+
+def _spoken(follower: Follower, within_s: float) -> str | None:
+    """The first job for which an autoscaler says something within some seconds."""
+    until = time.monotonic() + within_s
+    while True:
+        for record in follower.poll(min(max(until - time.monotonic(), 0.0), 0.5)):
+            with suppress(MessageError):
+                kind: type[Decision | Heartbeat] = Decision if record.topic == "decisions" else Heartbeat
+                said = decode(kind, record.value)
+                if isinstance(said, Decision) or said.by == "autoscaler":
+                    return str(said.job)
+        if time.monotonic() >= until:
+            return None
