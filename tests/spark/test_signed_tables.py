@@ -57,8 +57,8 @@ def test_every_operator_is_the_references(one_partition, tmp_path):
     assert parsed(collect_net(told(frames))) == wanted
 
 
-@pytest.mark.parametrize(("digits", "large"), [(38, "12345678901234567890"), (27, "123456789")])
-def test_sums_of_decimals_are_exact_up_to_the_digits_that_spark_has(spark, digits, large):
+@pytest.mark.parametrize(("digits", "large"), [(34, "1234567890123456"), (27, "123456789")])
+def test_sums_of_long_decimals_are_exact(spark, digits, large):
     most = Decimal(f"{large}.{7:018d}")
     rows = [
         ("a", Decimal("1E-18"), 1, 1), ("a", most, 2, 1), ("a", Decimal(f"{large}.{3:018d}"), 3, -1),

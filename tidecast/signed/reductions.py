@@ -46,7 +46,10 @@ def count() -> Reduction:
 
 
 def sum_of(column: str) -> Reduction:
-    """Add a column up: bigint for whole numbers, decimal for decimals, else double. Nulls take no part."""
+    """Add a column up: bigint for whole numbers, decimal for decimals, else double. Nulls take no part.
+
+    Of decimals 34 digits are exact: Spark's own negation rounds longer ones.
+    """
     return Reduction("sum", (column,))
 
 

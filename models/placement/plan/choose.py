@@ -60,6 +60,12 @@ class PlacementPlan:
     others: tuple[tuple[Placement, str], ...]
     followed_s: float
 
+    @property
+    def told_s(self) -> float:
+        """The latency that is predicted: as followed, but for one query alone, or where the sum is what is too late."""
+        several = len(self.placement.blocks) > 1 and self.placement.kept
+        return self.followed_s if several and math.isfinite(self.followed_s) else self.placement.latency_s
+
 
 def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> PlacementPlan:
     """Return the candidate that keeps the target at the least price, of the fewest queries; else the soonest one.

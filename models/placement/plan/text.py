@@ -13,13 +13,17 @@ from models.placement.plan.measured import Placement
 def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
     """Yield the lines that answer what runs together, where, with how many executors, how fast and at what price."""
     made = plan.placement
-    late = "" if made.kept else f", later than the {topology.target_s:g} s that are promised, and nothing is sooner"
+    late = f", later than the {topology.target_s:g} s that are promised" if plan.told_s > topology.target_s else ""
+    late += "" if made.kept else ", and nothing is sooner"
     yield (
         f"{topology.name}: {_count(len(made.blocks), 'query', 'queries')}, {made.price:.2f} an hour; "
-        f"{100 * topology.quantile:g}% of the records within {made.latency_s:.1f} s by the model{late}"
+        f"{100 * topology.quantile:g}% of the records within {plan.told_s:.1f} s by the model{late}"
     )
-    if followed := describe_followed(plan):
-        yield f"  {made.latency_s:.1f} s is the sum of its queries'; {followed}"
+    if len(made.blocks) > 1:
+        yield (
+            f"  {describe_followed(plan)}; {made.latency_s:.1f} s is the sum of its queries', which is held against "
+            f"the target of {topology.target_s:g} s"
+        )
     for block in made.blocks:
         yield (
             f"  {' + '.join(block.operators)}: {block.cluster}, {_count(block.executors, 'executor', 'executors')}"

@@ -74,7 +74,7 @@ def _tiles(topology: Topology, plan: PlacementPlan) -> list[Tile]:
     note = f"of {100 * topology.quantile:g} % of the records; {topology.target_s:g} s are promised"
     cores = sum(one.executors * topology.clusters[one.cluster].executor_cores for one in made.blocks)
     return [
-        Tile("Latency", number(made.latency_s, 1), "s", f"{note}; {followed}" if followed else note, made.kept),
+        Tile("Latency", number(plan.told_s, 1), "s", f"{note}; {followed}" if followed else note, made.kept),
         Tile("Price", number(made.price, 2), "an hour", f"{cores} cores of executors"),
         Tile("Queries", str(len(made.blocks)), f"of {len(topology.operators)} operators",
              f"on {len({one.cluster for one in made.blocks})} of {len(topology.clusters)} clusters"),

@@ -177,9 +177,16 @@ def test_several_queries_are_also_told_as_they_are_followed():
     adverts = load_topology("adverts", ROOT / "configs" / "topologies")
     plan = choose_placement(adverts, 2.0)
     sum_s, followed_s = plan.placement.latency_s, plan.followed_s
-    told = f"  {sum_s:.1f} s is the sum of its queries'; followed batch by batch: {followed_s:.1f} s"
-    assert list(describe_plan(adverts, plan))[1] == told
-    assert "they fall behind" in list(describe_plan(adverts, replace(plan, followed_s=float("inf"))))[1]
+    first, second, *_ = describe_plan(adverts, plan)
+    assert f"within {followed_s:.1f} s by the model" in first
+    held = f"{sum_s:.1f} s is the sum of its queries', which is held against the target of 8 s"
+    assert second == f"  followed batch by batch: {followed_s:.1f} s; {held}"
+    first, second, *_ = describe_plan(adverts, replace(plan, followed_s=float("inf")))
+    assert "they fall behind" in second and f"within {sum_s:.1f} s" in first
+    late = replace(plan, placement=replace(plan.placement, kept=False, latency_s=9.0))
+    assert "9.0 s by the model, later than the 8 s that are promised, and nothing" in next(describe_plan(adverts, late))
+    later = replace(plan, followed_s=8.5)  # the sum keeps it
+    assert "8.5 s by the model, later than the 8 s that are promised" in next(describe_plan(adverts, later))
     assert not any("followed" in line for line in describe_plan(adverts, choose_placement(adverts)))
 
 
