@@ -19,6 +19,7 @@ from models.placement.learned.rivals import CountingEvaluator, greedy_search, ra
 from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import TRANSITIONS, train_placement
 from models.placement.performance.model import absolute_error, linear_regression, train_performance
+from models.placement.performance.network import SMALL, LayerSizes
 from models.placement.performance.windows import STEP_S as MINUTE_S
 from models.placement.performance.windows import STEPS as WINDOW
 from models.placement.performance.windows import History, parts_in_time
@@ -146,8 +147,11 @@ def _load_of(steps: int) -> Floats:
     return np.asarray(np.interp(known, [known.min(), known.max()], [LEAST, MOST]))
 
 
-def measure_performance() -> dict[str, Any]:
-    """Train the small performance model on a past in the twin, and try it on placements that it has not seen.
+def measure_performance(sizes: LayerSizes = SMALL) -> dict[str, Any]:
+    """Train a performance model on a past in the twin, and try it on placements that it has not seen.
+
+    Args:
+        sizes: of its layers.
 
     Returns:
         `latency` and `load`: mean absolute error of the model ÷ that of the better of last value and linear regression;
@@ -156,7 +160,7 @@ def measure_performance() -> dict[str, Any]:
     testbed = testbeds()[-1]
     train, stop, test = parts_in_time(record_past(testbed.job, testbed.nodes, STEPS, seed=100))
     begun = time.perf_counter()
-    model = train_performance(train, stop, slots=int(testbed.nodes.slots[0]), seed=1)
+    model = train_performance(train, stop, slots=int(testbed.nodes.slots[0]), seed=1, sizes=sizes)
     seconds = time.perf_counter() - begun
     error, last = model.error(test), absolute_error(test.before, test.label)
     linear = absolute_error(linear_regression(train, test), test.label)

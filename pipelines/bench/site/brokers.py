@@ -115,6 +115,10 @@ class Brokers:
         """Let USER read in a group of consumers, as docs/security.md asks for where the fast path serves."""
         self._allow(ResourcePattern(ResourceType.GROUP, group), (ACLOperation.READ,))
 
+    def forbid(self, topic: str, operation: ACLOperation) -> None:
+        """Forbid USER an operation on a topic, whatever else is allowed."""
+        self._rule(ResourcePattern(ResourceType.TOPIC, topic), (operation,), ACLPermissionType.DENY)
+
     def in_sync(self, node: int, topics: Sequence[str]) -> bool:
         """Return whether a node answers, and has all records of every partition of some topics.
 
@@ -200,9 +204,12 @@ class Brokers:
         self._allow(pattern, (ACLOperation.CREATE, ACLOperation.DESCRIBE, ACLOperation.READ, ACLOperation.WRITE))
 
     def _allow(self, pattern: ResourcePattern, operations: Sequence[ACLOperation]) -> None:
+        self._rule(pattern, operations, ACLPermissionType.ALLOW)
+
+    def _rule(self, pattern: ResourcePattern, operations: Sequence[ACLOperation], kind: ACLPermissionType) -> None:
         client = self._administer()
-        allowed = [ACL(f"User:{USER}", "*", one, ACLPermissionType.ALLOW, pattern) for one in operations]
+        rules = [ACL(f"User:{USER}", "*", one, kind, pattern) for one in operations]
         try:
-            assert not client.create_acls(allowed)["failed"]
+            assert not client.create_acls(rules)["failed"]
         finally:
             client.close()

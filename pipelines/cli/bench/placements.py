@@ -22,13 +22,14 @@ def measure_placements(
 ) -> None:
     """Cut graphs into blocks, and put jobs on nodes, by this project's ways and others: how near is each to the best?
 
-    All parts but `real`, `moves` and `offload` take some half an hour; what the file of `--json` says of others stays.
-    `small`: graphs of which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`: the papers'
-    testbeds in the twin. `jobs`: random ones. `search`: learned placement beside all placements. `performance`: the
-    LSTM beside simple predictors. `times`: how long plans take. `hop`: what a record takes through a topic, on real
-    Spark. `real`: the plan's placements and others on two real clusters; hours, it goes on where the file of `--json`
-    ends. `moves`: a query of 100,000 keys moves under load, and something is killed in each phase of that; an hour,
-    likewise. `offload`: the autoscaler wants more of a query than its cluster has, and later less; forty minutes.
+    All parts but `reproduction`, `real`, `moves` and `offload` take some half an hour; what the file of `--json` says
+    of others stays. `small`: graphs of which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`:
+    the papers' testbeds in the twin. `jobs`: random ones. `search`: learned placement beside all placements.
+    `performance`: the LSTM beside simple predictors. `reproduction`: that of the paper's size, likewise; half an hour
+    more. `times`: how long plans take. `hop`: what a record takes through a topic, on real Spark. `real`: the plan's
+    placements and others on two real clusters; hours, it goes on where the file of `--json` ends. `moves`: a query of
+    100,000 keys moves under load, and something is killed in each phase of that; an hour, likewise. `offload`: the
+    autoscaler wants more of a query than its cluster has, and later less; forty minutes.
 
     Raises:
         SettingsError: an unknown part; for those on real services, the address of one is set (status 2).
@@ -54,6 +55,7 @@ def measure_placements(
 
 def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, Any]]]:
     """How each part is measured, by its name, once all that is known is in `found`; `Save` takes what it comes to."""
+    from models.placement.performance.network import LARGE
     from pipelines.bench.placement.blocks import measure_blocks
     from pipelines.bench.placement.hop import measure_hop
     from pipelines.bench.placement.large import measure_large
@@ -65,10 +67,10 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
     from pipelines.bench.placement.real.measure import measure_real
     from pipelines.bench.placement.times import measure_times
 
-    at_once = {
+    at_once: dict[str, Callable[[], dict[str, Any]]] = {
         "small": measure_blocks, "large": measure_large, "papers": measure_papers, "jobs": measure_random_jobs,
         "search": measure_search, "performance": measure_performance,
-        "times": measure_times,
+        "reproduction": partial(measure_performance, LARGE), "times": measure_times,
     }  # fmt: skip
     return {
         **{name: partial(_whole, measure) for name, measure in at_once.items()},
