@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from configs.bounds import Count, JobName, NotNegative, Port, Positive, Section, Share
+from configs.bounds import Count, JobName, NotNegative, Port, Positive, Section, Share, Whole
 from configs.policies import PolicyName
 
 
@@ -173,7 +173,7 @@ class Training(Section):
     epochs: Count = 40
     learning_rate: Positive = 5e-3
     lanes: Count = 16
-    holdout_steps: Count = 48
+    holdout_steps: int = Field(48, ge=24)
     minimum_steps: Count = 96
     improvement: Share = 0.0
     approval_s: NotNegative = 0.0
@@ -187,14 +187,17 @@ class Training(Section):
 
 
 class AgentTraining(Section):
-    """How the agents of learned policies are trained, and compared with other policies in the job's simulator."""
+    """How the agents of learned policies are trained, and compared with other policies in the job's simulator.
 
-    transitions: Count = 300_000
-    fine_transitions: Count = 100_000
+    Of fewer transitions than the least nothing is learned: three decisions of all runs come before the first update.
+    """
+
+    transitions: int = Field(300_000, ge=800)
+    fine_transitions: int = Field(100_000, ge=300)
     knobs: int = Field(16, ge=2)
     seeds: Count = 4
     gain: Share = 0.03
-    seed: int = 7
+    seed: Whole = 7
 
 
 class Autoscaler(Section):

@@ -22,7 +22,8 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
 @dag(
     schedule=None,
     params={
-        "job": Param(JOBS[0], type="string", enum=JOBS, title="Job", description="Attached with replay=, in mode act."),
+        "job": Param(JOBS[0] if JOBS else "", type="string", enum=JOBS or [""], title="Job",
+                     description="Attached with replay=, in mode act."),
         "begin": Param("2026-03-01T00:00", type="string", pattern=MOMENT, title="From", description="Job time."),
         "end": Param("2026-03-02T00:00", type="string", pattern=MOMENT, title="To", description="The moment after it."),
         "topic": optional_field("string", "Topic", "That the job reads. Empty: `events` with the prefix."),

@@ -34,7 +34,7 @@ def backtest_policies() -> None:
         """Name the jobs with enough load in the lake."""
         from pipelines.backtest import on_lake
 
-        return [job for job in requested_jobs(params) if on_lake.has_enough_load(job)]
+        return on_lake.jobs_with_enough_load(requested_jobs(params))
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:

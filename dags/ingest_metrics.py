@@ -62,7 +62,7 @@ def ingest_metrics() -> None:
             PartitionError: no such partition, or its hour is not over (no retry).
             OffsetsError, QualityError: the broker lost records; the quality gate failed (no retry).
             BrokerError, kafka.errors.KafkaError: no broker, or no such topic; it stopped answering.
-            SeriesError, JavaError, JarsError: a job's times span over 10⁶ steps (rows are stored); Spark cannot start.
+            JavaError, JarsError: Spark cannot start.
             SettingsError, OSError, PySparkException: a wrong setting; the lake cannot be written; a Spark job failed.
         """
         from pipelines.ingest import ingest, partition

@@ -3,11 +3,13 @@
 Runs every morning for the first topology, or by hand with a form. A job that runs (`tidecast job up`) is planned for
 the records/s, and the work of a record, that its agents have measured in the last ten minutes, another one for the
 rates that its topology states. The plan's page is written to `var/plans`. Where the running job's queries would be
-elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run.
-Which operators are one query is not changed so. For a running job a network is trained that proposes placements, and
-registered in MLflow (`<topology>-placement`); what it proposes is told beside the plan, or asked for in its place.
+elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run;
+who does not answer for twelve hours has said no. Which operators are one query is not changed so. For a running job a
+network is trained that proposes placements, and registered in MLflow (`<topology>-placement`); what it proposes is told
+beside the plan, or asked for in its place.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -101,7 +103,13 @@ def plan_placement() -> None:
     made: Any = plan()
     planned: Any = propose(made)
     made >> learn() >> planned
-    approve = ApprovalOperator(task_id="approve", subject="May these queries be moved?", body=CHANGE)
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="May these queries be moved?",
+        body=CHANGE,
+        defaults=ApprovalOperator.REJECT,  # the next morning plans anew, for the load of then
+        response_timeout=timedelta(hours=12),
+    )
     differs(planned) >> approve >> apply(planned)
 
 

@@ -15,12 +15,12 @@ from dags.defaults import DEFAULTS, filled_fields, job_field, optional_field, re
 
 FORM = {
     "transitions": optional_field(
-        "integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as set.", minimum=1
+        "integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as set.", minimum=800
     ),
     "fine_transitions": optional_field(
-        "integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as set.", minimum=1
+        "integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as set.", minimum=300
     ),
-    "seed": optional_field("integer", "Seed", "Of everything drawn. Empty: as set."),
+    "seed": optional_field("integer", "Seed", "Of everything drawn. Empty: as set.", minimum=0),
 }
 
 
@@ -39,7 +39,7 @@ def retrain_agent() -> None:
         """Name the jobs with enough load in the lake."""
         from pipelines.train.agent import run as agent
 
-        return [job for job in requested_jobs(params) if agent.has_enough_load(job)]
+        return agent.jobs_with_enough_load(requested_jobs(params))
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
     def train(job: str, params: Any = None) -> dict[str, str]:

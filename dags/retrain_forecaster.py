@@ -1,10 +1,11 @@
 """Train a forecaster per job on the lake, compare it with the champion, and let the gate decide.
 
 Runs when new metrics are in the lake, when a load has drifted, every night, or by hand with other settings. A job
-without data is left out; with none at all the run is skipped. The seasonal naive forecast is registered first, so a
-champion always exists; with too little data it stays. A job with a short history also learns from the others. Every run
-is in MLflow, with the reason of the verdict. Where `training.approval_s` is set, a winner waits so long for a person's
-word under "Required actions" before it serves.
+without data is left out; with none at all the run is skipped. So is, without a form, a job whose load and settings are
+those of its newest version. The seasonal naive forecast is registered first, so a champion always exists; with too
+little data it stays. A job with a short history also learns from the others. Every run is in MLflow, with the reason of
+the verdict. Where `training.approval_s` is set, a winner waits so long for a person's word under "Required actions"
+before it serves.
 """
 
 from datetime import timedelta
@@ -32,7 +33,7 @@ FORM = {
         "number", "Learning rate", "Of the Adam optimiser. Empty: as set.", exclusiveMinimum=0
     ),
     "holdout_steps": optional_field(
-        "integer", "Held-out steps", "Newest steps, on which all are compared. Empty: as set.", minimum=1
+        "integer", "Held-out steps", "Newest steps, on which all are compared. Empty: as set.", minimum=24
     ),
     "minimum_steps": optional_field(
         "integer", "Minimum steps", "With fewer steps no network is trained. Empty: as set.", minimum=1
@@ -62,13 +63,14 @@ def retrain_forecaster() -> None:
         """Name the jobs that have data in the lake."""
         from pipelines.train.forecaster import run as forecaster
 
-        return [job for job in requested_jobs(params) if forecaster.has_training_data(job)]
+        return forecaster.jobs_with_training_data(requested_jobs(params))
 
     @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
     def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
         """Train a forecaster for one job, with the values of the form; returns `job` and `run_id` of the MLflow run.
 
         Raises:
+            AirflowSkipException: its load, the settings and the champion are those of its newest version.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
             SeriesError, KeyError: the job's times span over 10⁶ steps or a load is negative; a drift event lacks a key.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
@@ -77,7 +79,10 @@ def retrain_forecaster() -> None:
 
         drifts = [event.extra for event in triggering_asset_events[DRIFT]]
         because = [drift["text"] for drift in drifts if drift["job"] == job]
-        return {"job": job, "run_id": forecaster.train(job, because, **filled_fields(params, FORM))}
+        try:
+            return {"job": job, "run_id": forecaster.train(job, because, **filled_fields(params, FORM))}
+        except forecaster.UnchangedError as error:
+            raise AirflowSkipException(str(error)) from None
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -23,9 +24,12 @@ from models.adapt.training import TransferPlan
 from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Series, SeriesError
 
+TOLD = 8
+"""Sources that words tell of, at most: a model card has room for 5,000 characters."""
+
 
 class NoSourceError(SeriesError):
-    """No other load's network was accepted; the message says why of each."""
+    """No other load's network was accepted; the message says why of the nearest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +49,37 @@ class TransferResult:
     refused: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, float] = field(default_factory=dict)
 
+    def nearest(self) -> tuple[set[str], str]:
+        """Choose the sources to tell of, `TOLD` (8) at most: accepted ones first, then those nearest in shape.
+
+        Returns:
+            Their names; and in words how many more there are, "" for none.
+        """
+
+        def farness(name: str) -> tuple[bool, float]:
+            shape = self.shapes.get(name, math.nan)
+            return not (name in self.verdicts and self.verdicts[name].accepted), math.inf if shape != shape else shape
+
+        every = sorted([*self.verdicts, *self.refused], key=farness)
+        more = len(every) - TOLD
+        return set(every[:TOLD]), f"and {more} more, farther in shape or too short" if more > 0 else ""
+
     def best(self) -> str:
         """Return the name of the accepted source whose adapted network has the least RMSE on the held-back rows.
 
         Raises:
-            NoSourceError: none was accepted; the message says why of each.
+            NoSourceError: none was accepted; the message says why of the nearest.
         """
         errors = {name: verdict.errors["adapted"] for name, verdict in self.verdicts.items() if verdict.accepted}
         if errors:
             return min(errors, key=errors.__getitem__)
-        why = [f"{name}: {reason}" for name, reason in self.refused.items()]
+        told, more = self.nearest()
+        why = [f"{name}: {reason}" for name, reason in self.refused.items() if name in told]
         for name, verdict in self.verdicts.items():
-            why.append(f"{name}: adapted {verdict.errors['adapted']:.3g}, {verdict.served} does better")
-        raise NoSourceError(f"no other load helps this one: {'; '.join(why) or 'there is none'}")
+            if name in told:
+                why.append(f"{name}: adapted {verdict.errors['adapted']:.3g}, {verdict.served} does better")
+        said = "; ".join(filter(None, [*why, more]))
+        raise NoSourceError(f"no other load helps this one: {said or 'there is none'}")
 
 
 def transfer_from_sources(

@@ -168,10 +168,18 @@ def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], gain: fl
         gain: share by which the agent must be cheaper than `RIVALS`; than the champion it must be no dearer.
 
     Returns:
-        Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judge_agent`.
+        Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judge_agent`. The bound beside one
+        that keeps to the violation with a seed with which the agent does not is infinite.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
-    return {name: Rival.compare(costs(AGENT), costs(name), most_of(name, gain), len(there)) for name in there}
+    return {name: _beside(costs(AGENT), costs(name), most_of(name, gain), len(there)) for name in there}
+
+
+def _beside(mine: Floats, theirs: Floats, max_ratio: float, rivals: int) -> Rival:
+    """A rival; a seed with which the agent alone has no cost must count against it."""
+    if (~np.isfinite(mine) & np.isfinite(theirs)).any():
+        return Rival(float(theirs[np.isfinite(theirs)].mean()), math.inf, max_ratio)
+    return Rival.compare(mine, theirs, max_ratio, rivals)
 
 
 def most_of(rival: str, gain: float) -> float:
@@ -184,11 +192,13 @@ def judge_agent(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Ver
 
     Args:
         cost: its executor-hours; NaN, where it violates more than allowed, is rejected.
-        rivals: of `select_rivals`; without any that has a cost it is promoted.
+        rivals: of `select_rivals`; without any that has a cost it is promoted, beside an infinite bound rejected.
         allowed: the compared violation, for the reason's text.
     """
+    said = f"rejected: at {allowed:.3g} of the seconds over the target it has no setting that keeps to it"
     if math.isnan(cost):
-        return Verdict(
-            False, f"rejected: at {allowed:.3g} of the seconds over the target it has no setting that keeps to it"
-        )
+        return Verdict(False, said)
+    for name, rival in rivals.items():
+        if rival.ratio_bound == math.inf:
+            return Verdict(False, f"{said} with every seed with which {name} has one")
     return decide_promotion(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -28,15 +29,16 @@ LEAST_STEPS = 60
 """Least known steps of a load for a backtest."""
 
 
-def has_enough_load(job: str) -> bool:
-    """Tell whether the lake's records of a job span at least LEAST_STEPS (60) steps of the training; starts no Spark.
+def jobs_with_enough_load(jobs: Iterable[str]) -> list[str]:
+    """Return those jobs whose records in the lake span at least LEAST_STEPS (60) steps of the training; without Spark.
 
     Raises:
         SettingsError: the settings are wrong.
         OSError, ValueError: the table's log cannot be read.
     """
     settings = load()
-    return lake.job_span_s(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
+    spans, least_s = lake.job_spans_s(settings.lake_dir), LEAST_STEPS * settings.training.step_s
+    return [job for job in jobs if spans.get(job, 0.0) >= least_s]
 
 
 def backtest_job(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:

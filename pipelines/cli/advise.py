@@ -9,12 +9,14 @@ import typer
 
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.cli.options import JsonFile, Page
+from pipelines.cli.options import JsonFile, Page, checked_job
 from pipelines.figures.written import write_figure
 
 
 def advise(
-    job: Annotated[str | None, typer.Argument(help="A job that the lake knows, with a contract.")] = None,
+    job: Annotated[
+        str | None, typer.Argument(help="A job that the lake knows, with a contract.", callback=checked_job)
+    ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="A run's folder, or its name under var/runs, instead of the lake.")
     ] = None,
@@ -28,7 +30,8 @@ def advise(
     would have saved or cost over all that was recorded, up to a week.
 
     Raises:
-        SettingsError: neither job nor run is named, no such run, or the job has no contract or a wrong one (status 2).
+        SettingsError: neither job nor run is named, no such run, or the job has no contract or a wrong one, or
+            no job can have its name (status 2).
         RunError: a file of the run is missing or broken (status 2).
         LakeError: nothing was ever ingested (status 2).
         TwinError: no batch, or too little, was recorded of the job (status 2).

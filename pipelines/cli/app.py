@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
+from pathlib import Path
+from typing import NoReturn
 
 import typer
 
-from configs.errors import CorrectableError
+from configs.errors import CorrectableError, SettingsError
+from configs.settings import load
 from pipelines.cli import contract, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
@@ -57,10 +60,32 @@ def main() -> None:
 
     Raises:
         SystemExit: 0; 1 where the command says that something was not as wanted; 2 for wrong options, and for every
-            `CorrectableError` of a command (SettingsError, StackError, ...), whose message goes to stderr.
+            `CorrectableError` of a command (SettingsError, StackError, ...) and every file that cannot be used, whose
+            message goes to stderr.
     """
     try:
         app(standalone_mode=True)
     except CorrectableError as error:
-        print(f"tidecast: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _end(str(error))
+    except OSError as error:
+        if not isinstance(error.filename, str):
+            raise
+        _end(f"{error.filename}: {error.strerror}.{_remedy(error)}")
+
+
+def _end(said: str) -> NoReturn:
+    print(f"tidecast: {said}", file=sys.stderr)
+    raise SystemExit(2) from None
+
+
+def _remedy(error: OSError) -> str:
+    """What helps where `var`, a folder on the way to it that is not there, or a file below it cannot be written."""
+    try:
+        var, file = load().var_dir, Path(error.filename).absolute()
+        unmade = var.is_relative_to(file) and not file.is_dir()
+    except (SettingsError, OSError):
+        return ""
+    missing = isinstance(error, FileNotFoundError)
+    if unmade or (file.is_relative_to(var) and not missing):
+        return " Set TIDECAST_VAR to a folder that can be written."
+    return ""

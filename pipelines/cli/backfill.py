@@ -12,7 +12,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.cli.options import settings_of_stack
+from pipelines.cli.options import checked_job, settings_of_stack
 from tidecast.orders import ReplayOrder
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def backfill(
-    job: Annotated[str, typer.Argument(help="A running job whose agent was attached with replay=.")],
+    job: Annotated[
+        str, typer.Argument(help="A running job whose agent was attached with replay=.", callback=checked_job)
+    ],
     begin: Annotated[str | None, typer.Option("--from", help="First moment of the range, job time, ISO 8601.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="The moment after it.")] = None,
     by: Annotated[str | None, typer.Option(help="Be done by then: 07:00, or a date; the job's own time.")] = None,
@@ -46,7 +48,8 @@ def backfill(
 
     Raises:
         typer.Exit: 1, as above.
-        SettingsError: options that do not go together, a moment that cannot be read, no contract (status 2).
+        SettingsError: options that do not go together, a moment that cannot be read, no contract, no name of a job
+            (status 2).
         RangeError: the range is empty, in the future, or neither topic nor table holds it (status 2).
         OrderError: no such replay, it is over, or one of this name or range stands (status 2).
         BackfillPlanError: the deadline cannot be planned or met; the message says which can (status 2).

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from configs.errors import CorrectableError, SettingsError
-from pipelines.cli.options import command_group, settings_from_options
+from pipelines.cli.options import checked_job, command_group, settings_from_options
 
 app = command_group("Check a job's contract, and replay the decisions that were made under it.")
 
@@ -24,7 +24,7 @@ def check_contract(contract: Annotated[str, typer.Argument(help="A job, or a con
     """Say what is wrong in a contract, line by line, or print what follows from it: paths, scales, boxes, ladder.
 
     Raises:
-        SettingsError: there is no such contract, or something in it is wrong (status 2).
+        SettingsError: there is no such contract, no job can have the name, or something in it is wrong (status 2).
     """
     from configs.contract import load_contract
     from configs.lines import read_lined
@@ -34,7 +34,7 @@ def check_contract(contract: Annotated[str, typer.Argument(help="A job, or a con
 
     file = Path(contract)
     if file.suffix not in (".yaml", ".yml"):
-        file = settings_from_options().contracts_dir / f"{contract}.yaml"
+        file = settings_from_options().contracts_dir / f"{checked_job(contract)}.yaml"
     elif file.suffix == ".yml" or not file.is_file():
         raise SettingsError(f"{file}: no contract's file. Contracts are files <job>.yaml; name one, or a job.")
     checked = load_contract(file.stem, file.parent)

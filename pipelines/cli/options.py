@@ -13,7 +13,22 @@ import typer
 from configs.errors import SettingsError
 from configs.settings import Settings, load
 from pipelines.stack.state import with_stack_addresses
+from tidecast.fields import MessageError, job_name
 
+
+def checked_job(name: str | None) -> str | None:
+    """Return the name of a job as a command was given it, unchanged; the callback of such arguments and options.
+
+    Raises:
+        SettingsError: no job can have the name; the message says which can.
+    """
+    try:
+        return None if name is None else job_name(name)
+    except MessageError as error:
+        raise SettingsError(f"{error}. Name a job as its contract does.") from None
+
+
+Job = Annotated[str, typer.Argument(help="The job's name.", callback=checked_job)]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
 Processes = Annotated[int, typer.Option(min=1, help="Processes.")]

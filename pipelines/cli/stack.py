@@ -20,7 +20,6 @@ def up() -> None:
         StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs on this folder
             already (status 2).
         BrokerError: the topics cannot be created (status 2).
-        kafka.errors.KafkaError: the broker refuses to create them.
         SettingsError: a setting is wrong (status 2).
         OSError: a file under `var` cannot be written.
     """
@@ -60,7 +59,7 @@ def down() -> None:
 def doctor() -> None:
     """Check what this computer needs and say how to get what is missing; status 1 where something is.
 
-    A line per check: Python, packages, Java, jars, memory, disk, cores, ports, services. Takes about a second, and up
+    A line per check: Python, packages, Java, jars, memory, disk, `var`, cores, ports, services. Takes a second, and up
     to 5 s for each host of the settings that does not answer.
 
     Raises:

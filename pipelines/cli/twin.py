@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.options import JsonFile, command_group, print_progress
+from pipelines.cli.options import JsonFile, checked_job, command_group, print_progress
 from pipelines.figures.written import write_figure
 
 app = command_group("Fit the twin of a job, and check it against what really happened.")
@@ -18,7 +18,7 @@ def fit(
     runs: Annotated[
         list[str] | None, typer.Argument(help="Folders of runs, or their names under var/runs; all by default.")
     ] = None,
-    job: Annotated[str, typer.Option(help="Whose twin it is.")] = "word_count",
+    job: Annotated[str, typer.Option(help="Whose twin it is.", callback=checked_job)] = "word_count",
     lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead; the runs are only checked.")] = False,
     as_json: JsonFile = None,
 ) -> None:

@@ -39,17 +39,18 @@ def find_drift_events(
         reported: earlier events, as this function returned them, in any order.
 
     Returns:
-        At most one event per job, its newest, with the keys that `newest_drift` gives; a job without rows has none.
+        At most one event per job, its newest, with the keys that `newest_drift` gives; a job without rows has none, and
+        neither has one whose times make no series, which is logged.
 
     Raises:
         LakeError: nothing was ever ingested.
-        SeriesError: the times of a job span more than 10⁶ steps.
         KeyError: a reported event lacks a field of `DriftEvent`.
         Exception: as pyspark raises it, where a file cannot be read.
     """
-    reported = list(reported)
+    reported, step_s = list(reported), settings.training.step_s
+    newest_s = KEPT_DAYS * DAY_S + 2 * step_s  # one step may have begun, and the first one lack records
     found = []
-    for job, series in lake.read_loads(list(jobs), settings.training.step_s)[0].items():
+    for job, series in lake.read_loads(list(jobs), step_s, newest_s, leave_out=True)[0].items():
         _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
         known = len(series) > 0 and exists(lake.root, "forecasts")
         served = lake.read_served_forecasts(job, KEPT_DAYS * DAY_S) if known else None

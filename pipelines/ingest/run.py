@@ -48,7 +48,8 @@ def ingest(
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
         was a re-run). An earlier partition that had to be finished first is left out. Second, the new drift events
-        (`drift.newest_drift` has their keys), at most one per job; none where no metrics were stored.
+        (`drift.newest_drift` has their keys), at most one per job; none where no metrics were stored. A job whose times
+        span over 10⁶ steps is logged and not checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
@@ -57,7 +58,7 @@ def ingest(
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
-        SeriesError, KeyError: the times of a job span over 10⁶ steps, or an event lacks a field; all is stored.
+        KeyError: an event of `reported` lacks a field; all is stored.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
@@ -84,7 +85,8 @@ def ingest(
 
 def _jobs(settings: Settings) -> list[str]:
     """The jobs with a contract and data."""
-    return [job for job in jobs_with_contract(settings.contracts_dir) if lake.job_span_s(settings.lake_dir, job)]
+    spans = lake.job_spans_s(settings.lake_dir)
+    return [job for job in jobs_with_contract(settings.contracts_dir) if spans.get(job)]
 
 
 def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:

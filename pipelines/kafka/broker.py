@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafka import TopicPartition
+from kafka.errors import AuthorizationError
 
-from configs.errors import CorrectableError
+from configs.errors import CorrectableError, SettingsError
 from configs.sections import Kafka
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.transport import consumer
@@ -44,11 +45,12 @@ class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`); without a group.
 
     Raises:
-        BrokerError, ValueError: no broker is set or answers within 10 s, or no such topic; an unknown security option.
+        BrokerError: no broker is set or answers within 10 s, no such topic, or one that this user may not see.
+        SettingsError: as `connect_client`.
     """
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
-        self._consumer, self._prefix = connect_client(consumer, kafka), kafka.prefix
+        self._consumer, self._kafka = connect_client(consumer, kafka), kafka
         names = [kafka.topic(topic) for topic in topics]
         partitions = [TopicPartition(t, p) for t in names for p in sorted(_partitions(self._consumer, t))]
         self._consumer.assign(partitions)
@@ -56,23 +58,31 @@ class Follower:
             self._consumer.seek_to_end(*partitions)
         else:
             self._consumer.seek_to_beginning(*partitions)
-        for partition in partitions:
-            self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment
+        with permitted(kafka):
+            for partition in partitions:
+                self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment
 
     def poll(self, wait_s: float) -> list[Record]:
-        """Return what there is, in order per partition, waiting up to `wait_s` (≥ 0) seconds for it; may be empty."""
-        found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
-        return [_record(r, self._prefix) for records in found.values() for r in records]
+        """Return what there is, in order per partition, waiting up to `wait_s` (≥ 0) seconds for it; may be empty.
+
+        Raises:
+            BrokerError: the broker forbids to read a topic, which is named.
+        """
+        with permitted(self._kafka):
+            found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
+        return [_record(r, self._kafka.prefix) for records in found.values() for r in records]
 
     def seek_to_time(self, wall_time: float) -> None:
         """Move every partition to its first record stamped at `wall_time` (epoch seconds) or later, or else to its end.
 
         Raises:
             ValueError: `wall_time` is negative.
-            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError), or the broker refuses.
+            BrokerError: the broker forbids it.
+            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError).
         """
         partitions = self._consumer.assignment()
-        firsts = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in partitions})
+        with permitted(self._kafka):
+            firsts = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in partitions})
         for partition in partitions:
             if (first := firsts.get(partition)) is None:
                 self._consumer.seek_to_end(partition)
@@ -88,13 +98,15 @@ def topic_offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
     """Return {partition: (first offset, next offset to be written)} of a topic, named without the prefix.
 
     Raises:
-        BrokerError, ValueError: no broker is set or answers within 10 s, or no such topic; an unknown security option.
-        kafka.errors.KafkaError: the look-up is not answered within 30 s (KafkaTimeoutError), or is refused.
+        BrokerError: no broker is set or answers within 10 s, no such topic, or one that this user may not see.
+        SettingsError: as `connect_client`.
+        kafka.errors.KafkaError: the look-up is not answered within 30 s (KafkaTimeoutError).
     """
     with closing(connect_client(consumer, kafka)) as reader:
         name = kafka.topic(topic)
         partitions = [TopicPartition(name, p) for p in sorted(_partitions(reader, name))]
-        first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+        with permitted(kafka):
+            first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
         return {p.partition: (first[p], last[p]) for p in partitions}
 
 
@@ -107,9 +119,10 @@ def read_records(kafka: Kafka, topic: str, newest: int | None = None) -> Iterato
         newest: yield only records at the last so many offsets of each partition; None yields all.
 
     Raises:
-        BrokerError: no broker is set or answers within 10 s, no such topic, or nothing more came for STUCK_S (30 s).
-        ValueError: an unknown security option.
-        kafka.errors.KafkaError: the offsets are not known within 30 s (KafkaTimeoutError), or the broker refuses.
+        BrokerError: no broker is set or answers within 10 s, no such topic, one that this user may not read, or nothing
+            more came for STUCK_S (30 s).
+        SettingsError: as `connect_client`.
+        kafka.errors.KafkaError: the offsets are not known within 30 s (KafkaTimeoutError).
     """
     bounds = {p: (first, end) for p, (first, end) in topic_offsets(kafka, topic).items() if end > first}
     if not bounds:
@@ -122,7 +135,9 @@ def read_records(kafka: Kafka, topic: str, newest: int | None = None) -> Iterato
             reader.seek(partition, first if newest is None else max(first, end - newest))
         count, deadline = 0, time.monotonic() + STUCK_S
         while any(reader.position(p) < end for p, end in ends.items()):
-            if by_partition := reader.poll(timeout_ms=500):
+            with permitted(kafka):
+                by_partition = reader.poll(timeout_ms=500)
+            if by_partition:
                 for partition, records in by_partition.items():
                     yield from (_record(r, kafka.prefix) for r in records if r.offset < ends[partition])
                     count += len(records)
@@ -138,7 +153,8 @@ def connect_client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
     """Connect a kafka-python client to the broker of the settings: calls `make(address, security, **options)`.
 
     Raises:
-        BrokerError, ValueError: no broker is set or answers within 10 s; an unknown security option.
+        BrokerError: no broker is set or answers within 10 s.
+        SettingsError: `kafka.security` has an unknown option or a wrong value, or a port of the address is no number.
     """
     try:
         return make(bootstrap_address(kafka), kafka.security, **options)
@@ -146,6 +162,20 @@ def connect_client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
         raise BrokerError(
             f"{error} `make up` starts a broker; settings: TIDECAST_KAFKA__BOOTSTRAP, kafka.security."
         ) from None
+    except ValueError as error:
+        named = next((f"kafka.security.{key}" for key in kafka.security if key in str(error)), None)
+        where = named or f"kafka.bootstrap={kafka.bootstrap}"
+        said = str(error).removeprefix("security: ")
+        raise SettingsError(f"{where}: {said}. docs/attach.md shows both settings.") from None
+
+
+@contextmanager
+def permitted(kafka: Kafka) -> Iterator[None]:
+    """Turn what the broker forbids in the `with` block into a BrokerError that names the topics and the remedy."""
+    try:
+        yield
+    except AuthorizationError as error:
+        raise BrokerError(f"the broker at {kafka.bootstrap} forbids it: {error}. {RIGHTS}") from None
 
 
 def bootstrap_address(kafka: Kafka) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, errors
 from kafka.admin import NewTopic
-from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import RIGHTS, BrokerError, connect_client
+from pipelines.kafka.broker import BrokerError, connect_client, permitted
 from tidecast.connection.transport import TOPICS, connect
 
 _HOUR_MS = 3_600_000
@@ -26,9 +25,9 @@ def create_topics(kafka: Kafka) -> None:
     hours of `retention_h`, or is compacted where it has none. Existing topics are left as they are.
 
     Raises:
-        BrokerError: no broker is set or answers within 10 s, or forbids it; or topics have no leader after 30 s (they
-            stay created).
-        kafka.errors.KafkaError, ValueError: the broker refuses, e.g. for want of replicas; an unknown security option.
+        BrokerError: no broker is set or answers within 10 s, or refuses, e.g. for want of rights or brokers; or topics
+            have no leader after 30 s (they stay created).
+        SettingsError: as `connect_client`.
     """
     with _admin(kafka) as admin:
         existing = set(admin.list_topics())
@@ -43,16 +42,14 @@ def create_topics(kafka: Kafka) -> None:
             if kafka.topic(topic) not in existing
         ]
         if wanted:
-            with suppress(TopicAlreadyExistsError):  # kafka-python's own retry can meet the topic it has just created
-                admin.create_topics(wanted)
-            _await(admin, [topic.name for topic in wanted])
+            _create(admin, kafka, wanted)
 
 
 def create_topic(kafka: Kafka, topic: str) -> None:
     """Create a topic beside Tidecast's own where it is missing, as `events` is, and wait until its partitions are led.
 
     Raises:
-        BrokerError, kafka.errors.KafkaError, ValueError: as `create_topics`.
+        BrokerError, SettingsError: as `create_topics`.
     """
     with _admin(kafka) as admin:
         name = kafka.topic(topic)
@@ -61,9 +58,25 @@ def create_topic(kafka: Kafka, topic: str) -> None:
                 name=name, num_partitions=kafka.event_partitions, replication_factor=kafka.replication,
                 topic_configs=_configuration(kafka, "events"),
             )  # fmt: skip
-            with suppress(TopicAlreadyExistsError):
-                admin.create_topics([wanted])
-            _await(admin, [name])
+            _create(admin, kafka, [wanted])
+
+
+def _create(admin: KafkaAdminClient, kafka: Kafka, wanted: list[NewTopic]) -> None:
+    """Create topics, of which kafka-python's own retry may have made some, and wait until their partitions are led."""
+    for topic in admin.create_topics(wanted, raise_errors=False)["topics"]:
+        error = errors.for_code(topic["error_code"])
+        if issubclass(error, errors.NoError | errors.TopicAlreadyExistsError):
+            continue
+        said = f"{topic['name']}: {topic.get('error_message') or error.description}".rstrip(".")
+        if error.retriable or issubclass(error, errors.AuthorizationError):
+            raise error(said)
+        settings = f"kafka.replication={kafka.replication}"
+        remedy = "Set it to the number of brokers at most."
+        if error is not errors.InvalidReplicationFactorError:
+            settings += f", kafka.event_partitions={kafka.event_partitions}, kafka.retention_h"
+            remedy = "Set them to what its rules allow, or have the topics made: those that exist are left as they are."
+        raise BrokerError(f"{settings}: the broker at {kafka.bootstrap} does not create topic {said}. {remedy}")
+    _await(admin, [topic.name for topic in wanted])
 
 
 def _await(admin: KafkaAdminClient, names: list[str]) -> None:
@@ -91,7 +104,7 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     """Return the id that a topic got at its creation; a topic of the same name that is made anew has another.
 
     Raises:
-        BrokerError, ValueError: no broker is set or answers within 10 s; an unknown security option.
+        BrokerError, SettingsError: as `connect_client`, or the broker refuses.
     """
     with _admin(kafka) as admin:
         return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
@@ -105,8 +118,7 @@ def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
         topics: names without the prefix.
 
     Raises:
-        BrokerError, ValueError: no broker is set or answers within 10 s; an unknown security option.
-        kafka.errors.KafkaError: the broker refuses, e.g. for want of rights.
+        BrokerError, SettingsError: as `connect_client`, or the broker refuses, e.g. for want of rights.
     """
     found = dict.fromkeys(topics, 0)
     with _admin(kafka) as admin:
@@ -119,11 +131,14 @@ def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
 
 @contextmanager
 def _admin(kafka: Kafka) -> Iterator[KafkaAdminClient]:
-    """A client for administration; what the broker forbids it is a BrokerError."""
+    """A client for administration; what the broker refuses it is a BrokerError."""
     client: KafkaAdminClient = connect_client(partial(connect, KafkaAdminClient), kafka)
     try:
-        yield client
-    except AuthorizationError as error:
-        raise BrokerError(f"the broker at {kafka.bootstrap} forbids it: {error}. {RIGHTS}") from None
+        with permitted(kafka):
+            yield client
+    except errors.KafkaError as error:
+        raise BrokerError(
+            f"the broker at {kafka.bootstrap} does not do it: {error}. Look at it, then start again."
+        ) from None
     finally:
         client.close()

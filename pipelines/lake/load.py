@@ -17,7 +17,7 @@ from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
-from pipelines.lake.tables import Lake, exists, job_span_s
+from pipelines.lake.tables import Lake, exists, job_spans_s
 
 SERVED_S = 7 * 86_400.0
 """Trace seconds of served forecasts by which live versions are judged."""
@@ -76,7 +76,8 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     """Read a job's load, served forecasts, outcomes and batches from the lake; for a short load, others' long ones.
 
     A load spans from its first step to its last; short is less than `LONG_DAYS` (14) days of job time. Other jobs count
-    that have a contract file and so many days of records. Starts a local Spark session and stops it; blocks until read.
+    that have a contract file and so many days of records; one whose times make no series is logged and left out. Starts
+    a local Spark session and stops it; blocks until read.
 
     Args:
         settings: folders of the lake and of the contracts.
@@ -85,7 +86,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
 
     Raises:
         LakeError: nothing was ever ingested.
-        SeriesError: the times of a job span more than 10⁶ steps.
+        SeriesError: the times of the job span more than 10⁶ steps.
         SettingsError: a setting is wrong.
         JavaError, JarsError: no usable Java; the jars of Delta are missing.
         OSError, ValueError: a file of a table's log cannot be read, or is no JSON.
@@ -101,9 +102,10 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         served = lake.read_served_forecasts(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
         told = read_outcomes(lake, job, OUTCOMES) if exists(settings.lake_dir, "outcomes") else []
         batches = read_batches(lake, job, BATCHES)
-        names = [] if len(series) * step_s >= long_s else jobs_with_contract(settings.contracts_dir)
-        long = [name for name in names if name != job and job_span_s(settings.lake_dir, name) >= long_s]
-        others = lake.read_loads(long, step_s)[0] if long else {}
+        spans = {} if len(series) * step_s >= long_s else job_spans_s(settings.lake_dir)
+        names = jobs_with_contract(settings.contracts_dir)
+        long = [name for name in names if name != job and spans.get(name, 0.0) >= long_s]
+        others = lake.read_loads(long, step_s, leave_out=True)[0] if long else {}
     finally:
         spark.stop()
     return LakeSeries(series, version, served, others, told, batches)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import TYPE_CHECKING
 
-from models.forecast.core.series import GRAIN, MAX_STEPS, Series, average_pieces
+from models.forecast.core.series import GRAIN, MAX_STEPS, Series, SeriesError, average_pieces
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
 
 
 def step_sums(records: DataFrame, step_s: float) -> DataFrame:
@@ -45,7 +49,25 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
     )
 
 
-def mean_loads(records: DataFrame, step_s: float) -> dict[str, Series]:
+def newest_records(records: DataFrame, span_s: float) -> DataFrame:
+    """Keep of every job the records that end in the last `span_s` seconds before the end of its newest one.
+
+    Spark evaluates the result lazily and raises then.
+
+    Args:
+        records: columns job, time (epoch seconds) and span_s (seconds), and others.
+        span_s: seconds of job time.
+
+    Raises:
+        AnalysisException: a column is missing.
+    """
+    from pyspark.sql import functions as F
+
+    ends = records.groupBy("job").agg(F.max(F.expr("time + span_s")).alias("newest"))
+    return records.join(F.broadcast(ends), "job").where(f"time + span_s > newest - {span_s:.17g}D").drop("newest")
+
+
+def mean_loads(records: DataFrame, step_s: float, leave_out: bool = False) -> dict[str, Series]:
     """Return {job: its mean load in every time step, records/s} for all jobs that have records; runs a Spark job.
 
     A step of which less than half is covered is NaN; an incomplete last step is left out.
@@ -53,14 +75,34 @@ def mean_loads(records: DataFrame, step_s: float) -> dict[str, Series]:
     Args:
         records: columns as `step_sums` takes them: job, time, span_s, arrival_rps.
         step_s: seconds per step.
+        leave_out: whether a job that makes no series is logged and left out, as one must not stop the others.
 
     Raises:
-        SeriesError: the times of a job span more than `MAX_STEPS` (10⁶) steps.
+        SeriesError: the times of a job span more than `MAX_STEPS` (10⁶) steps, unless it is left out.
         AnalysisException: a column is missing.
     """
-    sums: Any = step_sums(records, step_s).orderBy("job", "step").toPandas()
+    return loads_of_sums(step_sums(records, step_s).orderBy("job", "step").toPandas(), step_s, leave_out)
+
+
+def loads_of_sums(sums: pd.DataFrame, step_s: float, leave_out: bool = False) -> dict[str, Series]:
+    """Return {job: its mean load} from the sums of `step_sums`, as `mean_loads` does.
+
+    Args:
+        sums: columns job, step, weight, total, until.
+        step_s: seconds per step.
+        leave_out: whether a job that makes no series is logged and left out.
+
+    Raises:
+        SeriesError: the times of a job span more than `MAX_STEPS` (10⁶) steps, unless it is left out.
+        KeyError: a column is missing.
+    """
     found = {}
     for job, of_job in sums.groupby("job"):
         step, weight, total, until = (of_job[name].to_numpy() for name in ("step", "weight", "total", "until"))
-        found[str(job)] = average_pieces(step, weight, total, float(until.max()), step_s)
+        try:
+            found[str(job)] = average_pieces(step, weight, total, float(until.max()), step_s)
+        except SeriesError as error:
+            if not leave_out:
+                raise SeriesError(f"{job}: {error}") from None
+            _log.warning("%s is left out: %s", job, error)
     return found

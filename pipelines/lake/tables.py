@@ -78,8 +78,7 @@ def commit_origins(root: Path, table: str) -> list[Origin]:
     """
     found: dict[tuple[str, str], Origin] = {}
     for path in sorted(_commits(root, table), reverse=True):
-        origin = _origin(path)
-        if origin is not None:
+        if (origin := _origin(path)) is not None:
             found.setdefault((origin.topic, origin.partition), origin)
     return list(found.values())
 
@@ -101,8 +100,7 @@ def partition_columns(root: Path, table: str) -> list[str]:
     for path in sorted(_commits(root, table), reverse=True):
         for line in path.read_text().splitlines():
             if line.startswith('{"metaData"'):
-                columns: list[str] = json.loads(line)["metaData"]["partitionColumns"]
-                return columns
+                return list(json.loads(line)["metaData"]["partitionColumns"])
     return []
 
 
@@ -111,9 +109,17 @@ def tables(root: Path) -> list[str]:
     return sorted(log.parent.name for log in root.glob("*/_delta_log"))
 
 
+def job_spans_s(root: Path) -> dict[str, float]:
+    """Return {job: seconds of job time that the lake holds of its load}; reads the log once, without Spark."""
+    spans: dict[str, float] = {}
+    for origin in commit_origins(root, "metrics"):
+        spans |= {job: spans.get(job, 0.0) + span_s for job, span_s in origin.spans.items()}
+    return spans
+
+
 def job_span_s(root: Path, job: str) -> float:
-    """Return the seconds of job time that the lake holds of a job's load, 0 for none; reads the log without Spark."""
-    return sum(origin.spans.get(job, 0.0) for origin in commit_origins(root, "metrics"))
+    """Return of one job what `job_spans_s` does of all, 0 for none; the whole log is read for it."""
+    return job_spans_s(root).get(job, 0.0)
 
 
 class Lake:
@@ -159,9 +165,7 @@ class Lake:
         if not exists(self.root, table):
             writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
         writer.save(str(self.root / table))
-        written = newest_version(self.root, table)
-        assert written is not None
-        return written
+        return newest_version(self.root, table) or 0
 
     def read_table(self, table: str, at: int | None = None) -> DataFrame:
         """Return a table as a Spark DataFrame, read lazily: its newest Delta version, or version `at`.
@@ -173,31 +177,34 @@ class Lake:
         if not exists(self.root, table):
             raise LakeError(f"{self.root} has no table {table!r}. Run the DAG ingest_metrics, which fills it.")
         reader = self._spark.read.format("delta")
-        if at is not None:
-            reader = reader.option("versionAsOf", at)
+        reader = reader if at is None else reader.option("versionAsOf", at)
         return reader.load(str(self.root / table))
 
-    def read_loads(self, jobs: Sequence[str], step_s: float) -> tuple[dict[str, Series], int]:
+    def read_loads(
+        self, jobs: Sequence[str], step_s: float, newest_s: float | None = None, leave_out: bool = False
+    ) -> tuple[dict[str, Series], int]:
         """Read jobs' loads as series of time steps; runs a Spark job.
 
         Args:
             jobs: names; those without rows are missing from the result.
             step_s: seconds of job time per step.
+            newest_s: records are read that end in so many seconds before a job's newest end; None: all.
+            leave_out: whether a job whose times span too many steps is logged and left out.
 
         Returns:
             {job: series in records/s, NaN where less than half of a step is covered}; the Delta version that was read.
 
         Raises:
             LakeError: nothing was ever ingested.
-            SeriesError: the times of a job span more than 10⁶ steps.
+            SeriesError: the times of a job span more than 10⁶ steps, unless it is left out.
             Exception: as pyspark raises it, where a file cannot be read.
         """
-        from pipelines.lake.steps import mean_loads
+        from pipelines.lake.steps import mean_loads, newest_records
 
-        at = newest_version(self.root, "metrics")
+        at = newest_version(self.root, "metrics") or 0
         rows = self.read_table("metrics", at).where("kind = 'interval' AND arrival_rps IS NOT NULL")
-        assert at is not None
-        return mean_loads(rows.where(rows["job"].isin(list(jobs))), step_s), at
+        rows = rows.where(rows["job"].isin(list(jobs)))
+        return mean_loads(rows if newest_s is None else newest_records(rows, newest_s), step_s, leave_out), at
 
     def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:
         """Read a job's forecasts of the last `span_s` seconds of job time before its newest; runs Spark jobs.
@@ -236,8 +243,7 @@ def _origin(commit: Path) -> Origin | None:
     for line in commit.read_text().splitlines():
         if '"commitInfo"' in line:
             metadata: Any = json.loads(json.loads(line)["commitInfo"].get("userMetadata") or "{}")
-            origin = metadata.get("origin")
-            if origin is None:
+            if (origin := metadata.get("origin")) is None:
                 return None
             offsets = {name: {int(p): at for p, at in origin[name].items()} for name in ("start", "end")}
             return Origin(**{**origin, **offsets, "version": int(commit.stem)})

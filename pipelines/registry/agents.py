@@ -9,7 +9,7 @@ from pathlib import Path
 from models.dqn.agent.actions import MOVES, PARTS
 from models.dqn.agent.model import AgentError, DqnModel, describe, revive
 from models.dqn.agent.observation import FEATURES
-from pipelines.registry.artifacts import RegistryError, log_json_model, make_signature
+from pipelines.registry.artifacts import UnreadableError, log_json_model, make_signature
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import ModelStore
 
@@ -30,16 +30,16 @@ class AgentRegistry(ModelStore):
             version: of the agent, its number as text, e.g. "3"; None for the champion (the version that serves).
 
         Raises:
-            RegistryError: no such job or version, no champion, MLflow does not answer, or an agent whose features,
-                moves or shapes are not this code's.
-            ValueError: no job can have the name (MessageError), or the agent holds text in place of numbers.
+            UnreadableError: the version's files are gone, or are no agent with this code's features, moves and shapes.
+            RegistryError: no such job or version, no champion, or MLflow does not answer.
+            ValueError: no job can have the name (MessageError).
             OSError: a file cannot be downloaded or read.
         """
         folder, what = self.download(job, version)
         try:
             return read_agent(folder)
-        except AgentError as error:
-            raise RegistryError(f"{what}: {error}") from None
+        except ValueError as error:  # an AgentError, or text in place of numbers
+            raise UnreadableError(f"{what}: {error}") from None
 
     def register(
         self, run: TrackedRun, job: str, agent: DqnModel, card: str, tags: Mapping[str, str], alias: str | None = None

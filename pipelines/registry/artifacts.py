@@ -23,7 +23,11 @@ class RegistryError(CorrectableError, RuntimeError):
     """The registry lacks what was asked for, holds something else under the name, or does not answer."""
 
 
-class MismatchError(RegistryError):
+class UnreadableError(RegistryError):
+    """A registered model that this code cannot read, or whose files are gone; asking again does not help."""
+
+
+class MismatchError(UnreadableError):
     """A registered model that is of another job than the one for which it was asked."""
 
 
@@ -152,11 +156,11 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
         what: what errors call the model, e.g. "orders-forecaster version 3".
 
     Raises:
-        RegistryError: `forecaster.json` is missing, is no JSON, or its kind or parameters are not this code's; or the
-            network's archive or signature does not fit it.
-        MlflowException: the folder has no MLmodel file.
+        UnreadableError: `forecaster.json` or MLmodel is missing, is no JSON, or its kind or parameters are not this
+            code's; or the network's archive or signature does not fit it.
         OSError: a file cannot be read.
     """
+    from mlflow.exceptions import MlflowException
     from mlflow.models import Model
 
     from models.adapt.target import AdaptedForecaster
@@ -165,20 +169,23 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
 
     files = sorted(folder.rglob(DESCRIPTION))
     if not files:
-        raise RegistryError(f"{what} has no {DESCRIPTION}: it was not registered by Tidecast. Register a forecaster.")
+        raise UnreadableError(f"{what} has no {DESCRIPTION}: it was not registered by Tidecast. Register a forecaster.")
     try:
         described = json.loads(files[0].read_text())
     except ValueError as error:
-        raise RegistryError(f"{what}: {DESCRIPTION} is no JSON ({error}). Retrain the forecaster.") from None
+        raise UnreadableError(f"{what}: {DESCRIPTION} is no JSON ({error}). Retrain the forecaster.") from None
     if not isinstance(described, dict):
-        raise RegistryError(f"{what}: {DESCRIPTION} holds a {type(described).__name__}. Retrain the forecaster.")
-    model = Model.load(str(folder))
+        raise UnreadableError(f"{what}: {DESCRIPTION} holds a {type(described).__name__}. Retrain the forecaster.")
+    try:
+        model = Model.load(str(folder))
+    except MlflowException as error:  # it says where no MLmodel file is
+        raise UnreadableError(f"{what}: {error.message}. Retrain the forecaster.") from None
     try:
         if "pytorch" not in model.flavors:
             return revive(described)
         forecaster = revive(described, load_network(read_archive(folder) or b""))
     except ValueError as error:
-        raise RegistryError(f"{what}: {error}") from None
+        raise UnreadableError(f"{what}: {error}") from None
     if not isinstance(forecaster, AdaptedForecaster):
         return forecaster
     expected, signed = shapes(forecaster), model.signature
@@ -186,7 +193,9 @@ def read_forecaster(folder: Path, what: str) -> Forecaster:
         {spec.name: tuple(spec.shape) for spec in part.inputs} for part in (signed.inputs, signed.outputs)
     )
     if actual != expected:
-        raise RegistryError(f"{what} has the signature {actual}, this code expects {expected}. Retrain the forecaster.")
+        raise UnreadableError(
+            f"{what} has the signature {actual}, this code expects {expected}. Retrain the forecaster."
+        )
     return forecaster
 
 

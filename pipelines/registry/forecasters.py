@@ -27,7 +27,7 @@ class Registry(ModelStore):
         """Load the forecaster of a version, e.g. "3"; without one, of the champion (the version that serves).
 
         Raises:
-            RegistryError, MlflowException, OSError, ValueError: as `fetch`.
+            RegistryError, OSError, ValueError: as `fetch`.
         """
         return self.fetch(job, version)[0]
 
@@ -39,8 +39,8 @@ class Registry(ModelStore):
             downloaded are deleted again.
 
         Raises:
-            RegistryError: no such job or version, no champion, MLflow does not answer, or no forecaster of this code.
-            MlflowException: the version's files lack the MLmodel file.
+            UnreadableError: the version's files are gone, or are no forecaster of this code.
+            RegistryError: no such job or version, no champion, or MLflow does not answer.
             OSError: a file cannot be downloaded or read.
             ValueError: no job can have the name (MessageError).
         """

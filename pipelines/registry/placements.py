@@ -44,6 +44,7 @@ class _QueryModels(ModelStore, Generic[M]):
 
         Raises:
             MismatchError: it is a model of other queries or clusters, or none.
+            UnreadableError: its files are gone.
             RegistryError: no such topology or version, no champion, or MLflow does not answer.
             ValueError: no model can have the name (MessageError).
             OSError: a file cannot be downloaded or read.

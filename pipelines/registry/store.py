@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.registry.aliases import AliasStore
-from pipelines.registry.artifacts import RegistryError
+from pipelines.registry.artifacts import RegistryError, UnreadableError
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.tracking import as_registry_error
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
 _VERDICT = "verdict"
+_MOST_TEXT = 5000  # characters of a description: MLflow makes a column of as many, and PostgreSQL refuses more
 
 
 class ModelStore(AliasStore):
@@ -37,11 +38,13 @@ class ModelStore(AliasStore):
             The folder, and the version's name for messages, e.g. "orders-forecaster version 3".
 
         Raises:
-            RegistryError: no such job or version, no champion, its files are gone, or MLflow does not answer.
+            UnreadableError: its files are gone.
+            RegistryError: no such job or version, no champion, or MLflow does not answer.
             MessageError: no job can have the name.
             OSError: `into` cannot be made, or a file not be copied.
         """
         from mlflow.artifacts import download_artifacts
+        from mlflow.exceptions import MlflowException
 
         version = version or self.champion_version(job)
         if version is None:
@@ -52,9 +55,15 @@ class ModelStore(AliasStore):
             into.mkdir(parents=True, exist_ok=True)
         what, source = f"{self.model_name(job)} version {version}", self._version(job, version).source
         with as_registry_error(f"{what} at {self._uri}"):
-            files = download_artifacts(
-                artifact_uri=source, tracking_uri=self._uri, dst_path=None if into is None else str(into)
-            )
+            try:
+                files = download_artifacts(
+                    artifact_uri=source, tracking_uri=self._uri, dst_path=None if into is None else str(into)
+                )
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+                hint = f"Run the DAG {self.made_by} again."
+                raise UnreadableError(f"{what} at {self._uri}: its files are gone. {hint} {error.message}") from None
         return Path(files), what
 
     def download_run_artifact(self, run_id: str, path: str, into: Path) -> None:
@@ -101,7 +110,7 @@ class ModelStore(AliasStore):
             run: that logged it.
             job: whose model; the registered model is created where it is missing.
             model_id: MLflow's id of the logged model.
-            card: Markdown, becomes the version's description.
+            card: Markdown, becomes the version's description; cut at 5,000 characters.
             tags: of the version.
             alias: to point to the new version.
 
@@ -118,7 +127,7 @@ class ModelStore(AliasStore):
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
         made = self._client.create_model_version(
-            name, f"models:/{model_id}", run_id=run.id, model_id=model_id, description=card, tags=dict(tags)
+            name, f"models:/{model_id}", run_id=run.id, model_id=model_id, description=_shortened(card), tags=dict(tags)
         )
         if alias is not None:
             self._client.set_registered_model_alias(name, alias, made.version)
@@ -184,3 +193,7 @@ class ModelStore(AliasStore):
         with as_registry_error(f"MLflow at {self._uri}"):
             found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 2]} …"

@@ -42,8 +42,8 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
         The client, the store's tracking URI, and the id of the experiment that all runs belong to.
 
     Raises:
-        RegistryError: the folder of an embedded store does not exist, or MLflow does not answer at the address.
-        MlflowException: MLflow knows no such kind of address, or cannot open the database.
+        RegistryError: the folder of an embedded store does not exist, or MLflow does not answer at the address,
+            knows no such kind of it, or cannot open the database.
         OSError: `var/mlflow` cannot be made, or `schema.lock` in it not written.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -69,8 +69,9 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     mlflow.set_tracking_uri(uri)  # else it makes a store of its own in the working folder, even to load
     with (folder / "schema.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two that create the schema at once would both fail
-        client = mlflow.MlflowClient(uri)  # makes a new store
-        with as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri)"):
+        scheme = "" if "://" in uri else "; a server's begins with http:// or https://"
+        with as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri{scheme})"):
+            client = mlflow.MlflowClient(uri)  # makes a new store
             name = settings.mlflow.experiment
             known = client.get_experiment_by_name(name)
             return client, uri, known.experiment_id if known else client.create_experiment(name, artifacts)

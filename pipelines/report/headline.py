@@ -135,7 +135,7 @@ def _promise(s: Summary) -> str:
         took = f"in {s['over_target_s']} of {s['produced_s']} s"
         late = f"{took} a record took longer ({share(promise['late_share'], 1)})"
     if not promise["kept"] and (spent := promise.get("announced")) is not None:  # older summaries do not say
-        late += f", announced when {share(spent)} of that budget was spent"
+        late += f"; the autoscaler first warned when {share(spent)} of that budget was spent"
     said = f"{promise['target_s']:g} s in all but {share(promise['budget'], 1)} of the seconds"
     return f"The promise, {said}, was {'kept' if promise['kept'] else 'broken'}: {late}."
 
@@ -163,10 +163,10 @@ def _cost(s: Summary) -> str:
         always = f"always {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
         took += f"{beside}{difference_in_words(mine, fixed)} {always}"
     late = share(cost["reactive_late_share"], 1)
-    others.append(f"reacting alone takes {number(cost['reactive_executor_s'])} and is late in {late}")
+    others.append(f"our planner without a forecast takes {number(cost['reactive_executor_s'])} and is late in {late}")
     if (least := cost["clairvoyant_executor_s"]) is not None:
         others.append(f"whoever knows the whole load takes {number(least)}")
-    return f"{took}; {' and '.join(others)} (figures of others by the job's twin)."
+    return f"{took}; {' and '.join(others)} (the others are simulated, by a model fitted to this run)."
 
 
 def _planned(lead: dict[str, float] | None) -> str:

@@ -18,6 +18,8 @@ Read = Callable[[Path, Contract], Any]
 
 It raises ValueError for files of another release, and for those that do not fit the contract.
 """
+POINTERS = ".pointers"
+"""Folder of the pointer files, beside the jobs' folders of versions; no job can have this name."""
 
 
 class ArtifactSource(NamedTuple):
@@ -25,19 +27,22 @@ class ArtifactSource(NamedTuple):
 
     Attributes:
         what: its name, for messages.
-        version_of: the version to use, by job; None without one; raises RuntimeError if the registry does not answer.
+        champions: every job's champion (the version that serves), by job, in one look-up; raises RuntimeError if the
+            registry does not answer.
+        version_of: the version to use, by job and champion; None without one; raises RuntimeError as `champions`.
         fetch: downloads (job, version) into a folder; raises RuntimeError or OSError if it cannot.
         read: loads the files.
     """
 
     what: str
-    version_of: Callable[[str], str | None]
+    champions: Callable[[], Mapping[str, str]]
+    version_of: Callable[[str, str], str | None]
     fetch: Callable[[str, str, Path], object]
     read: Read
 
 
 class ArtifactSync:
-    """The driver's part: downloads new versions to `<folder>/<job>/<version>`, named in the file `<folder>/<job>.json`.
+    """The driver's part: downloads new versions to `<folder>/<job>/<version>`, named in files of `<folder>/.pointers`.
 
     A registry that does not answer may hold `sync` up for minutes, so it runs in a thread of its own.
     """
@@ -52,32 +57,42 @@ class ArtifactSync:
     def sync(self, monotonic_s: float | None = None) -> list[str]:
         """Bring every job's present artifact version to the workers; does nothing within `every_s` s of the last time.
 
-        A new version is downloaded (which blocks), read as a test, and named in the pointer file `<folder>/<job>.json`
-        that workers follow. All but it and the one before are deleted from disk. If downloading or reading fails,
-        workers keep the version they have; only a failed download is tried again with the next call.
+        A new version is downloaded (which blocks), read as a test, and named in the job's pointer file, which workers
+        follow. All but it and the one before are deleted from disk. If downloading or reading fails, workers keep the
+        version they have; only a failed download is tried again with the next call. One job's trouble stops no other's.
 
         Args:
             monotonic_s: a clock that never falls, seconds; default: `time.monotonic()`.
 
         Returns:
             One line per change or new problem, each said once; empty if there is none or it is not time yet.
-
-        Raises:
-            OSError: the pointer file cannot be read or written, or the folder of versions cannot be listed.
-            ValueError, KeyError: an earlier pointer file is no JSON, or names no files.
         """
         monotonic_s = time.monotonic() if monotonic_s is None else monotonic_s
         if monotonic_s - self._synced_at < self._every_s:
             return []
         self._synced_at = monotonic_s
-        return [line for job, contract in self._contracts().items() if (line := self._sync_job(job, contract))]
-
-    def _sync_job(self, job: str, contract: Contract) -> str:
-        what, stays = self._source.what, f"the present {self._source.what} stays"
         try:
-            version = self._source.version_of(job)
+            champions = self._source.champions()
         except RuntimeError as error:
-            return self._once(job, f"?{error}", f"{job}: {error}; {stays}")
+            line = self._once("", f"?{error}", f"{error}; every job's present {self._source.what} stays")
+            return [line] if line else []
+        self._tried.pop("", None)
+        lines = [
+            self._try_job(job, contract, champions[job])
+            for job, contract in self._contracts().items()
+            if job in champions
+        ]
+        return [line for line in lines if line]
+
+    def _try_job(self, job: str, contract: Contract, champion: str) -> str:
+        try:
+            return self._sync_job(job, contract, champion)
+        except Exception as error:  # whatever it is, the other jobs get theirs
+            problem = f"{job}: {str(error) or repr(error)}; the present {self._source.what} stays"
+            return self._once(job, f"?{problem}", problem)
+
+    def _sync_job(self, job: str, contract: Contract, champion: str) -> str:
+        what, version = self._source.what, self._source.version_of(job, champion)
         wanted = f"{version} {contract.hash}"
         if version is None or self._tried.get(job) == wanted:
             return ""
@@ -86,32 +101,30 @@ class ArtifactSync:
             self._fetch(job, version, files)
             self._source.read(files, contract)
         except (RuntimeError, ValueError, OSError) as error:
-            if str(files) != self._pointed(job):
+            if (pointed := _pointed(self._folder, job)) is None or pointed[1] != str(files):
                 shutil.rmtree(files, ignore_errors=True)
             # What cannot be read stays so; what could not be fetched may come the next time.
             tried = wanted if isinstance(error, ValueError) else f"?{version} {error}"
-            return self._once(job, tried, f"{job}: {what} version {version}: {error}; {stays}")
+            return self._once(job, tried, f"{job}: {what} version {version}: {error}; the present {what} stays")
         self._point(job, files)
         return self._once(job, wanted, f"{job}: {what} is version {version}")
 
     def _fetch(self, job: str, version: str, files: Path) -> None:
         """Download a version unless it is there: workers may be reading it, and versions never change."""
+        if files.parent.is_file():  # another job's pointer, as an older release left it
+            files.parent.unlink()
         if not files.is_dir():
             part = files.with_name(f".{version}.part")
             shutil.rmtree(part, ignore_errors=True)
             self._source.fetch(job, version, part)
             part.replace(files)
 
-    def _pointed(self, job: str) -> str | None:
-        pointer = _pointer(self._folder, job)
-        return json.loads(pointer.read_text())["files"] if pointer.exists() else None
-
     def _point(self, job: str, files: Path) -> None:
         """Let the workers read a version, and remove those that none of them can be reading any more."""
-        before = self._pointed(job)
+        before = _pointed(self._folder, job)
         write_json(_pointer(self._folder, job), {"version": files.name, "files": str(files)})
         for old in files.parent.iterdir():
-            if old != files and str(old) != before:
+            if old != files and (before is None or str(old) != before[1]):
                 shutil.rmtree(old, ignore_errors=True)
 
     def _once(self, job: str, tried: str, line: str) -> str:
@@ -128,26 +141,35 @@ class SyncedArtifacts(NamedTuple):
     read: Read
 
     def newest(self, contract: Contract) -> tuple[str, Any] | None:
-        """Return (version, what `read` makes of its files) of the artifact that was synced last; None before any.
+        """Return (version, what `read` makes of its files) of the artifact that was synced last.
 
-        Cached: a worker process reads each version once per contract (the job's latency target and executor bounds).
+        None before any, and where the pointer file cannot be read. Cached: a worker process reads each version once per
+        contract (the job's latency target and executor bounds).
 
         Raises:
-            ValueError: the files cannot be parsed or do not fit the contract, or the pointer file is no JSON.
-            KeyError: the pointer file lacks `version` or `files`.
+            ValueError: the files cannot be parsed or do not fit the contract.
             OSError: a file is gone or cannot be read.
         """
-        pointer = _pointer(self.folder, contract.job)
-        if not pointer.exists():
+        pointed = _pointed(self.folder, contract.job)
+        if pointed is None:
             return None
-        pointed = json.loads(pointer.read_text())
-        return pointed["version"], _read_once(self.read, pointed["files"], contract.model_dump_json())
+        version, files = pointed
+        return version, _read_once(self.read, files, contract.model_dump_json())
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=4096)
 def _read_once(read: Read, files: str, contract: str) -> Any:
     return read(Path(files), Contract.model_validate_json(contract))  # a contract with tables in it has no hash
 
 
+def _pointed(folder: Path, job: str) -> tuple[str, str] | None:
+    """Version and folder of files that a job's pointer file names; None without one, or one that is damaged."""
+    try:
+        pointer = json.loads(_pointer(folder, job).read_text())
+        return str(pointer["version"]), str(pointer["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _pointer(folder: Path, job: str) -> Path:
-    return folder / f"{job}.json"
+    return folder / POINTERS / f"{job}.json"

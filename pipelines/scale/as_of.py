@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError
 
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, decode_value
+from pipelines.serve.step.records import STATUS, ForecastValue, Status, decode_value
 from pipelines.store import Reader, StoreError
 from tidecast.messages import Forecast, MessageError, decode
 
@@ -20,8 +20,8 @@ class StoreReading(NamedTuple):
 
     Attributes:
         forecast: fields as in `tidecast.messages.Forecast`; None without a usable one.
-        used: for the decision's log: `as_of` and the record's `ts` (ns), its `version` (index of the window) and
-            `generation` (which loaded model), or the reason for no forecast as `problem`.
+        used: for the decision's log: `as_of` and the record's `ts` (ns of the store's clock), its `version` (index of
+            the window) and `generation` (which loaded model), or the reason for no forecast as `problem`.
     """
 
     forecast: dict[str, Any] | None
@@ -44,7 +44,8 @@ class StoreForecasts:
         """Read the forecast that was a job's newest at a micro-batch's time; the same if the batch is tried again.
 
         If the newest commit of the store (the fast path's LMDB files) is older than that time, the forecast is the
-        newest at that commit. Its `wall_time` is raised to the moment that was read.
+        newest at that commit. Its `wall_time` is raised to the moment that was read. Where the wall clock was set since
+        the server began, the time is shifted to the store's clock, which does not follow, and back.
 
         Args:
             job: name of the job.
@@ -57,7 +58,8 @@ class StoreForecasts:
         """
         try:
             reader = _reader(self.folder)
-            as_of = min(round(batch_s * 1e9), reader.frontier()[0])
+            ahead = _ahead_ns(reader)
+            as_of = min(round(batch_s * 1e9) + ahead, reader.frontier()[0])
             record = reader.get_at_time(forecast_key(job, self.step_s), as_of)
         except StoreError as error:
             _reader.cache_clear()  # a store that was made anew, or is not there yet, is opened again
@@ -79,8 +81,16 @@ class StoreForecasts:
         except MessageError as error:
             return StoreReading(None, {**used, "problem": str(error)})
         # It is as fresh as the store is: the server that keeps it alive has nothing newer to say.
-        fresh = dataclasses.replace(forecast, wall_time=max(forecast.wall_time, as_of / 1e9))
+        fresh = dataclasses.replace(forecast, wall_time=max(forecast.wall_time, (as_of - ahead) / 1e9))
         return StoreReading(dataclasses.asdict(fresh), used)
+
+
+def _ahead_ns(reader: Reader) -> int:
+    """By how much the store's clock is ahead of the wall's, as its server says; 0 where it does not."""
+    try:
+        return round(decode_value(Status, reader.get_meta(STATUS) or b"").ahead_s * 1e9)
+    except DecodeError:  # none yet, or of another release
+        return 0
 
 
 @lru_cache(maxsize=1)

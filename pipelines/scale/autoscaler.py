@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_S = 1.0  # seconds between two reads of the contracts' folder
+LOOK_S, SET_BACK_S = 1.0, 5.0  # seconds between two reads of the contracts' folder; a clock set back by more counts
 LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts at most, where workers are slow
 SLOW_WORKER = "connect back"  # how Spark says that
 OUTCOMES = 200  # newest ones that a new query learns the lead time from
@@ -195,14 +195,20 @@ def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy
     """Run a query until `stop` is set, and say when it is ready; what `remedy` says is added where it never was.
 
     Before its first micro-batch Spark waits ten seconds, a constant of its own, for a Python worker to import what it
-    needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all.
+    needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all. Where the
+    clock is set back, too: Spark would sleep until the wall time of the next micro-batch has come.
 
     Raises:
         SystemExit: Spark does not start it; or it failed for another reason, after it was ready, or TRIES times. The
             message holds the error.
     """
-    query, tries, ready = _started(start, remedy), 1, False
+    query, tries, ready, ahead_s = _started(start, remedy), 1, False, time.time() - time.monotonic()
     while not stop.wait(LOOK_AT_QUERY_S):
+        before_s, ahead_s = ahead_s, time.time() - time.monotonic()
+        if before_s - ahead_s > SET_BACK_S and query.isActive:
+            _report([f"the clock was set back by {before_s - ahead_s:.0f} s; the query is started again"])
+            query.stop()
+            query, ready = _started(start, remedy), False
         if query.isActive:
             if not ready and query.lastProgress is not None:
                 ready = True

@@ -86,7 +86,6 @@ class ContractWatch:
         read, wrong = read_contracts(self._folder)
         wrong |= {job: problem for job, contract in read.items() if (problem := _impossible(contract))}
         valid = {job: contract for job, contract in read.items() if job not in wrong}
-        self._seen = files
         kept = {job: before[job] for job in wrong if job in before and not _impossible(before[job])}
         now = {**valid, **kept}
         lines = self._announce_new(now)
@@ -99,6 +98,7 @@ class ContractWatch:
             elif job not in now:
                 words = f"its contract is gone; {words}, its executors stay"
             lines += self._once(job, words)
+        self._seen = files  # last: what failed before this is tried again at the next look
         return lines
 
     def _announce_new(self, contracts: dict[str, Contract]) -> list[str]:
@@ -154,5 +154,8 @@ def write_json(file: Path, data: Any) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}")
-    new.write_text(json.dumps(data))
+    with new.open("w") as written:
+        written.write(json.dumps(data))
+        written.flush()
+        os.fsync(written.fileno())  # else a crash of the host may leave it empty under its new name
     os.replace(new, file)

@@ -20,7 +20,7 @@ from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibrato
 from models.policy.received.rehearsal import REACTIVE, Rehearsal
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
-from pipelines.registry.forecasters import AT, read_rehearsal
+from pipelines.registry.forecasters import AT, PEAKS, read_rehearsal
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
 FALLBACK_POLICY = "mpc"  # name of the policy that decides while another lacks its agent or its timetable
@@ -30,15 +30,21 @@ def agent_source(settings: Settings) -> ArtifactSource:
     """Return the source of `dqn` agents: every job's champion (the version that serves), opened at first look-up."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
-        "agent", lambda job: opened().champion_version(job), lambda *which: opened().download(*which), read_policy
-    )
+        "agent", lambda: opened().champion_versions(), lambda job, champion: champion,
+        lambda *which: opened().download(*which), read_policy,
+    )  # fmt: skip
 
 
 def rehearsal_source(settings: Settings) -> ArtifactSource:
     """Return the source of rehearsals, kept with a job's champion (forecaster that serves); opened when asked."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
+
+    def name_of(job: str, champion: str) -> str | None:
+        run_id = opened().tags(job, champion).get(PEAKS)  # a champion may get one later
+        return f"{champion}{AT}{run_id}" if run_id else None
+
     return ArtifactSource(
-        "rehearsal", lambda job: opened().champion_rehearsal(job),
+        "rehearsal", lambda: opened().champion_versions(), name_of,
         lambda job, version, files: opened().download_rehearsal(version, files), read_fitting_rehearsal,
     )  # fmt: skip
 
@@ -108,9 +114,6 @@ class Learned(NamedTuple):
             contract: of the job: its latency target, executor bounds and planning times.
             clock: the present moment.
             planned: the same with the lead time that is planned for; None: the contract's own.
-
-        Raises:
-            KeyError: the agent's pointer file lacks `version` or `files`.
         """
         planned = planned or contract
         try:
@@ -129,7 +132,7 @@ class Learned(NamedTuple):
         """Return the job's peak calibrator if it was fitted to the forecaster version `version`, e.g. "3", else None.
 
         None too if `version` is None, or if the calibrator (quantiles of the peak load ahead, records/s) is not synced
-        or cannot be read. KeyError if its pointer file lacks `version` or `files`.
+        or cannot be read.
         """
         found = self._rehearsed(contract)
         return found[1].peaks if found is not None and found[0].split(AT)[0] == version else None

@@ -155,7 +155,7 @@ class Scaler:
             time>`, is the same when a micro-batch is tried again.
 
         Raises:
-            KeyError: the held forecast, or the pointer file of an agent or calibrator, lacks a field.
+            KeyError: the held forecast lacks a field.
         """
         if self.mode != "act" or memory.mode not in (None, "act"):  # who scales nothing is not charged
             memory = dataclasses.replace(memory, account=memory.account.mark_read())

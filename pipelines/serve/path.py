@@ -8,8 +8,8 @@ from configs.settings import Settings
 def serve(settings: Settings) -> None:
     """Serve forecasts by the path that `serving.path` names, "fast" or "stream"; blocks until the server ends.
 
-    It ends on SIGTERM, ctrl-C, or when another server takes over. Call it from the main thread. Only the chosen path is
-    imported.
+    It ends on SIGTERM, ctrl-C, when another server takes over, or when `metrics` has got more partitions. Call it from
+    the main thread. Only the chosen path is imported.
 
     Args:
         settings: of the whole pipeline.

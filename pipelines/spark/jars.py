@@ -16,6 +16,7 @@ from typing import Any, Literal
 from configs.errors import CorrectableError
 from configs.settings import ROOT
 from pipelines.spark import java
+from pipelines.spark.own_pyspark import use_own_pyspark
 
 Group = Literal["broker", "connector", "delta"]
 
@@ -37,6 +38,11 @@ LIST = ROOT / "var" / "jars.json"
 _IVY = ROOT / "var" / "ivy"
 _LOG = ROOT / "var" / "log" / "jars.log"
 _REMEDY = "Run `make setup`, which resolves them once."
+_ELSEWHERE = (
+    "Where Maven Central cannot be reached directly, give `make setup` a proxy, "
+    "SPARK_SUBMIT_OPTS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT', or a mirror by a file of Ivy's settings, "
+    "PYSPARK_SUBMIT_ARGS='--conf spark.jars.ivySettings=FILE pyspark-shell'."
+)
 
 
 class JarsError(CorrectableError, RuntimeError):
@@ -80,20 +86,21 @@ def describe_missing() -> str | None:
 def resolve_jars() -> dict[str, Any]:
     """Download the jars of every group into `var/ivy` with Spark's Ivy and write their list, `var/jars.json`.
 
-    Takes about 20 s where `var/ivy` is empty. Starts a JVM and stops it; sets JAVA_HOME and SPARK_LOCAL_IP of this
-    process; overwrites `var/log/jars.log`. `var` is the checkout's, whatever the settings say.
+    Takes about 20 s where `var/ivy` is empty. Starts a JVM and stops it; sets JAVA_HOME, SPARK_HOME, SPARK_LOCAL_IP and
+    PYSPARK_PYTHON of this process; overwrites `var/log/jars.log`. `var` is the checkout's, whatever the settings say.
 
     Returns:
         By group ("broker", "connector", "delta"), `coordinates` (Ivy URIs) and `jars` (paths, relative to the checkout
         where they lie in it).
 
     Raises:
-        JarsError: Ivy failed, e.g. without a network; the message ends with the last 15 lines of the log.
+        JarsError: Ivy failed, e.g. without a network; the message has the last 15 lines of the log and the remedy.
         JavaError: no usable Java.
         OSError: the list or the log cannot be written.
     """
     from pyspark.java_gateway import launch_gateway
 
+    use_own_pyspark()
     os.environ["JAVA_HOME"] = str(java.find_java().home)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # else its own name is looked up, which fails while an image is built
     _LOG.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +111,9 @@ def resolve_jars() -> dict[str, Any]:
             listed = {group: resolve_group(gateway.jvm, uris) for group, uris in COORDINATES.items()}
         except Exception as error:
             last = "\n  ".join(_LOG.read_text(errors="replace").splitlines()[-15:])
-            raise JarsError(f"cannot resolve the jars: {str(error)[:300]}\nLast lines of {_LOG}:\n  {last}") from None
+            raise JarsError(
+                f"cannot resolve the jars: {str(error)[:300]}\nLast lines of {_LOG}:\n  {last}\n{_ELSEWHERE}"
+            ) from None
         finally:
             if gateway is not None:
                 gateway.shutdown()

@@ -13,6 +13,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import ROOT, Settings, load
 from pipelines.spark import class_archive, fork_server, jars, java
+from pipelines.spark.own_pyspark import use_own_pyspark
 from pipelines.spark.worker_daemon import ADDRESS
 
 if TYPE_CHECKING:
@@ -82,8 +83,9 @@ _FORK_SERVERS: dict[str, Any] = {}
 def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Path | None = None) -> SparkSession:
     """Return a Spark session in this process (`local[cores]`, no UI, loopback only): the running one, or a new one.
 
-    Creates `var/spark` for its files; sets JAVA_HOME, SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and, where unset, PYSPARK_PYTHON
-    of this process. A JVM of 600 MB heap takes seconds to start. The caller stops the session.
+    Creates `var/spark` for its files; sets JAVA_HOME, SPARK_HOME, SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and, unless it is of
+    this environment, PYSPARK_PYTHON of this process. A JVM of 600 MB heap takes seconds to start. The caller stops the
+    session.
 
     Args:
         app: name of the application.
@@ -121,8 +123,8 @@ def cluster_session(
 ) -> SparkSession:  # fmt: skip
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
-    Sets JAVA_HOME of this process, with a master on this computer also SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and
-    PYSPARK_PYTHON, and creates `var/spark`. Dynamic allocation is on in the contract's bounds until the agent acts.
+    Sets JAVA_HOME of this process, with a master on this computer also the other variables of `local_session`, and
+    creates `var/spark`. Dynamic allocation is on in the contract's bounds until the agent acts.
 
     Args:
         app: name of the application.
@@ -235,7 +237,7 @@ def _is_local(master: str) -> bool:
 def _on_loopback(settings: Settings) -> dict[str, str]:
     """Keep driver and executors of this computer to the loopback and their files under `var`."""
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    use_own_pyspark()
     scratch = settings.var_dir / "spark"
     scratch.mkdir(parents=True, exist_ok=True)
     os.environ["SPARK_LOCAL_DIRS"] = str(scratch)  # as a setting it would draw a warning that standalone overrides it

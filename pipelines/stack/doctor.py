@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,7 +49,7 @@ class Check:
 
 
 def run_checks(settings: Settings) -> list[Check]:
-    """Check Python, packages, Java, jars, memory, disk, cores, ports and configured services, in this order.
+    """Check Python, packages, Java, jars, memory, disk, `var`, cores, ports and configured services, in this order.
 
     Takes about a second, and up to 5 s more for every host in the settings that does not answer.
 
@@ -62,6 +63,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _jars(),
         _memory(),
         _disk(settings.var_dir),
+        _var(settings.var_dir),
         _cores(),
         _ports(settings),
         _services(settings),
@@ -122,11 +124,24 @@ def _container_limit() -> float:
 
 
 def _disk(var: Path) -> Check:
-    place = next(p for p in (var, *var.parents) if p.exists())
+    place = _first_that_is(var)
     free = shutil.disk_usage(place).free / _GIB
     return Check(
         "disk", free >= _DISK_GIB, f"{free:.1f} GiB free at {place}", f"Free {_DISK_GIB:.0f} GiB, or set TIDECAST_VAR."
     )
+
+
+def _var(var: Path) -> Check:
+    place, remedy = _first_that_is(var), "Set TIDECAST_VAR to a folder that can be written."
+    try:
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError as error:
+        return Check("var", False, f"{var}: {place} cannot be written: {error.strerror}", remedy)
+    return Check("var", True, str(var))
+
+
+def _first_that_is(var: Path) -> Path:
+    return next(place for place in (var, *var.parents) if place.exists())
 
 
 def _cores() -> Check:

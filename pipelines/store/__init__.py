@@ -7,7 +7,7 @@ The writer: `Store.open(folder, map_bytes, keep=[Keep("/sample", versions=1000)]
         which is e.ts after it; with batch(kind) as b: with b.event() as e: ...: many events, a ts each, one transaction
     outbox() -> [(number, bytes)], mark_sent(numbers); set_meta, get_meta
     watch(prefix, callback): upcalls in the putting thread; trigger(key, value): also to them, nothing is stored
-    flush(), prune(t), close(); `Flusher(store)` flushes every 100 ms
+    flush(), prune(t), ahead_s(), close(); `Flusher(store)` flushes every 100 ms
 Reading, in the writer and by `Reader.open(folder)` in any other process:
     get(key, version), get_at_time(key, t), snapshot(keys or affinity, t), list_versions(key, lo, hi),
     history(key, lo, hi), frontier() -> (ts, durable ts), low(), members(affinity),
@@ -22,6 +22,7 @@ from pipelines.store.disk.errors import Conflict as Conflict
 from pipelines.store.disk.errors import Corrupt as Corrupt
 from pipelines.store.disk.errors import Fenced as Fenced
 from pipelines.store.disk.errors import MissingMember as MissingMember
+from pipelines.store.disk.errors import MustReopen as MustReopen
 from pipelines.store.disk.errors import NotStable as NotStable
 from pipelines.store.disk.errors import OtherSchema as OtherSchema
 from pipelines.store.disk.errors import Pruned as Pruned

@@ -3,16 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from configs.errors import SettingsError
 from models.forecast.selection.gate import Verdict
+from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.store import ModelStore
 
 Tags = Mapping[str, str]
 Section = TypeVar("Section", bound=BaseModel)
+Model_co = TypeVar("Model_co", covariant=True)
+
+
+class ChampionStore(Protocol[Model_co]):
+    """What is asked of a registry to load a champion (the version that serves)."""
+
+    def champion_version(self, job: str) -> str | None:
+        """Return the version of the alias `champion`, e.g. "3", or None."""
+
+    def load(self, job: str, version: str | None = None) -> Model_co:
+        """Load the model of a version."""
+
+
+def load_champion(registry: ChampionStore[Model_co], job: str) -> tuple[str | None, Model_co | None, str]:
+    """Load the champion (the version that serves) that a challenger is compared with.
+
+    An outage comes through: passed over, the champion would lose to a challenger that is worse.
+
+    Args:
+        registry: of the challenger's kind (forecasters or agents).
+        job: its name.
+
+    Returns:
+        The champion's version; the model; and a remark. No version and model: there is no champion. A remark and no
+        model: this code cannot read it, or its files are gone.
+
+    Raises:
+        RegistryError, OSError: MLflow does not answer.
+        MessageError: no job can have the name.
+    """
+    version = registry.champion_version(job)
+    if version is None:
+        return None, None, ""
+    try:
+        return version, registry.load(job, version), ""
+    except UnreadableError as error:
+        return version, None, f"The champion cannot be loaded: {error}"
 
 
 def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:

@@ -33,7 +33,7 @@ def fit_twin(settings: Settings, contract: Contract, source: LakeSeries) -> Know
     contract's guesses.
 
     Raises:
-        TwinError: the stored fit cannot be read or is unfinished, or a measured start-up ended before it was requested.
+        TwinError: the stored fit cannot be read or is unfinished.
     """
     outcomes = pd.DataFrame(list(source.outcomes), columns=list(ACTION))
     try:

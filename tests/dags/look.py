@@ -24,9 +24,12 @@ def facts(dag: Any) -> dict[str, Any]:
         "catchup": dag.catchup,
         "retries": {task.task_id: task.retries for task in dag.tasks},
         "after": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
+        "waits": {task.task_id: [task.response_timeout and task.response_timeout.total_seconds(), task.defaults]
+                  for task in dag.tasks if hasattr(task, "response_timeout")},
         "params": {name: dag.params.get_param(name).description for name in dag.params},
+        "schemas": {name: dag.params.get_param(name).schema for name in dag.params},
         "first_run": first.run_after.timestamp() if first else None,
-    }
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

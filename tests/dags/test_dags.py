@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from configs.sections import AgentTraining, Training
 from configs.settings import ROOT
 
 HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
@@ -101,6 +102,24 @@ def test_queries_are_moved_after_an_approval_alone(parsed):
         "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
         "apply": ["approve", "propose"],
     }  # fmt: skip
+    assert parsed["dags"]["plan_placement"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # before the next morning
+
+
+def test_a_form_takes_no_number_that_the_settings_refuse(parsed):
+    for dag, section in (("retrain_agent", AgentTraining), ("retrain_forecaster", Training)):
+        for name, schema in parsed["dags"][dag]["schemas"].items():
+            if "minimum" in schema:
+                section(**{name: schema["minimum"]})
+    least = {name: schema.get("minimum") for name, schema in parsed["dags"]["retrain_agent"]["schemas"].items()}
+    assert least == {"job": None, "transitions": 800, "fine_transitions": 300, "seed": 0}
+
+
+def test_without_a_contract_the_dag_files_parse(tmp_path):
+    (tmp_path / "contracts").mkdir()
+    nobody = {"TIDECAST_CONTRACTS": str(tmp_path / "contracts")}
+    airflow(tmp_path, "look.py", str(ROOT / "dags" / "backfill.py"), str(tmp_path / "found.json"), **nobody)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["errors"] == {} and found["dags"]["backfill"]["schemas"]["job"]["enum"] == [""]
 
 
 @pytest.mark.parametrize("name", [name for name in DAGS if name not in ("serve_forecasts", "backfill")])

@@ -35,12 +35,12 @@ class Versions:
         self.job, self.versions, self.away, self.torn = job, {}, False, False
 
     def source(self):
-        return ArtifactSource("agent", self.version_of, self.fetch, read)
+        return ArtifactSource("agent", self.champions, lambda job, champion: champion, self.fetch, read)
 
-    def version_of(self, job):
+    def champions(self):
         if self.away:
             raise RuntimeError("the registry is away")
-        return max(self.versions, default=None) if job == self.job else None
+        return {self.job: max(self.versions)} if self.versions else {}
 
     def fetch(self, job, version, files):
         if self.torn:

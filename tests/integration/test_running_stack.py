@@ -55,7 +55,7 @@ def test_a_server_finds_the_stack_that_runs_and_ends_quietly(broker, own_var, tm
 def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, own_var, tmp_path):
     with command(tmp_path / "log", own_var / "broker", "job", "mode", "orders", "freeze") as process:
         assert process.wait(PATIENCE_S) == 0
-    assert (tmp_path / "log").read_text() == "orders: freeze\n"
+    assert "orders: freeze\n" in (tmp_path / "log").read_text()
 
 
 def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(empty_topics, tmp_path, monkeypatch):

@@ -1,17 +1,21 @@
 """The embedded stack against real processes: what it starts, what it says, and that nothing of it is left."""
 
 import os
+import queue
 import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from configs.settings import load
+from pipelines.kafka.topics import create_topics
+from pipelines.kafka.transactions import BatchWriter, OutRecord
 from pipelines.spark import java
 from pipelines.stack import processes, state
 from pipelines.stack.context import StackError
@@ -174,6 +178,19 @@ def test_service_of_ones_own_is_used_and_not_started(stack, tmp_path):
         assert other.processes == {}
         assert other.addresses == {"broker": stack.settings.kafka.bootstrap}
         assert other.settings.kafka.bootstrap == stack.settings.kafka.bootstrap
+
+
+def test_who_sends_in_transactions_goes_on_when_the_broker_has_come_back(stack):
+    create_topics(stack.settings.kafka)
+    writers = [BatchWriter(stack.settings.kafka, "block", part, 1, "results") for part in range(2)]
+    told = [OutRecord("results", b"k", b"v")]
+    assert [one.send(0, told) for one in writers] == [1, 1]
+    stack.processes["broker"].kill()
+    stack.respawn("broker")
+    sent = queue.Queue()
+    for one in writers:  # of threads that may be left: a client that has lost the coordinator never returns
+        threading.Thread(target=lambda one=one: sent.put(one.send(1, told)), daemon=True).start()
+    assert [sent.get(timeout=PATIENCE_S) for _ in writers] == [1, 1]
 
 
 def test_unknown_part_is_named():

@@ -80,6 +80,8 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     assert verdict["promoted"] and "the champion's" in verdict["reason"]
     assert registry.champion_version("first") == "2"
     assert forecaster.decide_on_challenger("first", run, settings) == verdict == registry.read_verdict("first")
+    with pytest.raises(forecaster.UnchangedError, match="first: version 2"):
+        forecaster.refuse_unchanged(registry, "first", TRAINING, tags["data.digest"])
 
 
 def run_with(registry, job, losses, champion="1"):
@@ -157,7 +159,7 @@ def test_a_form_replaces_settings_and_refuses_what_is_wrong():
 
 
 def test_an_empty_lake_is_not_enough(settings):
-    assert forecaster.has_training_data("word_count", settings) is False
+    assert forecaster.jobs_with_training_data(["word_count"], settings) == []
 
 
 def test_a_blend_with_a_network_is_registered_and_forecasts_again_what_it_did(registry):

@@ -52,7 +52,7 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
         ("2014-10-22T04", 2, {0: 3}),
         ("2014-10-22T05/2014-10-22T07", 1, {0: 4}),
     ]
-    assert (lake.job_span_s(tmp_path, "a"), lake.job_span_s(tmp_path, "nobody")) == (5400.0, 0.0)
+    assert (lake.job_spans_s(tmp_path), lake.job_span_s(tmp_path, "nobody")) == ({"a": 5400.0, "b": 1800.0}, 0.0)
 
 
 def test_the_log_outlives_kafkas_records_and_rows_of_another_partition_are_refused(spark, tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.forecast.core.series import MAX_STEPS, SeriesError, resample
-from pipelines.lake.steps import mean_loads
+from pipelines.lake.steps import mean_loads, newest_records
 
 pytestmark = pytest.mark.spark
 EIGHTHS = st.integers(-800, 8000).map(lambda n: n / 8)
@@ -48,3 +48,22 @@ def test_equal_but_for_the_order_of_sums_at_live_cadence(spark):
 def test_a_span_without_end_is_refused_as_it_is_there(spark):
     with pytest.raises(SeriesError, match="steps of 1 s"):
         mean_loads(framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)]]), 1.0)
+
+
+def test_of_the_newest_records_the_newest_steps_are_what_they_are_of_all(spark):
+    """Of a job that goes on and of one that ended long ago, each before its own end; a wrong old time is left out."""
+    hours = [(float(at), at / 100, 1800.0) for at in range(0, 90_000, 1800)]
+    records = framed(spark, [[(-1e12, 1.0, 60.0), *hours], [(time - 1e6, *more) for time, *more in hours]])
+    found = mean_loads(newest_records(records, 7 * 3600.0), 3600.0)
+    for job, end in (("0", 90_000.0), ("1", 90_000.0 - 1e6)):
+        kept = found[job].split(5)[1]
+        assert end - 3600 < kept.end <= end and len(found[job]) <= 8
+        times, rates, spans = map(np.array, zip(*[(t + end - 90_000.0, r, s) for t, r, s in hours], strict=True))
+        np.testing.assert_array_equal(kept.values, resample(times, rates, spans, 3600.0).split(5)[1].values)
+
+
+def test_one_job_without_a_series_leaves_the_others_theirs(spark):
+    records = framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)], [(0.0, 3.0, 2.0)]])
+    assert {job: load.values.tolist() for job, load in mean_loads(records, 1.0, leave_out=True).items()} == {
+        "1": [3.0, 3.0]
+    }

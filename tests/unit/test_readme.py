@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from configs.contract import Contract, Executors, Planning
 from configs.settings import ROOT, load
 from pipelines.cli.app import app
 
@@ -92,3 +93,8 @@ def test_every_path_that_is_named_exists(page):
     named = [span for span in code(TEXTS[page]) if re.fullmatch(rf"(?:{'|'.join(rooms)})/[\w./]*", span)]
     unknown = {"configs/contracts/orders.yaml"}  # what the reader is to write
     assert [path for path in named if path not in unknown and not Path(ROOT / path).exists()] == []
+
+
+def test_the_page_of_contracts_lists_every_key_as_errors_say_that_it_does():
+    keys = {key for form in (Contract, Executors, Planning) for key in form.model_fields}
+    assert [key for key in sorted(keys) if f"`{key}`" not in TEXTS["docs/contract.md"]] == []

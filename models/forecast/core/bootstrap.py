@@ -18,7 +18,7 @@ def rmse_ratio(
     """Return the central confidence interval of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
 
     Blocks of ⌈√T⌉ steps keep the autocorrelation of the errors (Künsch 1989). A lower end above 1: mine are
-    significantly worse; an upper end below 1: significantly better.
+    significantly worse; an upper end below 1: significantly better. A draw in which neither errs counts as 1.
 
     Args:
         mine: (T,) errors; a step with a NaN in either array is left out.
@@ -52,7 +52,7 @@ def ratio_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
 
 
 def _ratios(mine: Floats, theirs: Floats, generator: np.random.Generator) -> Floats:
-    """Return (DRAWS,) ratios of sums over drawn blocks; steps with a NaN are removed first."""
+    """Return (DRAWS,) ratios of sums over drawn blocks, 1 where both are 0; steps with a NaN are removed first."""
     known = np.isfinite(mine) & np.isfinite(theirs)
     both = np.stack([mine[known], theirs[known]])  # (2, T)
     steps = both.shape[1]
@@ -63,4 +63,5 @@ def _ratios(mine: Floats, theirs: Floats, generator: np.random.Generator) -> Flo
     sums = np.concatenate([np.zeros((2, 1)), np.cumsum(both, axis=1)], axis=1)
     drawn = (sums[:, begins + block] - sums[:, begins]).sum(axis=-1)  # (2, DRAWS)
     ratios: Floats = drawn[0] / np.maximum(drawn[1], 1e-300)
+    ratios[(drawn == 0).all(axis=0)] = 1.0  # neither is better where both are perfect, as on a load of zeros
     return ratios

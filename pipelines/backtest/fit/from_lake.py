@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
+from models.policy.live.learned_lead import LONGEST_S
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, estimate_most_rows, estimate_trigger_s
 from models.twin.sim.job import TwinJob
@@ -66,8 +67,9 @@ def measurements_from_rows(
 
     An executor counts as registered when the agent saw it; its first batch is the one that ended within 1 s of when it
     was of use (-1: none). A request for more executors that was never confirmed is censored at its last outcome. A
-    batch's id stands for the number of batches done before it, so a query that resumes from a checkpoint counts as
-    warm.
+    start-up that ended before it was asked for, after its outcome or over two hours later is left out (`read_start`):
+    the clocks of autoscaler and agent differ. A batch's id stands for the number of batches done before it, so a query
+    that resumes from a checkpoint counts as warm.
 
     Args:
         metrics: columns `pipelines.lake.load.BATCH`.
@@ -93,6 +95,7 @@ def measurements_from_rows(
     )  # fmt: skip
     ups = outcomes[outcomes["status"].isin(APPLIED) & (outcomes["target"] > outcomes["executors_before"])]
     ups = ups.sort_values("wall_time").drop_duplicates("decision_id", keep="last").dropna(subset=["decided_at"])
+    ups = ups[_is_plausible(ups)]
     censored = ups["confirmed_at"].isna().to_numpy(bool)
     seen_s = ups["confirmed_at"].fillna(ups["wall_time"]).to_numpy(float)
     useful = ups["useful_at"].to_numpy(float)
@@ -106,3 +109,10 @@ def measurements_from_rows(
         startups,
         configured_twin(contract, task_count, estimate_trigger_s(batches) or 1.0, estimate_most_rows(batches)),
     )
+
+
+def _is_plausible(ups: pd.DataFrame) -> pd.Series:
+    """Whether start-ups took as long as `read_start` believes, row by row."""
+    until = ups["confirmed_at"].fillna(ups["wall_time"]).astype(float)
+    took_s = until - ups["decided_at"].astype(float)
+    return (took_s > 0) & (took_s <= LONGEST_S) & (until <= ups["wall_time"] + 1)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.options import command_group, settings_of_stack
+from pipelines.cli.options import checked_job, command_group, settings_of_stack
 
 app = command_group("Registered forecasters, and the way back to the last good one.")
-Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.")]
+Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.", callback=checked_job)]
 
 
 @app.command("list")
@@ -22,7 +22,7 @@ def list_versions(job: Job) -> None:
     Raises:
         RegistryError: MLflow does not answer (status 2).
         OSError: `var/mlflow` cannot be written.
-        SettingsError: a setting is wrong (status 2).
+        SettingsError: a setting is wrong, or no job can have the name (status 2).
     """
     from pipelines.registry import Registry
 
@@ -49,7 +49,7 @@ def rollback(job: Job) -> None:
     Raises:
         RegistryError: nothing served before, or MLflow does not answer (status 2).
         MlflowException, OSError: MLflow refuses to change an alias or tag; `var/mlflow` cannot be written (status 1).
-        SettingsError: a setting is wrong (status 2).
+        SettingsError: a setting is wrong, or no job can have the name (status 2).
     """
     from pipelines.registry import Registry
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from configs.errors import SettingsError
-from pipelines.cli.options import command_group, settings_from_options
+from pipelines.cli.options import Job, command_group, print_progress, settings_from_options
 from pipelines.cli.placement.placed import planned, run_job, topology_file, with_broker
 from tidecast.messages import Control
 
@@ -32,14 +32,14 @@ def run_job_in_blocks(topology: str) -> None:
 
 
 @app.command("move")
-def move_job_block(job: str, operator: str, cluster: str) -> None:
+def move_job_block(job: Job, operator: str, cluster: str) -> None:
     """Move the query of an operator to another cluster, as soon as `tidecast job up` sees it, within a second.
 
     It ends, its state goes with it, and it goes on there: no record is lost or counted twice. Where it does not begin
     there, it goes back.
 
     Raises:
-        SettingsError: the job was never begun (status 2).
+        SettingsError: the job was never begun, or none can have the name (status 2).
         UnplannedError: no such operator or cluster, or there is no room (status 2).
     """
     from models.placement.plan.moved import move_block
@@ -53,14 +53,14 @@ def move_job_block(job: str, operator: str, cluster: str) -> None:
 
 
 @app.command("contracts")
-def write_query_contracts(job: str) -> None:
+def write_query_contracts(job: Job) -> None:
     """Write a contract for each query of a job that has none: from its next start on the autoscaler scales the query.
 
     Each gets its share of the job's target, and from one executor to as many as the largest cluster has room for on
     which it may run. Change the files as those of any other job.
 
     Raises:
-        SettingsError: the job was never begun (status 2).
+        SettingsError: the job was never begun, or none can have the name (status 2).
         OSError: a file cannot be written.
     """
     from pipelines.placement.running import job_folder
@@ -76,12 +76,12 @@ def write_query_contracts(job: str) -> None:
 
 @app.command("measure")
 def measure_job_in_blocks(
-    job: str, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now.")] = 120.0
+    job: Job, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now.")] = 120.0
 ) -> None:
     """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
 
     Raises:
-        SettingsError: the job was never begun, or no broker is known (status 2).
+        SettingsError: the job was never begun, none can have the name, or no broker is known (status 2).
         BrokerError: the broker does not answer (status 2).
     """
     from pipelines.placement.observed import describe_observed, observe_job, observe_record_bytes
@@ -94,13 +94,13 @@ def measure_job_in_blocks(
 
 
 @app.command("show")
-def show_job(job: str) -> None:
+def show_job(job: Job) -> None:
     """Show what is measured and decided of a running job now; what keeps it from being decided on comes first.
 
     Reads the newest records of the topics and changes nothing; takes seconds.
 
     Raises:
-        SettingsError: no broker is known, or a security option is wrong (status 2).
+        SettingsError: no job can have the name, no broker is known, or a security option is wrong (status 2).
         BrokerError: the broker does not answer, or has none of Tidecast's topics (status 2).
     """
     import time
@@ -134,24 +134,27 @@ def repair_job_checkpoint(
 
 
 @app.command("mode")
-def set_job_mode(name: str, mode: str) -> None:
+def set_job_mode(name: Job, mode: str) -> None:
     """Switch a running job's agent to observe (change nothing), freeze (keep the executors) or act (apply decisions).
 
     It goes at most to the mode that it was attached with. The topic `control` keeps the mode, so that agents attached
-    later obey it too. Blocks until the broker acknowledges it, at most about 20 s; whether the job runs is not checked.
+    later obey it too. Blocks until the broker acknowledges it, at most about 20 s. Whether the job runs is not checked;
+    where there is no contract of that name here, stderr says so.
 
     Raises:
         SettingsError: no such mode, no valid job name, no broker is known, or a security option or the file of signing
             keys is wrong (status 2).
         BrokerError: the broker cannot be reached or did not acknowledge the mode within 10 s (status 2).
     """
+    from configs.contract import jobs_with_contract
     from pipelines.kafka.broker import BrokerError
     from pipelines.kafka.signing import Signer
     from tidecast.control import set_mode
 
     if mode not in Control.MODES:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
-    kafka = with_broker().kafka
+    settings = with_broker()
+    kafka = settings.kafka
     signer = Signer.of(kafka)
     signer.check_file()
     try:
@@ -159,5 +162,8 @@ def set_job_mode(name: str, mode: str) -> None:
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
     except ValueError as error:
-        raise SettingsError(f"{error} Name a job as its contract does, and correct kafka.security.") from None
+        raise SettingsError(f"{error}. Correct kafka.security.") from None
     print(f"{name}: {mode}")
+    if name not in (known := jobs_with_contract(settings.contracts_dir)):
+        there = f"{settings.contracts_dir} has contracts of {', '.join(known) or 'no job'}"
+        print_progress(f"nobody here knows a job {name!r}: {there}. An agent of that name obeys, wherever it runs.")

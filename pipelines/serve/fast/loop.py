@@ -19,7 +19,7 @@ from pipelines.serve.models.loader import Loader
 from pipelines.serve.net.socket_server import BATCH, SocketServer
 from pipelines.serve.net.wire import Answer
 from pipelines.serve.step.records import STATUS, Status, encode_value
-from pipelines.store import StoreError
+from pipelines.store import Fenced, MustReopen, StoreError
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ HOUSEKEEPING_S = 0.1
 """Wall seconds between two rounds of housekeeping."""
 RETRY_S = 1.0
 """Wall seconds before log and champions are tried again after the store refused."""
+SET_S = 1.0
+"""Seconds by which the wall clock goes another way than the store's before that is told."""
+LASTING = (MustReopen, Fenced)
+"""What no trying again cures: it ends the process, and the next run opens the store."""
 
 
 class Loop:
@@ -53,6 +57,7 @@ class Loop:
             path, self._selector, self._process_puts, lambda request: answer_request(core, request)
         )
         self._housekeeping = self._log_from = self._swap_from = 0.0
+        self._status_trouble, self._ahead_s = "", 0.0
         self._turn = threading.Lock()
         """Held by who works on the core: this loop, or for a moment the thread that reads the log."""
         self._wanted = True
@@ -67,12 +72,13 @@ class Loop:
 
         Requests are answered, up to 32 records of the log are processed, the outbox is sent, prepared models are
         swapped in (each waits for the disk); every 0.1 s the status is stored. What a store that refuses says is
-        printed, and log and swaps are tried again after 1 s.
+        printed, and log and swaps are tried again after 1 s, unless only opening the store anew helps.
 
         Args:
             wait_s: longest wait, wall seconds.
 
         Raises:
+            MustReopen, Fenced: a write of the store failed half-way, or another process has opened it.
             msgspec.DecodeError, MessageError: a stored value cannot be decoded, or a forecast not encoded.
             confluent_kafka.KafkaException: the client refuses a record, e.g. as too large.
             Exception: whatever ended the thread that reads the log.
@@ -100,9 +106,10 @@ class Loop:
         """Process up to 32 records of the log and send their forecasts, if the loop sleeps; else only wake the loop.
 
         For the thread that has read them; it waits for no lock. A store or sender's queue that refuses is printed, not
-        raised.
+        raised, unless only opening the store anew helps.
 
         Raises:
+            MustReopen, Fenced: as `run_once`.
             msgspec.DecodeError, MessageError: a stored value cannot be decoded, or a forecast not encoded.
             confluent_kafka.KafkaException: the client refuses a record, e.g. as too large.
         """
@@ -132,7 +139,7 @@ class Loop:
     def _process_puts(self, samples: Sequence[bytes]) -> Sequence[Answer]:
         try:
             return self.core.process([IncomingSample(sample) for sample in samples])
-        except StoreError as error:
+        except StoreError as error:  # one that lasts ends the loop when the status is stored
             return [refusal(error)] * len(samples)
 
     def _process_log(self) -> None:
@@ -142,6 +149,8 @@ class Loop:
         samples = self.log.peek(BATCH)
         try:
             self.core.process(samples)
+        except LASTING:
+            raise
         except StoreError as error:
             print(f"serving: {error}; trying again", flush=True)
             self._log_from = time.monotonic() + RETRY_S
@@ -168,6 +177,8 @@ class Loop:
             ready = loader.ready[0]
             try:
                 deployment = swap_model(self.core, ready)
+            except LASTING:
+                raise
             except StoreError as error:  # the loader offers a version once: it waits for room like the log
                 print(f"serving {ready.job}: {error}; the present champion stays, trying again", flush=True)
                 self._swap_from = time.monotonic() + RETRY_S
@@ -180,9 +191,17 @@ class Loop:
     def _store_status(self) -> None:
         if self.log is not None and (failure := self.log.failure) is not None:
             raise failure  # an outage is waited out; this is another matter, and the next run begins afresh
-        core = self.core
-        status = Status(time.time(), os.getpid(), core.server.epoch, dict(core.counts), len(core.outbox))
+        core, ahead_s = self.core, self.core.store.ahead_s()
+        if abs(ahead_s - self._ahead_s) > SET_S:  # else it stays: a reader that asks again is to see the same
+            self._ahead_s = ahead_s
+        known = core.server.epoch, dict(core.counts), len(core.outbox), self._ahead_s
+        status = Status(time.time(), os.getpid(), *known)
         try:
             core.store.set_meta(STATUS, encode_value(status))
+            self._status_trouble = ""
+        except LASTING:
+            raise
         except StoreError as error:
-            print(f"serving: {error}", flush=True)
+            if str(error) != self._status_trouble:  # once, not ten times a second
+                print(f"serving: {error}", flush=True)
+            self._status_trouble = str(error)

@@ -20,11 +20,12 @@ from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, stop_on_signals
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.fast.core import CURSOR, Core
-from pipelines.serve.fast.log_feed import LogFeed, recall_sent
+from pipelines.serve.fast.log_feed import TOPIC, LogFeed, recall_sent
 from pipelines.serve.fast.loop import Loop
 from pipelines.serve.fast.swapping import finish_swaps
 from pipelines.serve.http.process import HttpEndpoint
 from pipelines.serve.models.loader import ChampionSource, Loader
+from pipelines.serve.partitions import PartitionWatch
 from pipelines.store import Keep, Store
 from pipelines.store.writing.flusher import Flusher
 
@@ -49,8 +50,9 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
 
     In `settings.store_dir` it opens the store and the Unix socket `socket`, and writes `token` and `http` (bearer token
     and URL of the HTTP endpoint, on 127.0.0.1, port `serving.http_port`, 0 for any free). It follows Kafka unless
-    `kafka.bootstrap` is empty, and looks for a later server every 0.5 s, for models every `serving.alias_poll_s` s. All
-    are closed before it returns; the interpreter's switch interval stays at 0.5 ms. Call it from the main thread.
+    `kafka.bootstrap` is empty, and looks for a later server every 0.5 s, for models every `serving.alias_poll_s` s, for
+    more partitions of `metrics` every 60 s: where there are some it ends, as the next run follows all. All parts are
+    closed before it returns; the interpreter's switch interval stays at 0.5 ms. Call it from the main thread.
 
     Args:
         settings: of the whole pipeline.
@@ -113,7 +115,8 @@ def _loop(settings: Settings, store: Store, known: ContractedJobs, ends: ExitSta
     recall_sent(kafka, core, claim.epochs, rebuilt=store.get_meta(CURSOR) is None)
     loop = ends.enter_context(closing(Loop(core, path)))
     loop.sender = ends.enter_context(closing(Sender(kafka)))
-    loop.log = ends.enter_context(closing(LogFeed(kafka, store, loop.process_log)))
+    feed = loop.log = ends.enter_context(closing(LogFeed(kafka, store, loop.process_log)))
+    ends.enter_context(closing(PartitionWatch(kafka, TOPIC, len(feed.cursor.next), stop)))
     watch = threading.Thread(target=_watch, args=(claim, stop), daemon=True)
     watch.start()
     ends.callback(lambda: watch.join(5))

@@ -73,8 +73,19 @@ class HttpEndpoint:
                 f"it is started again in {pause:g} s. Where that goes on, look whether serving.http_port is free.",
                 flush=True,
             )
+            pause = self._start_again(pause)
+
+    def _start_again(self, pause: float) -> float:
+        """Start the process after a pause, after ever longer ones where the system refuses; return the last pause."""
+        while True:
             self._stop.wait(pause)
-            self._start()
+            try:
+                self._start()
+                return pause
+            except OSError as error:  # no memory, no descriptor
+                pause = pause_s(0.0, pause)
+                why = f"the HTTP endpoint cannot be started ({error})"
+                print(f"serving: {why}; forecasts go on, trying again in {pause:g} s", flush=True)
 
 
 def pause_s(lived_s: float, before_s: float) -> float:

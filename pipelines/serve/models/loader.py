@@ -19,7 +19,9 @@ from pipelines.store import StoreError
 log = logging.getLogger(__name__)
 CLOSE_S = 2.0
 AGAIN_S = 30.0
-"""Wall seconds after which a champion that could not be fetched is tried again."""
+"""Wall seconds after which a champion that could not be fetched or made ready is tried again."""
+PASSING = (RegistryError, StoreError, OSError, MemoryError)
+"""What may pass: a registry that was away, a disk or memory that was full; `ModelSetError` may stand for the last."""
 
 
 class ChampionSource(Protocol):
@@ -46,8 +48,8 @@ class ChampionSource(Protocol):
 class Loader:
     """Thread that looks for new champions, checks and warms them; what is ready waits in `ready` to be swapped in.
 
-    A version that cannot serve is printed and not tried again; one that cannot be fetched is tried again after
-    `AGAIN_S`.
+    A version that cannot serve is printed and not tried again; one that cannot be fetched, or for which disk, memory or
+    store had no room, is tried again after `AGAIN_S`.
     """
 
     def __init__(
@@ -119,13 +121,14 @@ class Loader:
         try:
             model_set = pack_model(*champions.fetch(job, version))
             ready = prepare_model(self._windows, job, champions.model_name(job), version, model_set)
-        except RegistryError as error:  # it may have been away for a moment
-            self._later[job] = version, time.monotonic() + AGAIN_S
-            print(f"serving {job}: {error}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
-            return
         except Exception as error:  # whatever an artifact may hold, the other jobs get their champions
-            self._refused[job] = version
-            print(f"serving {job}: {error!r}; the present champion stays", flush=True)
+            what = f"serving {job}: {error if isinstance(error, RegistryError) else repr(error)}"
+            if isinstance(error, PASSING) or isinstance(error.__context__, MemoryError):
+                self._later[job] = version, time.monotonic() + AGAIN_S
+                print(f"{what}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
+            else:
+                self._refused[job] = version
+                print(f"{what}; the present champion stays", flush=True)
             return
         self._refused.pop(job, None)
         self._offered[job] = version

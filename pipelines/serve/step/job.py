@@ -241,7 +241,7 @@ class ServedJob:
         It names the server's epoch and the wall time of the forecast last sent, if any. `wall_time` (epoch seconds) is
         remembered; `sample` is the job's newest.
         """
-        if wall_time - self.last_heartbeat < HEARTBEAT_S:
+        if 0 <= wall_time - self.last_heartbeat < HEARTBEAT_S:  # a clock that was set back begins anew
             return []
         self.last_heartbeat = wall_time
         sent = self.newest_forecast

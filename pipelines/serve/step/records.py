@@ -95,6 +95,8 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
         epoch: number of its claim on `control`.
         counts: samples and events by what became of them, see `Core`.
         waiting: messages that wait for the broker.
+        ahead_s: seconds by which the store's clock is ahead of the wall's, which may be set while the server runs; to
+            about a second.
     """
 
     wall_time: float
@@ -102,6 +104,7 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     counts: dict[str, int]
     waiting: int
+    ahead_s: float = 0.0
 
 
 STATUS = "status"

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
@@ -23,18 +24,21 @@ from pipelines.serve.claim import Claim, stop_on_signals
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
+from pipelines.serve.partitions import PartitionWatch
 from pipelines.serve.step.deployments import choose_first_origin
 from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
-from tidecast.messages import MessageError, MetricSample
+from tidecast.messages import MessageError, MetricSample, encode
 
 log = logging.getLogger(__name__)
 TAIL = 10_000
 """Newest records that tell which jobs report, and how fast their time runs."""
 MARGIN_S = 60.0
 """Wall seconds that a sender's clock may be behind."""
+State = tuple[int | None, int]
+"""A job's newest window, and the number of its deployment."""
 
 
 class Server:
@@ -62,13 +66,19 @@ class Server:
         known = ContractedJobs(settings.contracts_dir, alias_poll_s)
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
         self._models: dict[str, Online] = {}
-        self._behind = {p: end for p, (first, end) in topic_offsets(kafka, "metrics").items() if end > first}
+        offsets = topic_offsets(kafka, "metrics")
+        self._behind = {p: end for p, (first, end) in offsets.items() if end > first}
         """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._fresh_from = dict(self._behind)
         self._metrics = Follower(kafka, ["metrics"])
         self._metrics.seek_to_time(needed_from(_samples(read_records(kafka, "metrics", TAIL)), step_s))
         self._newest: dict[str, MetricSample] = {}
-        self._issued: dict[str, tuple[int | None, int]] = {}
+        self._issued: dict[str, State] = {}
+        self._undelivered: deque[tuple[str, State, Exception]] = deque()
+        """Job, state and error of forecasts that the broker did not take; filled by the publisher's thread."""
+        self._told: type[Exception] | None = None
+        self._grown = threading.Event()
+        self._partitions = PartitionWatch(kafka, "metrics", len(offsets), self._grown)
         self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, alias_poll_s)
         self._loader.start()
 
@@ -79,18 +89,22 @@ class Server:
         read, nothing is sent and no model is swapped in. Records that cannot be accepted go to `rejects`.
 
         Returns:
-            False once another server has claimed, else True.
+            False once another server has claimed, or `metrics` has got more partitions (which is said); else True.
 
         Raises:
             kafka.errors.KafkaError: a topic stayed unknown to the client, or a record is too large.
         """
         now = time.time()
+        self._forget_undelivered()
         for record in self._metrics.poll(self._poll_s):
             self._take(record, now)
         if not self._behind:
             while self._loader.ready:
                 self._promote(self._loader.ready.popleft(), time.time())
-        return not self._claim.superseded()
+        if self._claim.superseded():
+            print("serving: a server with a later epoch has taken over; leaving", flush=True)
+            return False
+        return not self._grown.is_set()
 
     def close(self) -> None:
         """Stop the loader, close the connections, and wait until what was sent is acknowledged.
@@ -98,7 +112,7 @@ class Server:
         Raises:
             BrokerError: a record was not accepted.
         """
-        for part in (self._loader, self._metrics, self._claim, self._publisher):
+        for part in (self._loader, self._partitions, self._metrics, self._claim, self._publisher):
             part.close()
 
     def _take(self, record: Record, now: float) -> None:
@@ -127,12 +141,23 @@ class Server:
             known = "no window yet" if first is None or newest is None else f"{newest - first + 1} windows of history"
             print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
 
+    def _forget_undelivered(self) -> None:
+        """Let what the broker did not take be sent again with the next record of its job, unless a newer one went."""
+        while self._undelivered:
+            job, state, error = self._undelivered.popleft()
+            if self._issued.get(job) == state:
+                del self._issued[job]
+            if type(error) is not self._told:  # once, not for every forecast
+                self._told = type(error)
+                print(f"serving {job}: the broker did not take a forecast, it is sent again: {error!r}", flush=True)
+
     def _publish(self, sample: MetricSample, now: float) -> None:
         """Send the job's forecast if window or model changed since the last one, and a heartbeat if it is due."""
         job, served = sample.job, self._jobs.job(sample.job)
         state = served.newest, served.deployment_number
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
-            self._publisher.send("forecasts", job, forecast)
+            sent = self._publisher.send_bytes("forecasts", job.encode(), encode(forecast))
+            sent.add_errback(lambda error: self._undelivered.append((job, state, error)))
             self._issued[job], served.newest_forecast = state, forecast
         if now - sample.wall_time < SILENT_S:
             for beat in served.due_heartbeats(sample, now):
@@ -180,8 +205,8 @@ def _samples(records: Iterable[Record]) -> Iterator[MetricSample]:
 def serve_stream(settings: Settings) -> None:
     """Serve forecasts by the stream server until SIGTERM, ctrl-C, or until another server takes over.
 
-    Missing topics are created. What is queued is sent before it returns (waits up to 120 s). Call it from the main
-    thread.
+    It ends, too, where `metrics` has got more partitions: the next run follows all. Missing topics are created. What is
+    queued is sent before it returns (waits up to 120 s). Call it from the main thread.
 
     Args:
         settings: of the whole pipeline.
@@ -198,9 +223,7 @@ def serve_stream(settings: Settings) -> None:
         server = Server(settings)
         print(f"serving: epoch {server.epoch}, process {os.getpid()}", flush=True)
         try:
-            while not stop.is_set():
-                if not server.tick():
-                    print("serving: a server with a later epoch has taken over; leaving", flush=True)
-                    return
+            while not stop.is_set() and server.tick():
+                pass
         finally:
             server.close()

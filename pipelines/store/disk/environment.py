@@ -10,7 +10,7 @@ from typing import Any
 
 import lmdb
 
-from pipelines.store.disk.errors import Closed, Corrupt, OtherSchema, StoreError, StoreFull
+from pipelines.store.disk.errors import Closed, Corrupt, MustReopen, OtherSchema, StoreError, StoreFull
 from pipelines.store.disk.layout import HEAD, ID, SCHEMA, SCHEMA_NAME, TREES, Head, unpack_head
 from pipelines.store.disk.limits import check_key
 
@@ -139,7 +139,8 @@ def as_store_error(error: Exception, name: str) -> StoreError:
 
     Returns:
         `StoreFull` for a full map, disk, quota or largest file, and for input/output errors; `Corrupt` for damaged
-        files or another LMDB version; `Closed` where the environment was closed; `StoreError` for all else.
+        files or another LMDB version; `MustReopen` after a write that failed half-way; `Closed` where the environment
+        was closed; `StoreError` for all else.
     """
     text = str(error)
     if isinstance(error, lmdb.MapFullError):
@@ -151,7 +152,7 @@ def as_store_error(error: Exception, name: str) -> StoreError:
     if isinstance(error, _CORRUPT):
         return Corrupt(f"{name}: {text}")
     if isinstance(error, lmdb.PanicError):
-        return StoreError(f"{name}: a write failed half-way, the file is whole. Close the store and open it again.")
+        return MustReopen(f"{name}: a write failed half-way, the file is whole. Close the store and open it again.")
     if "closed" in text.lower():
         return Closed(f"{name} was closed")
     return StoreError(f"{name}: {text}")

@@ -57,6 +57,10 @@ class Fenced(StoreError):
     """A later writer has opened the store: this one can write no more."""
 
 
+class MustReopen(StoreError):
+    """A write failed half-way, or nobody knows whether it stands: only closing and opening the store helps."""
+
+
 class StoreFull(StoreError):
     """The map or the disk is full; nothing of the transaction was kept and no event was acknowledged."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import lmdb
 
 from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
-from pipelines.store.disk.errors import BadKey, Fenced, MissingMember, StoreError, StoreFull
+from pipelines.store.disk.errors import BadKey, Fenced, MissingMember, MustReopen, StoreError, StoreFull
 from pipelines.store.disk.layout import HEAD, ID, PAIR, Head, pack_head
 from pipelines.store.disk.limits import check_key
 from pipelines.store.disk.records import encode_record
@@ -45,11 +45,12 @@ def commit_events(memory: WriterMemory, persistent: bool, events: Sequence[Event
         StoreFull: no space; nothing was written.
         Fenced: a later writer has taken over; nothing was written.
         Closed: the store was closed.
-        StoreError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit, so
-            that nobody knows whether that one stands.
+        MustReopen: a write failed half-way, or an interrupt such as ctrl-C fell into an earlier commit, so that nobody
+            knows whether that one stands.
+        StoreError: LMDB or the disk refuses.
     """
     if memory.commit_unknown:
-        raise StoreError("an interrupt fell into a commit, whose fate is unknown. Close the store and open it again.")
+        raise MustReopen("an interrupt fell into a commit, whose fate is unknown. Close the store and open it again.")
     try:
         _commit(memory, persistent, events, now, low)
     except StoreFull:  # of pages, perhaps, that only wait for the next flush

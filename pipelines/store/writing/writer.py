@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -11,7 +12,7 @@ from pipelines.store.disk.layout import ID
 from pipelines.store.disk.limits import check_key, check_time, check_value
 from pipelines.store.disk.records import TRIGGERED, StoredRecord
 from pipelines.store.disk.retention import Keep
-from pipelines.store.writing.commit import declare_set, forbid_reads_before, prepare_flush, prune_key
+from pipelines.store.writing.commit import declare_set, forbid_reads_before, next_ts, prepare_flush, prune_key
 from pipelines.store.writing.memory import Clock, steady_clock
 from pipelines.store.writing.opening import OpenedStore, open_writer
 from pipelines.store.writing.puts import Puts
@@ -59,6 +60,13 @@ class Store(Puts):
     def epoch(self) -> int:
         """Number of this writer among all that have opened the store, counted from 1."""
         return self.memory.epoch
+
+    def ahead_s(self) -> float:
+        """Return by how many seconds a commit's time would now be ahead of the wall clock; below 0: behind it.
+
+        It is near 0 until the wall clock is set: the store's does not follow.
+        """
+        return (next_ts(self.memory.clock(), self.memory.ts) - time.time_ns()) / 1e9
 
     def declare(self, affinity: str, members: Iterable[str]) -> None:
         """Declare for good which keys make up an affinity set: from now on they are put together or not at all.

@@ -18,15 +18,21 @@ from models.forecast.selection.gate import Rival
 from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import NamedLoad
-from pipelines.backtest.on_lake import has_enough_load
+from pipelines.backtest.on_lake import jobs_with_enough_load
 from pipelines.backtest.report import backtest_to_json
 from pipelines.lake.load import format_minute
-from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
+from pipelines.registry import CHALLENGER, AgentRegistry, TrackedRun
 from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
 from pipelines.train.agent.training_set import TrainingSet, compare_policies, read_training_set
-from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
+from pipelines.train.promotion import (
+    load_champion,
+    promote_winner,
+    verdict_record,
+    verdict_without_figures,
+    with_form_values,
+)
 
-__all__ = ["decide_on_challenger", "has_enough_load", "promote", "train", "train_challenger"]
+__all__ = ["decide_on_challenger", "jobs_with_enough_load", "promote", "train", "train_challenger"]
 
 LOOKS = 12
 """About how many evaluations a phase of the training has."""
@@ -98,8 +104,8 @@ def _challenge(
 ) -> str:
     """Train, compare on held-out load and register as challenger; returns the outcome in words."""
     job, series = training_set.contract.job, training_set.source.series
+    version, champion, remark = load_champion(registry, job)  # before hours of training that an outage would lose
     agent, curves = train_in_two_phases(training_set, training)
-    version, champion, remark = _champion(registry, job)
     result = compare_policies(training_set, agent, champion, training)
     agent = with_chosen_margin(agent, result)
     allowed = comparison_level(result.hours_at, training_set.contract.error_budget)
@@ -201,7 +207,7 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     if decided is None:
         gain = float(parameters["gain"])
         rivals = {
-            name: Rival(costs[name], metrics.get(f"gate.{name}", math.nan), most_of(name, gain))
+            name: Rival(costs[name], metrics.get(f"gate.{name}", math.inf), most_of(name, gain))  # left out is infinite
             for name in (*RIVALS, CHAMPION)
             if name in costs
         }
@@ -225,14 +231,3 @@ def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str
         SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
     """
     return promote_winner(AgentRegistry(settings or load()), verdict)
-
-
-def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, DqnModel | None, str]:
-    """Return the champion's version, the agent if it can be loaded, and a remark if not; None without a champion."""
-    version = registry.champion_version(job)
-    if version is None:
-        return None, None, ""
-    try:
-        return version, registry.load(job, version), ""
-    except RegistryError as error:
-        return version, None, f"The champion cannot be loaded: {error}"

@@ -98,9 +98,16 @@ def read_training_set(settings: Settings, job: str) -> TrainingSet:
 
 
 def loads_of_others(settings: Settings, job: str) -> list[ShippedSeries]:
-    """List the shipped series at their finest step, without the one replayed to the job, which holds its future."""
-    mine = settings.replay.trace if job in settings.replayed else ""
-    others = (cell for cell in list_shipped() if mine not in (cell.name, cell.path.name, str(cell.path)))
+    """List the shipped series at their finest step, without those that are the job's own load, which hold its future.
+
+    Its own are the series replayed to it, and the newcomer's (`replay.newcomer`), each left out at all steps.
+    """
+    newcomer = settings.replay.newcomer
+    own = {settings.replay.trace} if job in settings.replayed else set()
+    own |= {newcomer.trace} if newcomer is not None and newcomer.job == job else set()
+    shipped = list_shipped()
+    mine = {c.name for c in shipped if own & {c.name, c.label, c.path.stem, c.path.name, str(c.path)}}
+    others = (cell for cell in shipped if cell.name not in mine)
     return list({cell.name: cell for cell in sorted(others, key=lambda cell: -cell.step_s)}.values())
 
 

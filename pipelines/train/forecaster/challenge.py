@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_kind
-from models.forecast.selection.champion import ChampionChoice, choose_champion
+from models.forecast.selection.champion import FEWEST, ChampionChoice, choose_champion
 from models.forecast.selection.gate import Rival
 from models.kinds import describe
 from pipelines.lake.load import LakeSeries, format_minute
-from pipelines.registry import CHALLENGER, Registry, RegistryError, TrackedRun
+from pipelines.registry import CHALLENGER, Registry, TrackedRun
 from pipelines.report.accuracy import error_by_version, match_forecasts
 from pipelines.train.forecaster import plots
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.card import model_card
 from pipelines.train.forecaster.rehearsal import LiveJob, describe_rehearsal, rehearse
+from pipelines.train.promotion import load_champion
 from pipelines.train.transfer import sources
 
 
@@ -33,8 +36,8 @@ def train_challenger(
     with the champion (the version that serves). Where the job has no champion, the seasonal naive forecast is
     registered and made champion first; else `champion` does not move. The run gets parameters, metrics, plots,
     `card.md`, and the scores of versions that have served (`score_served_versions`); its tag `outcome` says in words
-    which challenger was registered, or why none was, e.g. for fewer than `training.minimum_steps` known steps. Blocks
-    for minutes.
+    which challenger was registered, or why none was, e.g. for fewer than `training.minimum_steps` known steps, or than
+    24 (`FEWEST`) among those held out. Blocks for minutes.
 
     Args:
         registry: of forecasters.
@@ -103,6 +106,9 @@ def _challenge(
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
     task = Task(training.step_s, training.horizon, training.levels)
     older, held = source.series.split(training.holdout_steps)
+    if (known := int(np.isfinite(held.values).sum())) < FEWEST:
+        counted = f"{known} of the newest {len(held)} steps (training.holdout_steps) are known"
+        return f"no challenger: {counted}, at least {FEWEST} are needed to compare on"
     candidates = Candidates(run, training, source.others, sources.why_no_transfer(source.series, source.others))
     try:
         chosen = choose_champion(
@@ -172,12 +178,10 @@ def _why(chosen: ChampionChoice) -> str:
 
 def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster | None, str]:
     """The champion's version, itself if it can be compared, and a remark if not."""
-    version = registry.champion_version(job)
-    assert version is not None, "train_on has just seen to it"
-    try:
-        champion = registry.load(job, version)
-    except RegistryError as error:
-        return version, None, f"The champion cannot be loaded: {error}"
+    version, champion, remark = load_champion(registry, job)
+    assert version is not None, "train_challenger has just seen to it"
+    if champion is None:
+        return version, None, remark
     if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
         made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
         return version, None, f"The champion forecasts {made_for}: not comparable."

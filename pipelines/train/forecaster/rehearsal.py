@@ -40,7 +40,7 @@ def read_live_job(settings: Settings, job: str, source: LakeSeries) -> LiveJob |
     Raises:
         KeyError: an outcome lacks a field.
         SettingsError: the contract cannot be read, or a key or value in it is wrong.
-        TwinError: a stored fit of the twin cannot be read or is unfinished, or a start-up ended before its request.
+        TwinError: a stored fit of the twin cannot be read or is unfinished.
     """
     if not (settings.contracts_dir / f"{job}.yaml").is_file():
         return None

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from configs.sections import Training
 from configs.settings import Settings, load
 from models.forecast.selection.gate import Rival, decide_promotion
 from pipelines.lake import tables as lake
-from pipelines.registry import Registry
+from pipelines.registry import Registry, RegistryError
 from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
 
 
-def has_training_data(job: str, settings: Settings | None = None) -> bool:
-    """Return whether the lake holds at least one training step of the job's load; starts no Spark.
+class UnchangedError(Exception):
+    """A training that would only repeat that of the newest version; nothing is wrong."""
+
+
+def jobs_with_training_data(jobs: Iterable[str], settings: Settings | None = None) -> list[str]:
+    """Return those jobs of whose load the lake holds at least one training step; starts no Spark.
 
     Raises:
         SettingsError: a setting is wrong.
         OSError, ValueError: the log of the table `metrics` cannot be read.
     """
     settings = settings or load()
-    return lake.job_span_s(settings.lake_dir, job) >= settings.training.step_s
+    spans = lake.job_spans_s(settings.lake_dir)
+    return [job for job in jobs if spans.get(job, 0.0) >= settings.training.step_s]
 
 
 def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:
@@ -38,6 +44,7 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
         form: keys of `training` and their values, which override the settings.
 
     Raises:
+        UnchangedError: without `because` and form, see `refuse_unchanged`.
         SettingsError, MessageError: a setting, a value of the form, the contract or the job's name is wrong.
         LakeError: nothing was ever ingested.
         SeriesError, TwinError: the times of the job span over a million steps, or a load is negative or infinite.
@@ -53,8 +60,40 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
     settings = settings or load()
     training = with_form_values(settings.training, "training", form)
     source = read_lake(settings, job, training.step_s)
+    registry = Registry(settings)
+    if not form and not because:
+        refuse_unchanged(registry, job, training, source.lineage()["data.digest"])
     live = read_live_job(settings, job, source)
-    return train_challenger(Registry(settings), job, training, source, because, live)
+    return train_challenger(registry, job, training, source, because, live)
+
+
+def refuse_unchanged(registry: Registry, job: str, training: Training, digest: str) -> None:
+    """Raise where a training would repeat the newest version's, as after each ingest of other jobs.
+
+    Args:
+        registry: of forecasters.
+        job: whose load.
+        training: the settings in force.
+        digest: of the load, as `LakeSeries.lineage` has it.
+
+    Raises:
+        UnchangedError: the newest version is of this load and these settings, was judged, and is the champion (the
+            version that serves) or was compared with it.
+        RegistryError: MLflow does not answer.
+    """
+    versions = registry.versions(job)
+    if not versions or versions[-1].tags.get("data.digest") != digest:
+        return
+    newest = str(versions[-1].version)
+    try:
+        _, parameters, tags = registry.figures(str(versions[-1].run_id))
+    except RegistryError:  # the run was deleted; an outage stops the training itself
+        return
+    settled = tags.get("challenger") == newest and "verdict" in tags
+    same = parameters == {name: str(value) for name, value in training.model_dump().items()}
+    if settled and same and registry.champion_version(job) in (newest, tags.get("champion")):
+        remedy = "Fill in a field of the form to train all the same."
+        raise UnchangedError(f"{job}: version {newest} was trained on this load with these settings. {remedy}")
 
 
 def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from models.placement.performance.model import (
 )
 from models.placement.performance.windows import HELD, History, Samples, make_samples, parts_in_time
 from pipelines.placement.observed import MeasuredMinute
-from pipelines.registry.artifacts import MismatchError
+from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PerformanceRegistry
 from pipelines.registry.runs import TrackedRun
 
@@ -78,7 +78,7 @@ def learn_performance(
     name = space.measure.topology.name
     try:
         model = registry.load(name, space) if registry.champion_version(name) is not None else None
-    except MismatchError:
+    except UnreadableError:
         model = None
     if model is None:
         with registry.run(name, f"performance of {name}") as run:

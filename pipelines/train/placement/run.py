@@ -14,7 +14,7 @@ from models.placement.learned.training import PlacementModel, train_placement
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
-from pipelines.registry.artifacts import MismatchError
+from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PlacementRegistry
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
@@ -113,7 +113,7 @@ def _champion(registry: PlacementRegistry, topology: Topology, space: QuerySpace
         return None
     try:
         return registry.load(topology.name, space)
-    except MismatchError:
+    except UnreadableError:
         return None
 
 

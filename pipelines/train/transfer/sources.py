@@ -37,20 +37,23 @@ def transfer_metrics(result: TransferResult) -> dict[str, float]:
 
 
 def describe_transfers(result: TransferResult) -> str:
-    """Describe for the model card, source by source, whether its adapted network was accepted, and why.
+    """Describe for the model card, for the nearest sources, whether the adapted network was accepted, and why.
 
-    The parts are joined by "; ", refused sources first; RMSE are over all steps ahead, 1 being the last value's over
-    the history.
+    The parts are joined by "; ", refused sources first; of all but the nearest eight is said how many there are. RMSE
+    are over all steps ahead, 1 being the last value's over the history.
 
     Raises:
         KeyError: a verdict's source has no distance in `result.shapes`, or lacks the error of one of the four models.
     """
-    lines = [f"{name} kept out, {reason}" for name, reason in result.refused.items()]
+    told, more = result.nearest()
+    lines = [f"{name} kept out, {reason}" for name, reason in result.refused.items() if name in told]
     for name, verdict in result.verdicts.items():
+        if name not in told:
+            continue
         errors = ", ".join(f"{called} {verdict.errors[model]:.3g}" for model, called in _CALLED.items())
         ruled = "let in" if verdict.accepted else f"kept out, {_CALLED[verdict.served]} does better"
         lines.append(f"{name} (shape {result.shapes[name]:.2f}, kept under {THRESHOLD:g}): RMSE {errors}: {ruled}")
-    return "; ".join(lines) or "there is no other load"
+    return "; ".join(filter(None, [*lines, more])) or "there is no other load"
 
 
 def why_no_transfer(history: Series, others: Mapping[str, Series]) -> str:

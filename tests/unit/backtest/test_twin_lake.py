@@ -12,7 +12,7 @@ import pytest
 
 from configs.contract import load_contract
 from configs.settings import load
-from models.twin.calibration.fit import Fitted, UnfinishedFitError
+from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit_job
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import recordings
 from pipelines.backtest.fit.from_lake import measurements_from_rows
@@ -65,6 +65,22 @@ def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
         150.0,
         150.0,
     ]  # after 100 s in vain, it is like those that took longer
+
+
+def test_starts_of_clocks_that_differ_are_left_out_and_stop_no_fit() -> None:
+    metrics, outcomes = rows()
+    asked = {"status": "confirmed", "executors_before": 2, "target": 3, "decided_at": 200.0, "useful_at": np.nan}
+    jumped = [
+        {**asked, "decision_id": "early", "confirmed_at": 190.0, "wall_time": 200.0},
+        {**asked, "decision_id": "absurd", "confirmed_at": 9_000.0, "wall_time": 9_001.0},
+        {**asked, "decision_id": "ahead", "confirmed_at": 260.0, "wall_time": 250.0},
+        {**asked, "decision_id": "vain", "status": "ineffective", "confirmed_at": np.nan, "wall_time": 150.0},
+    ]
+    contract = load_contract("word_count", load().contracts_dir)
+    more = pd.concat([outcomes, pd.DataFrame(jumped)])
+    batches, startups, known = measurements_from_rows(pd.concat([metrics] * 2), more, contract)
+    assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
+    assert fit_job(batches, startups, known, draws=1).job.startup_s == (2.5,)
 
 
 def test_a_run_keeps_executors_that_never_came(tmp_path: Path) -> None:

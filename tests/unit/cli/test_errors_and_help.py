@@ -1,8 +1,10 @@
 """What a person meets on the terminal: help without notes for readers of the code, errors as one line."""
 
+import errno
 import shutil
 import sys
 
+import mlflow
 import pytest
 from mlflow.exceptions import MlflowException
 from typer.testing import CliRunner
@@ -56,3 +58,62 @@ def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_l
     monkeypatch.setattr("pipelines.registry.aliases.open_store", lambda settings: (Client(), "http://models", "0"))
     told = fails(monkeypatch, capsys, "models", "list", "orders")
     assert told == "tidecast: MLflow at http://models: connection refused\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "models list", "models rollback", "advise", "contract check", "backfill", "job show", "job measure",
+        "job contracts", "twin fit --job",
+    ],
+)  # fmt: skip
+def test_a_job_with_a_slash_is_told_in_a_line_by_every_command(monkeypatch, capsys, command):
+    told = fails(monkeypatch, capsys, *command.split(), "a/b")
+    assert told.startswith("tidecast: job='a/b': ") and "Name a job as its contract does." in told
+
+
+@pytest.mark.parametrize(("job", "told"), [("ordres", True), ("word_count", False)])
+def test_a_word_to_a_job_that_nobody_here_knows_is_sent_and_told(monkeypatch, job, told):
+    sent = []
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "127.0.0.1:1")
+    monkeypatch.setattr("tidecast.control.set_mode", lambda *given: sent.append(given[1:3]))
+    ran = CliRunner().invoke(app, ["job", "mode", job, "freeze"])
+    assert sent == [(job, "freeze")] and ran.stdout == f"{job}: freeze\n" and ran.exit_code == 0
+    assert (f"nobody here knows a job '{job}'" in ran.stderr) is told
+
+
+def test_an_address_of_mlflow_without_a_scheme_is_told_in_a_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    monkeypatch.setenv("TIDECAST_MLFLOW__TRACKING_URI", "mlflow.example.com:5000")
+    try:
+        told = fails(monkeypatch, capsys, "models", "list", "orders")
+    finally:
+        mlflow.set_tracking_uri(None)
+    assert told.startswith("tidecast: MLflow at mlflow.example.com:5000 (check mlflow.tracking_uri; ")
+    assert "begins with http://" in told
+
+
+def unwritable(monkeypatch, capsys, error):
+    """What is said where a command meets an error."""
+
+    def met(**_):
+        raise error
+
+    monkeypatch.setattr("pipelines.cli.app.app", met)
+    return fails(monkeypatch, capsys)
+
+
+def test_a_file_that_cannot_be_written_is_told_in_a_line_with_the_remedy(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path / "made" / "var"))
+    remedy = " Set TIDECAST_VAR to a folder that can be written.\n"
+    for place, said in ((tmp_path / "made" / "var" / "runs", remedy), (tmp_path / "made", remedy), (tmp_path, "\n")):
+        told = unwritable(monkeypatch, capsys, PermissionError(errno.EACCES, "Permission denied", str(place)))
+        assert told == f"tidecast: {place}: Permission denied.{said}"
+    gone = tmp_path / "made" / "var" / "gone"
+    told = unwritable(monkeypatch, capsys, FileNotFoundError(errno.ENOENT, "No such file", str(gone)))
+    assert told == f"tidecast: {gone}: No such file.\n"
+
+
+def test_an_error_of_no_file_passes(monkeypatch, capsys):
+    with pytest.raises(ConnectionRefusedError):
+        unwritable(monkeypatch, capsys, ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"))

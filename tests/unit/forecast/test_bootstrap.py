@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.forecast.core.bootstrap import rmse_ratio
+from models.forecast.core.bootstrap import ratio_bound, rmse_ratio
 from models.forecast.core.series import SeriesError
 
 
@@ -32,3 +32,9 @@ def test_missing_steps_are_left_out():
     assert rmse_ratio(errors, errors, rng()) == (1.0, 1.0)
     with pytest.raises(SeriesError, match="1 pairs"):
         rmse_ratio(np.array([1.0, np.nan]), np.array([1.0, 1.0]), rng())
+
+
+def test_neither_is_better_where_both_are_perfect():
+    nothing = np.zeros(48)
+    assert rmse_ratio(nothing, nothing, rng()) == (1.0, 1.0) and ratio_bound(nothing, nothing) == 1.0
+    assert ratio_bound(nothing, np.ones(48)) == 0.0 and ratio_bound(np.ones(48), nothing) > 1

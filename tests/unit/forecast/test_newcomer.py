@@ -95,6 +95,18 @@ def test_every_source_is_said_and_logged_with_what_the_gate_made_of_it():
     assert found["adapt.far.transfer"] == pytest.approx(0.2)
 
 
+def test_of_a_fleet_the_nearest_sources_are_told_and_how_many_more_there_were():
+    far = {f"job{i:02}": f"its shape is {0.5 + i / 100:.2f} as far as no shape at all" for i in range(40)}
+    shapes = {name: 0.5 + i / 100 for i, name in enumerate(far)} | {"near": 0.9, "far": 0.4}
+    asked = TransferResult(verdicts=GATE, refused={"brief": "3 steps of 60 s", **far}, shapes=shapes)
+    said = sources.describe_transfers(asked)
+    assert said.startswith("job00 kept out") and "job05" in said and "job06" not in said and "brief" not in said
+    assert "let in; far (shape 0.40" in said and said.endswith("; and 35 more, farther in shape or too short")
+    with pytest.raises(NoSourceError) as error:
+        TransferResult(refused={"brief": "3 steps of 60 s", **far}, shapes=shapes).best()
+    assert "job07" in str(error.value) and "job08" not in str(error.value) and "and 33 more" in str(error.value)
+
+
 class Run:
     """A run that keeps the figures it is told."""
 

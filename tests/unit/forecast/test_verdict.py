@@ -50,3 +50,9 @@ def test_neighbouring_errors_are_no_independent_witnesses():
 def test_one_pair_says_what_it_says():
     assert Rival.compare(np.array([9.0]), np.array([10.0]), 1.0) == Rival(10.0, 0.9, 1.0)
     assert math.isnan(Rival.compare(np.array([math.nan]), np.array([10.0]), 1.0).ratio_bound)
+
+
+def test_on_a_load_of_zeros_nobody_is_better():
+    nothing = np.zeros(48)
+    assert not decide_promotion(0.0, {"champion": Rival.compare(nothing, nothing, 1 - 1e-9)}).promoted
+    assert decide_promotion(0.0, {"seasonal naive forecast": Rival.compare(nothing, nothing, 1.0)}).promoted

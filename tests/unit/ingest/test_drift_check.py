@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from configs.settings import Settings
+from models.adapt.drift import KEPT_DAYS
+from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from pipelines.ingest.drift import find_drift_events, log_forecast_errors, newest_drift
 
@@ -28,7 +30,8 @@ class FramedLake:
     def __init__(self, loads):
         self._loads = loads
 
-    def read_loads(self, jobs, step_s):
+    def read_loads(self, jobs, step_s, newest_s, leave_out):
+        assert leave_out and newest_s >= KEPT_DAYS * DAY_S + step_s  # one wrong job stops no ingest
         return {job: self._loads[job] for job in jobs}, 3
 
 

@@ -1,32 +1,108 @@
 from types import SimpleNamespace
 
 import pytest
-from kafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationFailedError
+from kafka import errors
 
+from configs.errors import SettingsError
 from configs.sections import Kafka
-from pipelines.kafka import topics
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka import broker, topics
+from pipelines.kafka.broker import BrokerError, Follower, connect_client, read_records
 from pipelines.kafka.publisher import Publisher
+from pipelines.scale.alone import refuse_another
+from tests.unit.kafka.test_read_all import Broker
+from tidecast.connection.transport import consumer
+
+HERE = Kafka(bootstrap="broker:9092", replication=3)
 
 
-@pytest.mark.parametrize("error", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])
-def test_what_a_user_may_not_do_with_topics_is_named_with_where_the_rights_stand(monkeypatch, error):
+class Forbidden(Broker):
+    """A broker that tells where its topics end, and lets nobody read them."""
+
+    def seek_to_end(self, *partitions): ...
+
+    seek_to_beginning = seek_to_end
+
+    def assign(self, partitions):
+        self.partitions = partitions
+
+    def assignment(self):
+        return self.partitions
+
+    def offsets_for_times(self, times):
+        return {}
+
+    def poll(self, timeout_ms):
+        raise errors.TopicAuthorizationFailedError({"heartbeats"})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: list(read_records(HERE, "heartbeats")),
+        lambda: Follower(HERE, ["heartbeats"]).poll(0.0),
+        lambda: refuse_another(HERE, 0.1),
+    ],
+)
+def test_a_topic_that_may_not_be_read_is_named_with_where_the_rights_stand(monkeypatch, read):
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: Forbidden(1, 1))
+    with pytest.raises(BrokerError, match=r"broker:9092 forbids it: .*heartbeats.*docs/security\.md"):
+        read()
+
+
+def answer(monkeypatch, error, said=None):
+    """Let an administrator's client answer with an error for each topic, or raise it where nothing is said."""
     closed = []
 
-    def refused(*_):
-        raise error("events")
+    def create(wanted, raise_errors):
+        if said is None:
+            raise error
+        return {"topics": [{"name": t.name, "error_code": error.errno, "error_message": said} for t in wanted]}
 
-    admin = SimpleNamespace(list_topics=list, create_topics=refused, close=lambda: closed.append(True))
+    admin = SimpleNamespace(list_topics=list, create_topics=create, close=lambda: closed.append(True))
     monkeypatch.setattr(topics, "connect_client", lambda *_: admin)
+    return closed
+
+
+@pytest.mark.parametrize("error", [errors.TopicAuthorizationFailedError, errors.ClusterAuthorizationFailedError])
+def test_what_a_user_may_not_do_with_topics_is_named_with_where_the_rights_stand(monkeypatch, error):
+    closed = answer(monkeypatch, error, "denied")
     with pytest.raises(BrokerError, match=r"broker:9092 forbids it: .*events.*docs/security\.md"):
-        topics.create_topics(Kafka(bootstrap="broker:9092"))
+        topics.create_topics(HERE)
     assert closed == [True]
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "words"),
+    [
+        (errors.InvalidReplicationFactorError, "1 broker.", r"^kafka\.replication=3: .*events: 1 broker.*brokers at"),
+        (errors.PolicyViolationError, "No.", r"replication=3, kafka\.event_partitions=12, .*events: No\. Set them to"),
+        (errors.KafkaTimeoutError("late"), None, "broker:9092 does not do it: .*late.*start again"),
+    ],
+)
+def test_why_a_broker_does_not_create_topics_is_told_with_the_setting(monkeypatch, error, said, words):
+    closed = answer(monkeypatch, error, said)
+    with pytest.raises(BrokerError, match=words):
+        topics.create_topics(HERE)
+    assert closed == [True]
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"security": {"sasl_username": "u"}}, r"^kafka\.security\.sasl_username: kafka-python has no option"),
+        ({"security": {"ssl_check_hostname": "no"}}, r"^kafka\.security\.ssl_check_hostname: .*true or false"),
+    ],
+)
+def test_a_wrong_option_of_the_settings_is_named_as_they_name_it(section, words):
+    with pytest.raises(SettingsError, match=words):
+        connect_client(consumer, Kafka(bootstrap="broker:9092", **section))
 
 
 def test_a_record_that_may_not_be_written_is_not_to_be_sent_again(monkeypatch):
     publisher = object.__new__(Publisher)
     publisher._producer, publisher._address = SimpleNamespace(flush=lambda timeout: None), "broker:9092"
-    for failure, remedy in ((TopicAuthorizationFailedError("metrics"), r"docs/security\.md"), (OSError("x"), "again")):
+    forbidden = errors.TopicAuthorizationFailedError("metrics")
+    for failure, remedy in ((forbidden, r"docs/security\.md"), (OSError("x"), "again")):
         publisher._failure = failure
         with pytest.raises(BrokerError, match=remedy):
             publisher.flush()

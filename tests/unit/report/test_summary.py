@@ -149,6 +149,8 @@ def test_the_promise_comes_first_and_is_judged_by_the_seconds(forecast):
     first = summary_text(s).splitlines()[0]
     assert first.startswith("The promise, 5 s in all but 1.0 % of the seconds, was " + word)
     assert s["promise"]["accounted_s"] is None and s["lead_s"] is None  # a run of before
+    broken = {**s["promise"], "kept": False, "announced": 0.4}
+    assert "; the autoscaler first warned when 40 % of that budget was spent." in summary_text({**s, "promise": broken})
 
 
 def test_the_cost_stands_beside_what_others_would_take(forecast):
@@ -159,7 +161,9 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     assert cost["smallest_fixed_executor_s"] == pytest.approx(2 * s["produced_s"], rel=0.02)
     assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
     second = summary_text(s).split(". ")[1]
-    assert second.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds") and "by the job's twin" in second
+    assert second.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds")
+    assert "; our planner without a forecast takes " in second
+    assert second.endswith("(the others are simulated, by a model fitted to this run)")
 
 
 def test_money_is_told_where_the_contract_has_a_price(forecast):

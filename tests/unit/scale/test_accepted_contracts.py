@@ -189,3 +189,30 @@ def test_files_that_have_not_changed_are_not_read_again(folder, accepted, watch,
     assert len(reads) == 4 and accepted.of("orders") is not None
     (folder / "orders.yaml").unlink()
     assert "gone" in watch.update()[0] and len(reads) == 5
+
+
+def test_a_change_that_could_not_be_written_or_announced_is_tried_again(folder, accepted, announced):
+    failures = []
+
+    def announce(contract):
+        if failures:
+            raise failures.pop()
+        announced.append(contract)
+
+    watch = ContractWatch(folder, accepted, announce)
+    write(folder, "orders")
+    watch.update()
+    write(folder, "orders", "job: orders\nexecutors: {max: 9}\n")
+    os.utime(folder / "orders.yaml", (2, 2))
+    failures.append(OSError("the network is down"))
+    with pytest.raises(OSError, match="network"):
+        watch.update()
+    in_the_way = accepted.file.with_name(f".{accepted.file.name}")
+    in_the_way.mkdir()
+    for _ in range(2):
+        with pytest.raises(IsADirectoryError):
+            watch.update()
+    assert accepted.of("orders").executors.max == 4
+    in_the_way.rmdir()
+    assert watch.update() == [f"orders: contract {accepted.of('orders').hash}"] and watch.update() == []
+    assert accepted.of("orders").executors.max == 9 and [c.executors.max for c in announced] == [4, 9]

@@ -9,8 +9,9 @@ from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, with_interval
 from models.policy.received.rehearsal import Rehearsal, describe, promised
 from pipelines.registry.forecasters import PEAKS_FILE
-from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.learned import Instant, Learned, read_fitting_rehearsal
+from pipelines.scale.artifact_sync import POINTERS, ArtifactSource, ArtifactSync, SyncedArtifacts
+from pipelines.scale.contracts import write_json
+from pipelines.scale.learned import Instant, Learned, read_fitting_rehearsal, rehearsal_source
 from tests.fakes.agents import Versions, read
 
 CONTRACT = Contract(job="orders")
@@ -157,7 +158,7 @@ def rehearsed(tmp_path, **hours):
     files = tmp_path / "orders" / "3@run"
     files.mkdir(parents=True)
     (files / PEAKS_FILE).write_text(json.dumps(describe(known)))
-    (tmp_path / "orders.json").write_text(json.dumps({"version": "3@run", "files": str(files)}))
+    write_json(tmp_path / POINTERS / "orders.json", {"version": "3@run", "files": str(files)})
     return Learned(rehearsals=SyncedArtifacts(tmp_path, read_fitting_rehearsal))
 
 
@@ -178,3 +179,112 @@ def test_where_hearing_a_forecast_saved_nothing_the_reactive_plan_is_made_and_sa
     )
     assert known.decider("forecast", CONTRACT, AT).policy.name == "forecast"
     assert known.decider("reactive", CONTRACT, AT)[2] == ""
+
+
+class Shelf:
+    """A registry of agents of several jobs, all of version 1; one of `torn` cannot be fetched."""
+
+    def __init__(self, *jobs):
+        self.jobs, self.torn, self.asked = jobs, {}, 0
+
+    def champions(self):
+        self.asked += 1
+        return dict.fromkeys(self.jobs, "1")
+
+    def version_of(self, job, champion):
+        return champion
+
+    def fetch(self, job, version, files):
+        if job in self.torn:
+            raise self.torn[job]
+        files.mkdir(parents=True)
+        (files / "agent.txt").write_text("2")
+
+
+def synced(shelf, folder, jobs=None):
+    contracts = {job: Contract(job=job) for job in jobs or shelf.jobs}
+    source = ArtifactSource("agent", shelf.champions, shelf.version_of, shelf.fetch, read)
+    return ArtifactSync(source, lambda: contracts, folder, every_s=0.0)
+
+
+def newest(folder, job):
+    found = SyncedArtifacts(folder, read).newest(Contract(job=job))
+    return None if found is None else found[0]
+
+
+def test_the_registry_is_asked_once_for_all_jobs(tmp_path):
+    shelf = Shelf("orders", "rides", "clicks")
+    sync = synced(shelf, tmp_path, ["orders", "rides", "without"])
+    assert sync.sync(0.0) == ["orders: agent is version 1", "rides: agent is version 1"]
+    assert sync.sync(1.0) == [] and shelf.asked == 2
+
+
+@pytest.mark.parametrize("error", [RuntimeError("torn"), KeyError("torn"), OSError("torn")])
+def test_a_job_whose_agent_makes_trouble_holds_up_no_other(tmp_path, error):
+    shelf = Shelf("a-first", "orders")
+    shelf.torn["a-first"] = error
+    sync = synced(shelf, tmp_path)
+    problem, done = sync.sync(0.0)
+    assert problem.startswith("a-first: ") and "torn" in problem and problem.endswith("the present agent stays")
+    assert done == "orders: agent is version 1" and sync.sync(1.0) == []
+    shelf.torn.clear()
+    assert sync.sync(2.0) == ["a-first: agent is version 1"] and newest(tmp_path, "a-first") == "1"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "3", "{}", '{"version": "1"}', None])
+def test_a_damaged_pointer_is_none_and_the_next_start_writes_it_anew(tmp_path, damage):
+    shelf = Shelf("orders")
+    synced(shelf, tmp_path).sync(0.0)
+    pointer = tmp_path / POINTERS / "orders.json"
+    pointer.unlink() if damage is None else pointer.write_text(damage)
+    assert newest(tmp_path, "orders") is None
+    assert "no agent yet" in Learned(SyncedArtifacts(tmp_path, read)).decider("dqn", CONTRACT, AT).stand_in
+    assert synced(shelf, tmp_path).sync(0.0) == ["orders: agent is version 1"] and newest(tmp_path, "orders") == "1"
+
+
+def test_a_pointer_that_cannot_be_written_is_trouble_of_its_job_alone(tmp_path):
+    shelf = Shelf("a-first", "orders")
+    (tmp_path / POINTERS / "a-first.json").mkdir(parents=True)
+    sync = synced(shelf, tmp_path)
+    problem, done = sync.sync(0.0)
+    assert problem.startswith("a-first: ") and done == "orders: agent is version 1" and sync.sync(1.0) == []
+    (tmp_path / POINTERS / "a-first.json").rmdir()
+    assert sync.sync(2.0) == ["a-first: agent is version 1"]
+
+
+def test_no_jobs_name_leads_to_anothers_files(tmp_path):
+    jobs = "orders", "orders.json", "orders.json.json"
+    (tmp_path / "orders.json").write_text('{"version": "1", "files": "orders/1"}')  # as an older release left it
+    sync = synced(Shelf(*jobs), tmp_path)
+    assert sync.sync(0.0) == [f"{job}: agent is version 1" for job in jobs] and sync.sync(1.0) == []
+    assert [newest(tmp_path, job) for job in jobs] == ["1", "1", "1"]
+
+
+def test_a_rehearsal_is_named_by_its_champion_and_the_run_that_made_it(monkeypatch):
+    tags = {"orders": {"peaks": "run"}, "rides": {}}
+    opened = []
+
+    class Forecasters:
+        def __init__(self, settings):
+            opened.append(settings)
+
+        def champion_versions(self):
+            return dict.fromkeys(tags, "3")
+
+        def tags(self, job, version):
+            return tags[job]
+
+    monkeypatch.setattr("pipelines.scale.learned.Registry", Forecasters)
+    source = rehearsal_source("settings")
+    assert opened == [] and source.champions() == {"orders": "3", "rides": "3"}
+    assert [source.version_of(job, "3") for job in tags] == ["3@run", None] and opened == ["settings"]
+
+
+def test_of_many_jobs_each_agent_is_read_once(tmp_path):
+    jobs, reads = [f"job{i}" for i in range(40)], []
+    synced(Shelf(*jobs), tmp_path).sync(0.0)
+    workers = SyncedArtifacts(tmp_path, lambda files, contract: reads.append(contract.job))
+    for _ in range(3):
+        for job in jobs:
+            workers.newest(Contract(job=job))
+    assert reads == jobs

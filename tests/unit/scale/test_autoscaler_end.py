@@ -112,3 +112,23 @@ def test_nobody_is_told_to_throw_away_what_was_learned_because_a_topic_is_forbid
     with pytest.raises(SystemExit, match=words) as told:
         autoscaler.run_until(queries.stop, queries, lambda: "mv checkpoint away")
     assert ("mv checkpoint" in str(told.value)) is (words == "mv checkpoint")
+
+
+def test_where_the_clock_is_set_back_the_query_is_started_again_and_no_try_is_counted(monkeypatch, capsys):
+    monkeypatch.setattr(autoscaler, "TRIES", 2)
+    ahead = [0.0, -4.0, -8.0, 3600.0, 0.0, -1.0, -3601.0, -3601.0, -3601.0]  # of the steady clock, at each look
+    monkeypatch.setattr(autoscaler, "time", SimpleNamespace(time=lambda: ahead.pop(0), monotonic=lambda: 0.0))
+    failures, queries, stopped = [None, None, SLOW, None], [], []
+
+    def start():
+        number, failure = len(queries), failures[len(queries)]
+        query = SimpleNamespace(isActive=failure is None, lastProgress={}, exception=lambda: failure)
+        query.stop = lambda: stopped.append(number)
+        queries.append(query)
+        return query
+
+    looks = iter(range(20))
+    autoscaler.run_until(SimpleNamespace(wait=lambda seconds: not ahead or next(looks, None) is None), start)
+    assert stopped == [0, 1, 3] and len(queries) == 4
+    said = capsys.readouterr().out
+    assert said.count("set back by 3600 s; the query is started again") == 2 and said.count("ready") == 3

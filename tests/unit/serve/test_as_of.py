@@ -12,7 +12,7 @@ from models.policy.live.replay import replay_decision
 from pipelines.scale.as_of import StoreForecasts, _reader
 from pipelines.scale.processor import Scaler
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, encode_value
+from pipelines.serve.step.records import STATUS, ForecastValue, Status, encode_value
 from pipelines.store import Store
 from tests.fakes.waiting import PATIENCE_S
 from tests.unit.policy.test_processor import forecast, metric, row
@@ -104,6 +104,25 @@ def test_a_forecast_is_read_also_where_the_stores_clock_is_behind_the_walls(tmp_
         late.put(KEY, value(forecast(wall_time=now)), 1)
         monkeypatch.setattr("pipelines.scale.as_of._reader", lambda folder: late)
         assert StoreForecasts(tmp_path / "late", 60.0).read("orders", now + 1).forecast["wall_time"] == now
+
+
+@pytest.mark.parametrize("ahead_s", [-3600.0, 3600.0])
+def test_where_the_wall_clock_was_set_the_newest_forecast_is_read_and_is_fresh(tmp_path, monkeypatch, ahead_s):
+    now = [time.time()]
+    with Store.open(tmp_path / "set", clock=lambda: round((now[0] + ahead_s) * 1e9)) as store:
+        monkeypatch.setattr("pipelines.scale.as_of._reader", lambda folder: store)
+        store.set_meta(STATUS, encode_value(Status(now[0], 1, 7, {}, 0, ahead_s)))
+        store.put(KEY, value(forecast(wall_time=now[0])), 1)
+        began = now[0]
+        now[0] += 100
+        store.set_meta("anything", b"")  # a server commits at least its status
+        reads = StoreForecasts(tmp_path / "set", 60.0)
+        before = reads.read("orders", began + 100)
+        now[0] += 1
+        store.put(KEY, value(forecast(wall_time=now[0])), 2)
+        again = reads.read("orders", began + 100)
+    assert (before.used["version"], again.used["version"]) == (1, 1)
+    assert before.forecast["wall_time"] == pytest.approx(began + 100, abs=0.01)
 
 
 @pytest.mark.parametrize(

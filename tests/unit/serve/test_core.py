@@ -49,7 +49,7 @@ from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.store import Store, StoreFull
 from pipelines.store.writing import puts
 from tests.fakes.forecasters import STEP, TASK, series
-from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
+from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw, sample
 from tidecast.messages import Forecast, decode, encode
 
 JOB = "orders"
@@ -458,6 +458,12 @@ def test_while_a_long_window_goes_on_heartbeats_say_which_forecast_stands(store)
     assert [wall for wall, *_ in found] == [NOW - 1 + 8 * i for i in range(7)]
     assert {(standing, since) for _, standing, since in found} == {("7", NOW - 9)}
     assert len(store.list_versions(KEY)) == 1  # the store knows nothing of it, and the forecast is not said again
+
+
+def test_after_a_clock_was_set_back_heartbeats_go_on(core):
+    served, newest = core.job(JOB), sample(JOB, BEGIN, 80.0)
+    at = [0, 7, 8, -3600, -3593, -3592]
+    assert [wall for wall in at if served.due_heartbeats(newest, NOW + wall)] == [0, 8, -3600, -3592]
 
 
 def test_a_server_that_is_started_again_vouches_for_the_forecast_that_stands(store):

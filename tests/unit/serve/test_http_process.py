@@ -50,6 +50,23 @@ def test_one_that_dies_is_started_again_with_the_same_token_and_that_is_said(tmp
     assert not psutil.pid_exists(endpoint.process.pid)
 
 
+def test_one_that_the_system_refuses_to_start_is_tried_again(tmp_path, monkeypatch, capsys):
+    commands = [[sys.executable, "-S", "-c", "pass"], ["/no/such/program"], ["/no/such/program"]]
+    last = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+    monkeypatch.setattr(http_process, "child_command", lambda: commands.pop(0) if commands else last)
+    monkeypatch.setattr(http_process, "FIRST_S", 0.05)
+    settings, counts = load(var=tmp_path), Counter()
+    settings.store_dir.mkdir()
+    endpoint = HttpEndpoint(settings, counts)
+    try:
+        wait_for(lambda: endpoint.process.args == last)
+        assert endpoint.process.poll() is None and counts == {"http restarts": 1}
+        said = capsys.readouterr().out
+        assert said.count("cannot be started ([Errno 2]") == 2 and "trying again in 0.2 s" in said
+    finally:
+        endpoint.close()
+
+
 def test_one_whose_server_was_killed_meanwhile_leaves_the_address_to_its_successor(tmp_path, monkeypatch):
     settings = load(var=tmp_path)
     settings.store_dir.mkdir()

@@ -4,9 +4,11 @@ import pytest
 
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import RegistryError
+from pipelines.serve.models import loader, model_set
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
 from pipelines.serve.stream.server import MARGIN_S, needed_from
+from pipelines.store import StoreFull
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, sample
 from tests.fakes.waiting import wait_until
@@ -68,3 +70,34 @@ def test_a_restart_goes_back_as_far_as_the_slowest_clock_needs():
     assert needed_from([replayed], 60.0) == 1e9 - depth / 720 - MARGIN_S
     assert needed_from([replayed, live], 60.0) == 1e9 - depth - MARGIN_S
     assert needed_from([live], 86_400.0 * 30) == 0 == needed_from([], 60.0)
+
+
+def once(error, call):
+    """The same call, which fails the first time."""
+    failures = [error]
+
+    def tried(*arguments):
+        if failures:
+            raise failures.pop()
+        return call(*arguments)
+
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "error"),
+    [
+        (loader, "prepare_model", OSError(28, "No space left on device")),
+        (loader, "prepare_model", StoreFull("the map is full")),
+        (loader, "prepare_model", MemoryError()),
+        (model_set, "revive", MemoryError()),  # which becomes the cause of a `ModelSetError`
+    ],
+)
+def test_a_champion_that_met_a_full_disk_or_memory_is_tried_again(module, name, error, monkeypatch, capsys):
+    monkeypatch.setattr(module, name, once(error, getattr(module, name)))
+    monkeypatch.setattr(loader, "AGAIN_S", 0.05)
+    made = Loader(windows(), Registry(), JOBS[:1], 0.01)
+    made.start()
+    wait_until(lambda: made.ready, "the champion")
+    made.close()
+    assert "the present champion stays, trying again in 0.05 s" in capsys.readouterr().out

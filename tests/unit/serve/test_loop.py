@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.registry import RegistryError
-from pipelines.serve.fast.core import Core
+from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.fast.loop import Loop
 from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.models.loader import Loader
@@ -26,8 +27,8 @@ from pipelines.serve.net.client import Client, ClientError, RefusedError
 from pipelines.serve.net.socket_server import SocketError
 from pipelines.serve.step.deployments import deployment_at
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, decode_value
-from pipelines.store import Store, StoreFull
+from pipelines.serve.step.records import STATUS, ForecastValue, Status, decode_value
+from pipelines.store import Fenced, MustReopen, Store, StoreFull
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, contents, raw, sample
 from tests.fakes.waiting import PATIENCE_S, wait_until
@@ -306,3 +307,79 @@ def test_swaps_under_load_miss_no_forecast_double_none_and_mix_none(tmp_path):
         value, by = decode_value(ForecastValue, found.value), deployment_at(deployments, found.version)
         assert (value.deployment, value.model_version, value.digests) == (by.number, by.model_version, by.digests)
         assert json.loads(value.message)["version"] == by.model_version
+
+
+class Waiting:
+    """Records of the log that wait, as `LogFeed` shows them."""
+
+    failure = None
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def peek(self, most):
+        return [IncomingSample(one, ("metrics", 0, i), b"%d" % i) for i, one in enumerate(self.samples[:most])]
+
+
+@contextmanager
+def refusing(error, monkeypatch):
+    """Within, each commit is refused."""
+
+    def refuse(*arguments):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.store.writing.puts.commit_events", refuse)
+        yield
+
+
+@pytest.fixture
+def loop(tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        made = Loop(Core(store, STEP, {JOB}, epoch=7), tmp_path / "store" / "socket")
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize("error", [MustReopen("a write failed half-way"), Fenced("writer 2 has taken over")])
+def test_what_no_trying_again_cures_ends_the_loop(loop, error, monkeypatch):
+    with refusing(error, monkeypatch):
+        with pytest.raises(type(error)):
+            loop.run_once(0)  # which stores its status
+        loop.log = Waiting([raw(JOB, BEGIN, 5.0)])
+        with pytest.raises(type(error)):
+            loop.process_log()
+
+
+def test_a_client_of_a_store_that_must_be_opened_anew_is_told_before_the_end(loop, monkeypatch):
+    with refusing(MustReopen("a write failed half-way"), monkeypatch):
+        (answer,) = loop._process_puts([raw(JOB, BEGIN, 5.0)])
+    assert (answer.code, answer.message) == ("store", "a write failed half-way")
+
+
+def test_what_keeps_the_status_from_being_stored_is_said_once(loop, monkeypatch, capsys):
+    monkeypatch.setattr("pipelines.serve.fast.loop.HOUSEKEEPING_S", 0.0)
+    for message in ("the map is full", "the disk is full"):
+        with refusing(StoreFull(message), monkeypatch):
+            for _ in range(5):
+                loop.run_once(0)
+    loop.run_once(0)
+    with refusing(StoreFull("the disk is full"), monkeypatch):
+        loop.run_once(0)
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["serving: the map is full", "serving: the disk is full", "serving: the disk is full"]
+
+
+def test_the_status_tells_how_far_the_wall_clock_was_set_from_the_stores(loop, monkeypatch):
+    monkeypatch.setattr("pipelines.serve.fast.loop.HOUSEKEEPING_S", 0.0)
+    set_s, told = [0.0], []
+    wall = SimpleNamespace(time_ns=lambda: time.time_ns() + round(set_s[0] * 1e9))
+    monkeypatch.setattr("pipelines.store.writing.writer.time", wall)
+    for moved_s in (0.0, 0.5, 3600.0, 3600.5, -3600.0):
+        set_s[0] = moved_s
+        loop.run_once(0)
+        told.append(round(decode_value(Status, loop.core.store.get_meta(STATUS)).ahead_s))
+    assert told == [0, 0, -3600, -3600, 3600]

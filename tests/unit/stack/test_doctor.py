@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 
 from configs.settings import load
@@ -38,3 +40,16 @@ def test_packages_against_the_lock(tmp_path, lock, ok, said):
 def test_container_limit_counts(monkeypatch):
     monkeypatch.setattr(doctor, "_container_limit", lambda: 2 * 1024**3)
     assert doctor._memory().found == "2.0 GiB"
+
+
+def test_a_var_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    assert doctor._var(tmp_path / "not" / "yet").ok
+    (tmp_path / "file").touch()
+    found = doctor._var(tmp_path / "file" / "var")
+    assert not found.ok and f"{tmp_path / 'file'} cannot be written" in found.found and "TIDECAST_VAR" in found.remedy
+
+    def read_only(dir):
+        raise OSError(errno.EROFS, "Read-only file system", str(dir))
+
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", read_only)
+    assert "cannot be written: Read-only file system" in str(doctor._var(tmp_path))

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from pipelines.store import Corrupt, OtherSchema, Pruned, Reader, Store, StoreError
-from pipelines.store.disk.environment import LmdbEnvironment
+from pipelines.store import Corrupt, MustReopen, OtherSchema, Pruned, Reader, Store, StoreError
+from pipelines.store.disk import environment
+from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
 from pipelines.store.disk.layout import SCHEMA_NAME
 from pipelines.store.disk.synced import MAX_PINNED_COMMITS
 from pipelines.store.writing import recovery
@@ -217,10 +218,15 @@ def test_an_interrupt_inside_a_commit_is_not_written_over(tmp_path, monkeypatch)
             patch.setattr("pipelines.store.writing.commit.next_ts", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 store.put("/a/x", b"2", 2)
-        with pytest.raises(StoreError, match="open it again"):
+        with pytest.raises(MustReopen, match="open it again"):
             store.put("/a/x", b"2", 2)
     with Store.open(tmp_path) as store:
         assert store.put("/a/x", b"2", 2) == "applied"
+
+
+def test_after_a_write_that_failed_half_way_only_opening_the_store_helps():
+    panic = as_store_error(environment.lmdb.PanicError("MDB_PANIC"), "hot")
+    assert isinstance(panic, MustReopen) and "open it again" in str(panic)
 
 
 def test_a_hot_environment_that_is_gone_is_begun_anew(tmp_path):

@@ -5,10 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from configs.contract import Contract
+from configs.sections import AgentTraining
 from configs.settings import load
 from models.dqn.evaluation import comparison_level, judge_agent, select_rivals
+from models.dqn.learner.settings import FINE, TrainingLength
 from models.forecast.core.series import Series
 from models.twin.experiment.contenders import Setting
 from models.twin.experiment.scenario import split_trace
@@ -55,6 +58,16 @@ def held(hours, gain=0.0):
 def test_an_agent_serves_if_it_is_surely_no_dearer_than_anybody_of_ours(hours, promoted, word):
     found = held(hours)
     assert found.promoted is promoted and word in found.reason and "at 0.01" in found.reason
+
+
+def test_a_seed_with_which_the_agent_alone_breaks_the_promise_counts_against_it():
+    costs = {"dqn": np.array([5.0, 5.0, math.nan, 5.0]), "mpc": np.full(4, 10.0)}
+    rivals = select_rivals(costs.__getitem__, costs, 0.03)
+    found = judge_agent(5.0, rivals, 0.01)
+    assert rivals["mpc"].ratio_bound == math.inf and not found.promoted
+    assert found.reason.endswith("no setting that keeps to it with every seed with which mpc has one")
+    costs["mpc"] = costs["dqn"] * 2  # it has none there either
+    assert judge_agent(5.0, select_rivals(costs.__getitem__, costs, 0.03), 0.01).promoted
 
 
 def test_an_agent_must_gain_on_ours_and_be_no_dearer_than_the_champion():
@@ -107,6 +120,20 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
     assert known - without == {"nyc_taxi"} and len(without) > 5
 
 
+@pytest.mark.parametrize("trace", ["elb_request_count", "elb", "elb_request_count.csv"])
+def test_a_trace_is_left_out_by_each_of_its_names(trace):
+    settings = load(replay={"trace": trace})
+    assert "elb" not in {one.name for one in training_set.loads_of_others(settings, "word_count")}
+
+
+def test_a_newcomer_does_not_learn_from_the_series_of_which_it_has_the_first_days():
+    settings = load(replay={"newcomer": {"job": "ride_count", "trace": "taxi 15min"}})
+    known, without = (
+        {one.name for one in training_set.loads_of_others(settings, job)} for job in ("orders", "ride_count")
+    )
+    assert known - without == {"taxi"} and {"iot", "wiki_en"} <= without  # at no step
+
+
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
     setup = twin_setup(load(), CONTRACT, twin_from_contract(CONTRACT))
@@ -124,3 +151,12 @@ def test_champion_and_challenger_are_tuned_alike(monkeypatch):
     new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
     assert (present.axes, present.setting, present.forecaster) == (new.axes, new.setting, new.forecaster) and new.axes
     assert present.policy == "dqn" and present.learned is not new.learned
+
+
+def test_the_fewest_transitions_that_settings_allow_teach_something():
+    """Before the first update so many decisions of all runs are made as a return has steps."""
+    for name, length in (("transitions", TrainingLength()), ("fine_transitions", FINE)):
+        (least,) = (bound.ge for bound in AgentTraining.model_fields[name].metadata)
+        assert (length.learner.steps - 1) * length.groups * length.runs < least
+        with pytest.raises(ValidationError):
+            AgentTraining(**{name: least - 1})

@@ -1,0 +1,49 @@
+"""What the lake's log says of every job at once, and a job with a wrong time beside others."""
+
+import json
+import logging
+from dataclasses import asdict
+
+import pandas as pd
+import pytest
+
+from configs.settings import load
+from models.forecast.core.series import MAX_STEPS, SeriesError
+from pipelines.lake import tables as lake
+from pipelines.lake.steps import loads_of_sums
+from pipelines.train.forecaster.run import jobs_with_training_data
+
+
+def write_commits(root, *spans):
+    """A log of the table `metrics` as Delta keeps it, with a commit per mapping of spans, each of another partition."""
+    log = root / "metrics" / "_delta_log"
+    log.mkdir(parents=True)
+    for at, of_jobs in enumerate(spans):
+        origin = lake.Origin("metrics", "id", f"2014-10-22T{at:02}", {0: at}, {0: at + 1}, 0.0, 1, 0, of_jobs)
+        told = {"commitInfo": {"userMetadata": json.dumps({"origin": asdict(origin)})}}
+        (log / f"{at:020}.json").write_text(json.dumps(told))
+
+
+def test_the_log_is_read_once_for_all_jobs(tmp_path, monkeypatch):
+    settings = load(var=tmp_path)
+    write_commits(settings.lake_dir, {"orders": 1200.0, "rides": 900.0}, {"orders": 600.0})
+    assert lake.job_spans_s(settings.lake_dir) == {"orders": 1800.0, "rides": 900.0}
+    assert (lake.job_span_s(settings.lake_dir, "orders"), lake.job_span_s(settings.lake_dir, "nobody")) == (1800.0, 0.0)
+    reads, plain = [], lake.commit_origins
+    monkeypatch.setattr(lake, "commit_origins", lambda root, table: reads.append(table) or plain(root, table))
+    assert jobs_with_training_data(["rides", "orders", "nobody"], settings) == ["orders"]
+    assert reads == ["metrics"]
+
+
+def test_a_job_whose_times_make_no_series_leaves_the_others_theirs(caplog):
+    sums = pd.DataFrame(
+        [("orders", 0, 60.0, 600.0, 120.0), ("orders", 1, 60.0, 1200.0, 120.0),
+         ("rides", 0, 60.0, 60.0, 60.0), ("rides", MAX_STEPS + 9, 60.0, 60.0, 60.0 * (MAX_STEPS + 10))],
+        columns=["job", "step", "weight", "total", "until"],
+    )  # fmt: skip
+    with pytest.raises(SeriesError, match="rides: the times span 1000010 steps"):
+        loads_of_sums(sums, 60.0)
+    with caplog.at_level(logging.WARNING):
+        found = loads_of_sums(sums, 60.0, leave_out=True)
+    assert {job: load.values.tolist() for job, load in found.items()} == {"orders": [10.0, 20.0]}
+    assert "rides is left out: the times span 1000010 steps of 60 s" in caplog.text

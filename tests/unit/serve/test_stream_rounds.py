@@ -1,0 +1,176 @@
+"""The stream server round by round, on a broker that is played: what is sent again, and when it leaves."""
+
+import threading
+import time
+from contextlib import ExitStack
+from types import SimpleNamespace
+
+import pytest
+
+from configs.settings import load
+from models.forecast.baselines.naive import Naive
+from pipelines.kafka import librdkafka
+from pipelines.kafka.broker import BrokerError, Record
+from pipelines.serve import partitions
+from pipelines.serve.fast import server as fast
+from pipelines.serve.stream import server as stream
+from pipelines.store import Store
+from tests.fakes.forecasters import STEP, TASK
+from tests.fakes.serving import BEGIN, raw
+from tests.fakes.waiting import wait_until
+from tidecast.messages import Forecast, decode
+
+JOB = "word_count"
+
+
+class Sent:
+    """The future of one record: `fail` makes it one that the broker has not taken."""
+
+    def __init__(self, value):
+        self.value, self.told = value, []
+
+    def add_errback(self, tell):
+        self.told.append(tell)
+
+    def fail(self):
+        for tell in self.told:
+            tell(TimeoutError("120 s have passed"))
+
+
+class Broker:
+    """Topics and clients of the server: `put` adds to `metrics`, `forecasts` and `beats` hold what was sent."""
+
+    def __init__(self):
+        self.coming, self.offset, self.forecasts, self.beats, self.claimed = [], 0, [], [], False
+        self.epoch = 7
+
+    def put(self, window, part=0, parts=1):
+        value = raw(JOB, window, 100.0 + window % 24, part, parts, wall_time=time.time())
+        self.coming.append(Record("metrics", 0, self.offset, JOB, value, time.time()))
+        self.offset += 1
+
+    def poll(self, wait_s):
+        found, self.coming = self.coming, []
+        return found
+
+    def seek_to_time(self, wall_time):
+        pass
+
+    def superseded(self):
+        return self.claimed
+
+    def send(self, topic, key, message):
+        self.beats.append((len(self.forecasts), message))
+
+    def send_bytes(self, topic, key, value):
+        assert (topic, key) == ("forecasts", JOB.encode())
+        self.forecasts.append(Sent(value))
+        return self.forecasts[-1]
+
+    def close(self):
+        pass
+
+
+class Champions:
+    def champion_versions(self):
+        return {JOB: "1"}
+
+    def model_name(self, job):
+        return f"{job}-forecaster"
+
+    def fetch(self, job, version):
+        return Naive(TASK), None
+
+
+@pytest.fixture
+def broker():
+    return Broker()
+
+
+@pytest.fixture
+def server(broker, monkeypatch, tmp_path):
+    for name in ("Publisher", "Claim", "Follower"):
+        monkeypatch.setattr(stream, name, lambda *arguments: broker)
+    monkeypatch.setattr(stream, "create_topics", lambda kafka: None)
+    monkeypatch.setattr(stream, "topic_offsets", lambda kafka, topic: {0: (0, 0)})
+    monkeypatch.setattr(stream, "read_records", lambda *arguments: [])
+    settings = load(var=tmp_path, training={"step_s": STEP}, serving={"alias_poll_s": 0.02})
+    made = stream.Server(settings, Champions)
+    yield made
+    made.close()
+
+
+def test_a_forecast_that_the_broker_did_not_take_is_sent_again_before_it_is_vouched_for(server, broker, capsys):
+    for window in range(30):
+        broker.put(BEGIN + window)
+    wait_until(lambda: server.tick() and broker.forecasts, "a forecast")
+    server._jobs.job(JOB).last_heartbeat = 0.0
+    broker.put(BEGIN + 30, 0, 9)
+    assert server.tick() and len(broker.forecasts) == 1
+    broker.forecasts[0].fail()
+    server._jobs.job(JOB).last_heartbeat = 0.0
+    for part in (1, 2):
+        broker.put(BEGIN + 30, part, 9)
+        assert server.tick() and len(broker.forecasts) == 2
+    first, again = (decode(Forecast, sent.value) for sent in broker.forecasts)
+    assert (again.time, again.quantiles) == (first.time, first.quantiles)
+    assert [count for count, _ in broker.beats[-2:]] == [1, 2]
+    assert capsys.readouterr().out.count("did not take a forecast, it is sent again") == 1
+
+
+def test_a_forecast_that_a_newer_one_has_overtaken_is_not_sent_again(server, broker):
+    for window in range(30):
+        broker.put(BEGIN + window)
+    wait_until(lambda: server.tick() and broker.forecasts, "a forecast")
+    broker.put(BEGIN + 30)
+    assert server.tick() and len(broker.forecasts) == 2
+    broker.forecasts[0].fail()
+    broker.put(BEGIN + 31, 0, 9)
+    assert server.tick() and len(broker.forecasts) == 2
+
+
+def test_it_leaves_where_a_later_server_has_claimed(server, broker, capsys):
+    assert server.tick()
+    broker.claimed = True
+    assert not server.tick() and "later epoch" in capsys.readouterr().out
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """How many partitions a look finds, one after the other; an error is raised."""
+    looks = []
+
+    def topic_offsets(kafka, topic):
+        found = looks.pop(0) if len(looks) > 1 else looks[0]
+        if isinstance(found, Exception):
+            raise found
+        return dict.fromkeys(range(found), (0, 0))
+
+    monkeypatch.setattr(partitions, "LOOK_S", 0.01)
+    monkeypatch.setattr(partitions, "topic_offsets", topic_offsets)
+    return looks
+
+
+def test_it_leaves_where_metrics_has_got_more_partitions(there, request, capsys):
+    there += [1, BrokerError("no broker"), BrokerError("no broker"), 1, 3]
+    server = request.getfixturevalue("server")
+    wait_until(lambda: not server.tick(), "the end")
+    assert len(there) == 1 and "metrics has 3 partitions, of which 1 are followed" in capsys.readouterr().out
+
+
+def test_the_fast_path_leaves_where_metrics_has_got_more_partitions(there, broker, monkeypatch, tmp_path):
+    there += [2, 3]
+    feed = SimpleNamespace(cursor=SimpleNamespace(next={0: 5, 1: 0}), close=lambda: None)
+    monkeypatch.setattr(librdkafka, "Sender", lambda kafka: broker)
+    for name in ("Publisher", "Claim"):
+        monkeypatch.setattr(fast, name, lambda *arguments: broker)
+    monkeypatch.setattr(fast, "LogFeed", lambda *arguments: feed)
+    monkeypatch.setattr(fast, "create_topics", lambda kafka: None)
+    monkeypatch.setattr(fast, "recall_sent", lambda *arguments, **named: None)
+    broker.epochs = frozenset({7})
+    settings, stop = load(var=tmp_path, kafka={"bootstrap": "broker:9092"}), threading.Event()
+    with ExitStack() as ends:
+        store = ends.enter_context(Store.open(settings.store_dir))
+        fast._loop(settings, store, {JOB}, ends, stop)
+        wait_until(stop.is_set, "the end")
+        assert there == [3]

@@ -1,0 +1,177 @@
+"""When a challenger is made, and with whom it is compared, with a registry in memory."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from configs.sections import Training
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.series import Series
+from pipelines.lake.load import LakeSeries
+from pipelines.registry import AgentRegistry, RegistryError
+from pipelines.registry.artifacts import UnreadableError, read_forecaster
+from pipelines.registry.store import ModelStore
+from pipelines.train.forecaster.challenge import train_challenger
+from pipelines.train.promotion import load_champion
+from tests.fakes.forecasters import STEP, TASK, series
+
+TRAINING = Training(
+    step_s=STEP, horizon=3, levels=(0.1, 0.5, 0.9), models=("seasonal_naive",), holdout_steps=48, minimum_steps=96
+)
+
+
+class Run:
+    """Keeps a run's tags, and forgets the rest."""
+
+    id = "run"
+
+    def __init__(self):
+        self.told = {}
+
+    def tags(self, values):
+        self.told |= values
+
+    def parameters(self, values):
+        """Not looked at."""
+
+    def metrics(self, values, step=0):
+        """Not looked at."""
+
+    def figure(self, figure, path):
+        """Not looked at."""
+
+    def text(self, text, path):
+        """Not looked at."""
+
+
+class Registry:
+    """Version 1 serves; what is raised where it is loaded, if anything, is given."""
+
+    def __init__(self, error=None):
+        self._error, self.started, self.registered = error, Run(), []
+
+    @contextmanager
+    def run(self, job, name):
+        yield self.started
+
+    def champion_version(self, job):
+        return "1"
+
+    def load(self, job, version=None):
+        if self._error is not None:
+            raise self._error
+        return Naive(TASK)
+
+    def register(self, run, job, forecaster, card, tags, alias=None):
+        self.registered.append(alias)
+        return "2"
+
+    def write_rehearsal(self, run, job, version, rehearsal):
+        """Not looked at."""
+
+
+def outcome(registry, load=None):
+    train_challenger(registry, "orders", TRAINING, LakeSeries(load or series(200), 1))
+    return registry.started.told["outcome"]
+
+
+def with_gap(known):
+    """200 hours of load, of the newest 48 of which so many are known."""
+    whole = series(200)
+    return Series(whole.start, whole.step_s, np.where(np.arange(200) < 152 + known, whole.values, np.nan))
+
+
+def test_nobody_is_challenged_on_a_few_known_steps():
+    registry = Registry()
+    assert outcome(registry, with_gap(23)) == (
+        "no challenger: 23 of the newest 48 steps (training.holdout_steps) are known, "
+        "at least 24 are needed to compare on"
+    )
+    assert registry.registered == []
+    assert outcome(registry, with_gap(24)).startswith("challenger version 2")
+
+
+def test_an_outage_is_no_reason_to_leave_the_champion_out():
+    registry = Registry(RegistryError("MLflow does not answer"))
+    with pytest.raises(RegistryError, match="does not answer"):
+        outcome(registry)
+    assert registry.registered == []
+
+
+def test_a_champion_that_cannot_be_read_is_passed_over_with_a_remark():
+    said = outcome(Registry(UnreadableError("orders-forecaster version 1: kind='oracle'")))
+    assert said.endswith("The champion cannot be loaded: orders-forecaster version 1: kind='oracle'")
+
+
+def test_without_a_champion_there_is_nothing_to_load():
+    assert load_champion(SimpleNamespace(champion_version=lambda job: None), "orders") == (None, None, "")
+
+
+class Files(AgentRegistry):
+    """Agents whose files lie in a folder."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def download(self, job, version=None, into=None):
+        return self._folder, f"{job}-agent version {version}"
+
+
+def test_an_agent_or_a_forecaster_that_is_none_of_this_code_is_unreadable(tmp_path):
+    for text, what in ((None, "has no agent.json"), ("{", "is no JSON"), ("[1]", "orders-agent version 4")):
+        if text is not None:
+            (tmp_path / "agent.json").write_text(text)
+        with pytest.raises(UnreadableError, match=what):
+            Files(tmp_path).load("orders", "4")
+    with pytest.raises(UnreadableError, match="not registered by Tidecast"):
+        read_forecaster(tmp_path, "orders-forecaster version 4")
+    (tmp_path / "forecaster.json").write_text("{}")
+    with pytest.raises(UnreadableError, match=r"MLmodel.*Retrain"):
+        read_forecaster(tmp_path, "orders-forecaster version 4")
+
+
+class Versions(ModelStore):
+    """Versions whose files are where it is told."""
+
+    what, made_by = "forecaster", "retrain_forecaster"
+
+    def __init__(self, source):
+        self._source, self._uri = source, "sqlite:///nowhere.db"
+
+    def _version(self, job, version):
+        if self._source is None:
+            raise RegistryError("MLflow does not answer")
+        return SimpleNamespace(source=str(self._source))
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_files_that_are_gone_are_told_from_an_outage(tmp_path, copied):
+    into = tmp_path / "copy" if copied else None
+    with pytest.raises(UnreadableError, match=r"orders-forecaster version 3 at .*: its files are gone"):
+        Versions(tmp_path / "gone").download("orders", "3", into)
+    with pytest.raises(RegistryError) as found:
+        Versions(None).download("orders", "3", into)
+    assert not isinstance(found.value, UnreadableError)
+
+
+class Client:
+    """Keeps the description of a version, as MLflow's client is told it."""
+
+    said = ""
+
+    def create_registered_model(self, name, description):
+        """Not looked at."""
+
+    def create_model_version(self, name, source, run_id, model_id, description, tags):
+        self.said = description
+        return SimpleNamespace(version=3)
+
+
+@pytest.mark.parametrize("length", [5_000, 5_001, 20_000])
+def test_a_card_is_cut_where_mlflows_column_ends(length):
+    versions, card = Versions(None), "x" * length
+    versions._client = client = Client()
+    assert versions.register_version(Run(), "orders", "m-1", card, {}) == "3"
+    assert len(client.said) == 5_000 and (client.said == card) is (length == 5_000)
