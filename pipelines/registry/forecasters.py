@@ -91,19 +91,18 @@ class Registry(ModelStore):
         run.text(json.dumps(describe(rehearsal)), _peaks(version))
         self.set_version_tags(job, version, {PEAKS: run.id})
 
-    def champion_rehearsal(self, job: str) -> str | None:
-        """Name what was learned with the champion (the version that serves) as `<version>@<run>`; None without either.
+    def rehearsal_of(self, job: str, version: str) -> str | None:
+        """Name what was learned with a version as `<version>@<run>`; None where it has none yet.
 
         Raises:
-            RegistryError: MLflow does not answer.
+            RegistryError: no such version, or MLflow does not answer.
             MessageError: no job can have the name.
         """
-        version = self.champion_version(job)
-        run_id = None if version is None else self.tags(job, version).get(PEAKS)
+        run_id = self.tags(job, version).get(PEAKS)
         return f"{version}{AT}{run_id}" if run_id else None
 
     def download_rehearsal(self, name: str, into: Path) -> None:
-        """Download the rehearsal that `champion_rehearsal` named, as the file `PEAKS_FILE` in or below a folder.
+        """Download the rehearsal that `rehearsal_of` named, as the file `PEAKS_FILE` in or below a folder.
 
         Args:
             name: `<version>@<run>`.

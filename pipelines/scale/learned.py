@@ -20,7 +20,7 @@ from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibrato
 from models.policy.received.rehearsal import REACTIVE, Rehearsal
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
-from pipelines.registry.forecasters import AT, PEAKS, read_rehearsal
+from pipelines.registry.forecasters import AT, read_rehearsal
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
 FALLBACK_POLICY = "mpc"  # name of the policy that decides while another lacks its agent or its timetable
@@ -38,13 +38,9 @@ def agent_source(settings: Settings) -> ArtifactSource:
 def rehearsal_source(settings: Settings) -> ArtifactSource:
     """Return the source of rehearsals, kept with a job's champion (forecaster that serves); opened when asked."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
-
-    def name_of(job: str, champion: str) -> str | None:
-        run_id = opened().tags(job, champion).get(PEAKS)  # a champion may get one later
-        return f"{champion}{AT}{run_id}" if run_id else None
-
     return ArtifactSource(
-        "rehearsal", lambda: opened().champion_versions(), name_of,
+        "rehearsal", lambda: opened().champion_versions(),
+        lambda job, champion: opened().rehearsal_of(job, champion),  # a champion may get one later
         lambda job, version, files: opened().download_rehearsal(version, files), read_fitting_rehearsal,
     )  # fmt: skip
 

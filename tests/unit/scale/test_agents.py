@@ -8,6 +8,7 @@ from configs.settings import ROOT
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, with_interval
 from models.policy.received.rehearsal import Rehearsal, describe, promised
+from pipelines.registry import Registry
 from pipelines.registry.forecasters import PEAKS_FILE
 from pipelines.scale.artifact_sync import POINTERS, ArtifactSource, ArtifactSync, SyncedArtifacts
 from pipelines.scale.contracts import write_json
@@ -265,6 +266,8 @@ def test_a_rehearsal_is_named_by_its_champion_and_the_run_that_made_it(monkeypat
     opened = []
 
     class Forecasters:
+        rehearsal_of = Registry.rehearsal_of
+
         def __init__(self, settings):
             opened.append(settings)
 
