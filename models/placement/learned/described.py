@@ -17,7 +17,7 @@ from models.placement.learned.training import LEARNER, PlacementModel
 from models.placement.performance.model import PerformanceModel
 from models.placement.performance.network import LayerSizes, PerformanceNetwork
 
-KIND, PERFORMANCE_KIND = "placement-dqn", "performance-lstm"
+KIND, PERFORMANCE_KIND = "placement-dqn", "performance-lstm-log"
 _SCALES = ("mean", "spread", "label_mean", "label_spread", "stopped")
 
 

@@ -1,4 +1,8 @@
-"""A trained performance model, how it is trained, and a linear one that it has to beat."""
+"""A trained performance model, how it is trained, and a linear one that it has to beat.
+
+It learns the logarithm of the latency: placements that cannot keep up come to hundreds of times what good ones do, and
+beside them those would all look alike. What has the least absolute error is the median, of a logarithm as of its value.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from models.placement.performance.windows import Samples
 
 RATE, FINE_RATE, BATCH, MOST_EPOCHS, PATIENCE, CLIP = 1e-3, 1e-4, 64, 800, 60, 1.0
 FINE_EPOCHS = 5
+LEAST_MS, MOST_MS = 0.001, 1e9
+"""Latencies that are told apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +32,7 @@ class PerformanceModel:
         network: in evaluation mode.
         sizes: of its layers.
         mean, spread: (1 + m n,) of what it reads; of placements 0 and the slots.
-        label_mean, label_spread: (2,) of what it says.
+        label_mean, label_spread: (2,) of what it says, of latency of the logarithm.
         stopped: mean absolute errors (2,) on the samples by which training stopped, in ms and load.
     """
 
@@ -52,16 +58,28 @@ class PerformanceModel:
         scaled = torch.from_numpy(((seen - self.mean) / self.spread).astype(np.float32))
         with torch.no_grad():
             found = self.network(scaled).numpy().astype(float)
-        return np.maximum(found * self.label_spread + self.label_mean, 0.0)
+        said = found * self.label_spread + self.label_mean
+        latency_ms = np.exp(np.clip(said[:, 0], np.log(LEAST_MS), np.log(MOST_MS)))
+        return np.column_stack([latency_ms, np.maximum(said[:, 1], 0.0)])
 
     def error(self, samples: Samples) -> Floats:
         """Return the (2,) mean absolute errors, in ms and load."""
         return absolute_error(self.predict(samples.seen), samples.label)
 
+    def scaled_error(self, samples: Samples) -> float:
+        """Return the mean of both errors as they are learned from: of log(latency) and load, by their spreads."""
+        error = absolute_error(learned_from(self.predict(samples.seen)), learned_from(samples.label))
+        return float((error / self.label_spread).mean())
+
 
 def absolute_error(said: Floats, label: Floats) -> Floats:
     """Return the (2,) mean absolute errors of (N, 2) (eq. 13)."""
     return np.asarray(np.abs(said - label).mean(axis=0))
+
+
+def learned_from(label: Floats) -> Floats:
+    """Return (N, 2) log(latency in ms) and load."""
+    return np.column_stack([np.log(np.clip(label[:, 0], LEAST_MS, MOST_MS)), label[:, 1]])
 
 
 def linear_regression(train: Samples, samples: Samples) -> Floats:
@@ -75,7 +93,7 @@ def train_performance(
 ) -> PerformanceModel:  # fmt: skip
     """Train a model; equal arguments give equal models.
 
-    Mean absolute errors, Adam, gradients of norm 1 at most. The epoch is kept whose errors on `stop` are least; 60
+    Mean absolute errors of log(latency) and load, Adam, gradients of norm 1 at most. The epoch is kept whose errors on `stop` are least; 60
     without a lower one end it.
 
     Args:
@@ -97,10 +115,11 @@ def train_performance(
     wide = train.seen.shape[2]
     mean, spread = np.zeros(wide), np.full(wide, float(slots))
     mean[0], spread[0] = train.seen[:, :, 0].mean(), max(train.seen[:, :, 0].std(), 1e-9)
-    label_mean, label_spread = train.label.mean(axis=0), np.maximum(train.label.std(axis=0), 1e-9)
+    label = learned_from(train.label)
+    label_mean, label_spread = label.mean(axis=0), np.maximum(label.std(axis=0), 1e-9)
     network = PerformanceNetwork(wide, sizes)
     model = PerformanceModel(network, sizes, mean, spread, label_mean, label_spread, np.full(2, np.inf))
-    return _fit(model, train, stop, seed, RATE, epochs)
+    return _fit(model, float("inf"), train, stop, seed, RATE, epochs)
 
 
 def fine_tune(model: PerformanceModel, train: Samples, stop: Samples, seed: int) -> PerformanceModel:
@@ -109,14 +128,15 @@ def fine_tune(model: PerformanceModel, train: Samples, stop: Samples, seed: int)
     network = PerformanceNetwork(len(model.mean), model.sizes)
     network.load_state_dict(model.network.state_dict())
     before = replace(model, network=network, stopped=model.error(stop))
-    return _fit(before, train, stop, seed, FINE_RATE, FINE_EPOCHS)
+    return _fit(before, model.scaled_error(stop), train, stop, seed, FINE_RATE, FINE_EPOCHS)
 
 
 def _fit(
-    model: PerformanceModel, train: Samples, stop: Samples, seed: int, rate: float, epochs: int
+    model: PerformanceModel, least: float, train: Samples, stop: Samples, seed: int, rate: float, epochs: int
 ) -> PerformanceModel:  # fmt: skip
+    """Train while the scaled error on `stop` falls below the least so far."""
     seen = torch.from_numpy(((train.seen - model.mean) / model.spread).astype(np.float32))
-    label = torch.from_numpy(((train.label - model.label_mean) / model.label_spread).astype(np.float32))
+    label = torch.from_numpy(((learned_from(train.label) - model.label_mean) / model.label_spread).astype(np.float32))
     network, chance = model.network, np.random.default_rng(seed)
     optimizer = torch.optim.Adam(network.parameters(), rate)
     errors, waited = model.stopped, 0
@@ -130,9 +150,9 @@ def _fit(
                 torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
                 optimizer.step()
             network.eval()
-            now = model.error(stop)
-            if (now / model.label_spread).mean() < (errors / model.label_spread).mean():
-                errors, waited = now, 0
+            now = model.scaled_error(stop)
+            if now < least:
+                least, errors, waited = now, model.error(stop), 0
                 best = {name: part.clone() for name, part in network.state_dict().items()}
             elif (waited := waited + 1) >= PATIENCE:
                 break

@@ -16,6 +16,7 @@ from models.placement.instances.job import Counts, ParallelJob, StreamEdge, has_
 from models.placement.learned.evaluator import LearnedEvaluator, TwinEvaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.rivals import CountingEvaluator, greedy_search, random_search
+from models.placement.learned.schemes import STEPS as WALK
 from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import TRANSITIONS, train_placement
 from models.placement.performance.model import absolute_error, linear_regression, train_performance
@@ -35,6 +36,8 @@ SEEDS, SLOTS = (100, 101, 102), 3
 STEPS, SHORT_PAST, KEPT = 2_000, 1_000, 3
 """Minutes of the past from which performance is learned, of a small job, and for how many of them a placement is kept.
 """
+NEAR = 0.5
+"""Share of the placements of a past that lie some moves away from the one at the start."""
 LOAD, LEAST, MOST = "iot 5min", 0.4, 1.2
 """Measured load of that past, of which a step is a minute, and between which multiples of a job's rate it lies."""
 
@@ -124,21 +127,41 @@ def _interval(values: Sequence[float]) -> dict[str, float]:
     return {"mean": float(np.mean(values)), "low": low, "high": high}
 
 
-def record_past(job: ParallelJob, nodes: Nodes, steps: int, seed: int) -> History:
-    """Follow a job in the twin under drawn placements and a measured load, and return its past by minutes."""
+def record_past(job: ParallelJob, nodes: Nodes, steps: int, seed: int, start: Counts | None = None) -> History:
+    """Follow a job in the twin under drawn placements and a measured load, and return its past by minutes.
+
+    Args:
+        job: of m operators.
+        nodes: n of them.
+        steps: minutes.
+        seed: of what is drawn.
+        start: placement of which every other one is some moves away; None: all are drawn.
+    """
     random, factors = np.random.default_rng(seed), _load_of(steps)
+    space = InstanceSpace(job, nodes)
     queued, counts = empty_state(job, nodes), draw_counts(job, nodes, random)
     rps, placed, measured = [], [], []
     for minute in range(steps):
         factor = float(factors[minute])
         queued, course = follow_job(job, nodes, counts, queued, np.full(int(MINUTE_S / STEP_S), factor), MINUTE_S)
         if minute % KEPT == KEPT - 1:
-            counts = draw_counts(job, nodes, random)
+            near = start is not None and random.random() < NEAR
+            counts = _walked(space, start, random) if near else draw_counts(job, nodes, random)  # type: ignore[arg-type]
             queued = move_instances(queued, counts)
         rps.append(factor * float(job.arrivals_rps.sum()))
         placed.append(counts)
         measured.append((course.latency_ms[0], course.load[0].mean()))
     return History(np.array(rps), np.array(placed), np.array(measured))
+
+
+def _walked(space: InstanceSpace, counts: Counts, random: np.random.Generator) -> Counts:
+    """A placement that as many allowed moves lead to as one walk of a proposal has at most."""
+    for _ in range(int(random.integers(1, WALK + 1))):
+        able = np.flatnonzero(space.farthest(counts) >= 1)
+        if not len(able):
+            break
+        counts = space.after(counts, int(random.choice(able)), 1)
+    return counts
 
 
 def _load_of(steps: int) -> Floats:

@@ -22,14 +22,15 @@ def measure_placements(
 ) -> None:
     """Cut graphs into blocks, and put jobs on nodes, by this project's ways and others: how near is each to the best?
 
-    All parts but `reproduction`, `real`, `moves` and `offload` take some half an hour; what the file of `--json` says
-    of others stays. `small`: graphs of which all blocks are looked at. `large`: 5,000 vertices, beside METIS. `papers`:
-    the papers' testbeds in the twin. `jobs`: random ones. `search`: learned placement beside all placements.
-    `performance`: the LSTM beside simple predictors. `reproduction`: that of the paper's size, likewise; half an hour
-    more. `times`: how long plans take. `hop`: what a record takes through a topic, on real Spark. `real`: the plan's
-    placements and others on two real clusters; hours, it goes on where the file of `--json` ends. `moves`: a query of
-    100,000 keys moves under load, and something is killed in each phase of that; an hour, likewise. `offload`: the
-    autoscaler wants more of a query than its cluster has, and later less; forty minutes.
+    All parts but `learned`, `reproduction`, `real`, `moves` and `offload` take some half an hour; what the file of
+    `--json` says of others stays. `small`: graphs of which all blocks are looked at. `large`: 5,000 vertices, beside
+    METIS. `papers`: the papers' testbeds in the twin. `jobs`: random ones. `search`: learned placement beside all
+    placements. `learned`: the DQN with the LSTM on the random jobs; an hour, it goes on where the file of `--json`
+    ends. `performance`: the LSTM beside simple predictors. `reproduction`: that of the paper's size, likewise; half an
+    hour more. `times`: how long plans take. `hop`: what a record takes through a topic, on real Spark. `real`: the
+    plan's placements and others on two real clusters; hours, it goes on likewise. `moves`: a query of 100,000 keys
+    moves under load, and something is killed in each phase of that; an hour, likewise. `offload`: the autoscaler wants
+    more of a query than its cluster has, and later less; forty minutes.
 
     Raises:
         SettingsError: an unknown part; for those on real services, the address of one is set (status 2).
@@ -60,6 +61,7 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
     from pipelines.bench.placement.hop import measure_hop
     from pipelines.bench.placement.large import measure_large
     from pipelines.bench.placement.learned import measure_performance, measure_search
+    from pipelines.bench.placement.learned_jobs import measure_learned_jobs
     from pipelines.bench.placement.moved.measure import measure_moves
     from pipelines.bench.placement.moved.offloaded import measure_offload
     from pipelines.bench.placement.papers import measure_papers
@@ -74,6 +76,7 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
     }  # fmt: skip
     return {
         **{name: partial(_whole, measure) for name, measure in at_once.items()},
+        "learned": lambda save: measure_learned_jobs(found.get("learned", {}), save),
         "hop": lambda save: measure_hop(load()),
         "real": lambda save: measure_real(load(), found.get("real", {}), save),
         "moves": lambda save: measure_moves(load(), found.get("moves", {}), save),

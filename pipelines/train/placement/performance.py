@@ -94,7 +94,7 @@ def learn_performance(
             better = fine_tune(model, train, stop, seed=0)
             run.metrics({**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
                          **_rivals(train, stop)})  # fmt: skip
-            if (better.stopped / model.label_spread).mean() < (model.error(stop) / model.label_spread).mean():
+            if better.scaled_error(stop) < model.scaled_error(stop):
                 how = f"tuned to what {len(seen.label)} minutes of the running job came to"
                 _register(registry, run, better, space, how, Tuned(time.time(), trusted))
                 model = better

@@ -42,6 +42,53 @@ def test_parameters_of_the_large_network_by_hand(operators, nodes, parameters):
     assert sum(part.numel() for part in network.parameters()) == parameters
 
 
+def test_features_of_three_operators_on_nine_nodes():
+    past = History(np.ones(5), np.ones((5, 3, 9)), np.ones((5, 2)))
+    assert make_samples(past).seen.shape == (1, 4, 28)
+
+
+@pytest.mark.parametrize(("features", "first", "total"), [(28, 291_840, 8_818_434), (7, 270_336, 8_796_930)])
+def test_parameters_of_each_layer_by_hand(features, first, total):
+    """As the paper counts them; PyTorch has a second bias vector for each gate, which adds to the first."""
+    with torch.device("meta"):
+        network = PerformanceNetwork(features, LARGE)
+    each = [sum(part.numel() for part in layer.parameters()) for layer in network.children()]
+    assert each == [first + 1_024, 5_251_072, 3_149_824, 131_328, 514, 0]
+    units = np.array([*LARGE[:3], 0, 0, 0])
+    assert (each - 4 * units).tolist() == [first, 5_246_976, 3_147_776, 131_328, 514, 0]
+    assert sum(each - 4 * units) == total and network.dropout.p == 0.5
+
+
+def test_parts_are_in_time_and_no_measured_step_is_in_two():
+    steps = np.arange(200.0)
+    past = History(steps, np.tile(steps[:, None, None], (1, 2, 2)), np.tile(steps[:, None], (1, 2)))
+    used = [sorted({*one.seen.reshape(-1).tolist(), *one.label.reshape(-1).tolist()}) for one in parts_in_time(past)]
+    assert [step for part in used for step in part] == steps.tolist()
+    assert len(used[2]) == 60  # three in ten of them
+
+
+def test_scales_are_of_the_rows_to_train_on_alone():
+    past = history(100)
+    train, stop, _ = parts_in_time(past)
+    made = train_performance(train, stop, slots=4, seed=1, epochs=0)
+    assert made.mean.tolist() == [train.seen[:, :, 0].mean(), 0, 0, 0, 0]
+    assert made.spread.tolist() == [train.seen[:, :, 0].std(), 4, 4, 4, 4]
+
+    def scales(model):
+        return np.concatenate([model.mean[:1], model.spread[:1], model.label_mean, model.label_spread])
+
+    def same(first):
+        """Whether each is, where rows from this one on are others."""
+        other = History(*(part.copy() for part in past))
+        for part in other:
+            part[first:] = 7 * part[first:] + 100
+        again = train_performance(*parts_in_time(other)[:2], slots=4, seed=1, epochs=0)
+        return (scales(again) == scales(made)).tolist()
+
+    assert same(70) == same(60) == [True] * 6  # rows for testing, and those to stop by too
+    assert same(50) == [False] * 6
+
+
 def test_it_learns_what_bends_repeats_itself_and_refuses_another_job():
     train, stop, test = parts_in_time(history(900))
     made = train_performance(train, stop, slots=4, seed=1, epochs=60)
@@ -50,6 +97,6 @@ def test_it_learns_what_bends_repeats_itself_and_refuses_another_job():
     short = [train_performance(train, stop, 4, 2, epochs=2).predict(test.seen) for _ in range(2)]
     assert (short[0] == short[1]).all()
     better = fine_tune(made, train, stop, seed=1)
-    assert better.stopped.sum() <= made.error(stop).sum() + 1e-9 and better.network is not made.network
+    assert better.scaled_error(stop) <= made.scaled_error(stop) + 1e-9 and better.network is not made.network
     with pytest.raises(ValueError, match="7 features: the model was trained on 5, of another job or other nodes"):
         made.predict(np.zeros((1, 4, 7)))
