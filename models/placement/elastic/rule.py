@@ -144,11 +144,14 @@ def is_skewed(loads: Sequence[float]) -> bool:
     return max(loads) > SKEWED * sum(loads) / len(loads)
 
 
-def step_share(seen: OperatorWindow) -> float:
-    """Return (RT - RAP) ÷ RT of eq. 18; RAP: rate at which instances have the target load."""
+def step_share(seen: OperatorWindow, target: float = TARGET_LOAD) -> float:
+    """Return (RT - RAP) ÷ RT of eq. 18; RAP: rate at which instances have the target load.
+
+    At a target of 1 that rate is their capacity: then the sign is wrong while they keep up, however busy they are.
+    """
     if seen.offered_rps <= 0:
         return -math.inf
-    return (seen.offered_rps - TARGET_LOAD * seen.instances * seen.service_rps) / seen.offered_rps
+    return (seen.offered_rps - target * seen.instances * seen.service_rps) / seen.offered_rps
 
 
 def scale_step(seen: OperatorWindow) -> int:

@@ -32,6 +32,9 @@ def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
         )
     for edge, why in plan.cuts.items():
         yield f"  a topic from {edge.tail} to {edge.head}: {why}"
+    taken = {topology.broker, *(block.cluster for block in made.blocks)}
+    if bare := [name for name in topology.clusters if name not in taken]:
+        yield f"  neither a query nor a topic of it on {', '.join(bare)}"
     for other, why in plan.others:
         yield f"  not {_blocks(other)}: {other.price:.2f} an hour, {other.latency_s:.1f} s: {why}"
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.placement.allocation.dependent import allocate
 from models.placement.allocation.nodes import Nodes
+from models.placement.allocation.resting import idle_since, resting
 from models.placement.graph import GraphError
 from models.placement.partition.count import blocks_by_equation, blocks_needed
 
@@ -67,31 +68,48 @@ def test_nodes_that_do_not_go_together_are_refused():
         nodes([1, 1], [0, 0], [0])
 
 
-@given(st.integers(0, 5_000))
-def test_of_every_allocation(seed):
+@given(st.integers(0, 5_000), st.booleans())
+def test_of_every_allocation(seed, pins):
     random = np.random.default_rng(seed)
-    many, count = int(random.integers(1, 8)), int(random.integers(1, 5))
+    many, count = int(random.integers(1, 12)), int(random.integers(1, 5))
     demand = random.uniform(1, 40, (many, 2))
     flow = np.triu(random.integers(0, 3, (many, many)) * random.uniform(0, 5, (many, many)), 1)
     flow += flow.T
     given_nodes = Nodes(
         random.uniform(50, 100, (count, 2)), random.uniform(0, 20, (count, 2)), random.integers(0, 2, count), TRIPS
     )
-    found = allocate(demand, flow, given_nodes)
+    pinned = {0: count - 1, many - 1: 0} if pins else {}
+    found = allocate(demand, flow, given_nodes, pinned=pinned)
     assert len(found.node) == many and set(found.free) == set(range(count)) - set(found.node)
-    used = given_nodes.used.copy()
+    assert all(found.node[block] == node for block, node in pinned.items())
+    room, kept = 0.7 * given_nodes.capacity + 1e-6, given_nodes.used.copy()
     for block, node in enumerate(found.node):
-        used[node] += demand[block]
-    assert used == pytest.approx(found.used)
-    if not found.overloaded:
-        taken = sorted(set(found.node))
-        assert (found.used[taken] <= 0.7 * given_nodes.capacity[taken] + 1e-6).all()
-    for node in range(count):  # none of those that are left had room where a node was closed
-        own = given_nodes.used[node] + sum(
-            demand[b] for b, at in enumerate(found.node) if at == node and b not in found.overloaded
+        kept[node] += 0 if block in found.overloaded else demand[block]
+    used = kept.copy()
+    for block in found.overloaded:
+        used[found.node[block]] += demand[block]
+    assert used == pytest.approx(found.used) and (kept <= room).all()  # within it but for those that are told
+    assert {found.node[block] for block in found.overloaded} == set(np.flatnonzero((used > room).any(axis=1)).tolist())
+    order = given_nodes.nearest_first()
+    for turn, node in enumerate(order):  # what came to later nodes, or to none, had no room where this one was closed
+        held = kept[node] + sum(
+            (demand[b] for b in pinned if b in found.overloaded and found.node[b] == node), np.zeros(2)
         )
-        for block in found.overloaded:
-            assert ((own + demand[block]) > 0.7 * given_nodes.capacity[node]).any()
+        for block, at in enumerate(found.node):
+            if block not in pinned and (block in found.overloaded or at in order[turn + 1 :]):
+                assert (held + demand[block] > room[node] - 2e-6).any()
+
+
+def test_a_node_rests_once_it_has_had_no_block_for_ten_minutes_and_wakes_with_one():
+    three, demand = nodes([10, 10, 10], [0, 0, 0], [0, 0, 1]), np.array([[5.0], [5.0]])
+    free = [allocate(demand[:many], flows(many, []), three).free for many in (1, 2)]
+    assert free == [(1, 2), (2,)]
+    since = idle_since({}, free[0], 0.0)
+    assert resting(since, 599.0) == () and resting(since, 600.0) == (1, 2)
+    since = idle_since(since, free[1], 700.0)
+    assert since == {2: 0.0} and resting(since, 700.0) == (2,)
+    since = idle_since(since, free[0], 800.0)
+    assert since == {1: 800.0, 2: 0.0} and (resting(since, 1399.0), resting(since, 1400.0)) == ((2,), (1, 2))
 
 
 @pytest.mark.parametrize(("grant", "slots", "tasks", "demand", "printed", "blocks", "needed"), [

@@ -31,6 +31,14 @@ def test_a_chain_with_cores_enough_has_the_latency_of_its_path():
     assert SharedLatency.of(job, far).ms(counts) == pytest.approx(path_latency(job, far, counts).worst)
 
 
+def test_the_whole_latency_of_a_chain_by_hand():
+    """5, 10 and 10 ms at the operators, 10.025 and 0.5 ms between them."""
+    far = Nodes(np.full((3, 2), 8.0), np.zeros((3, 2)), np.array([0, 1, 0]), np.array([[0, 40.0], [40.0, 0]]))
+    job, counts = chain(600, (2, 2.5, 2.5), (2, 2, 1)), np.array([[1, 1, 0], [2, 0, 0], [0, 0, 1]])
+    job = replace(job, edges=(StreamEdge(0, 1), StreamEdge(1, 2, 0.5)))
+    assert SharedLatency.of(job, far).ms(counts) == pytest.approx(35.525)
+
+
 def test_records_count_by_how_many_take_a_way():
     two = one_domain([(8, 8)] * 2, slots=8)
     job = ParallelJob(
