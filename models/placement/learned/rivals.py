@@ -1,4 +1,7 @@
-"""Searches that a trained network is held against, at as many evaluations as it took."""
+"""Searches that a trained network is held against, at as many evaluations as it took.
+
+An evaluation is of a placement that was not looked at before: who comes by one again need not ask again.
+"""
 
 from __future__ import annotations
 
@@ -13,38 +16,51 @@ from models.placement.learned.reward import PlacementOutcome
 from models.placement.learned.space import MoveSpace
 
 Score = Callable[[Counts], float]
+DRAWS = 10
+"""For each placement that is looked at: of small jobs most were drawn before."""
 
 
 @dataclass
 class CountingEvaluator:
-    """An evaluator that counts how many placements it was asked for."""
+    """An evaluator that counts how many different placements it was asked for."""
 
     evaluator: Evaluator
-    asked: int = field(default=0)
+    _known: set[bytes] = field(default_factory=set, init=False, repr=False)
+
+    @property
+    def asked(self) -> int:
+        """Different placements so far."""
+        return len(self._known)
 
     def outcomes(
         self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
     ) -> list[PlacementOutcome]:
         """Return what each placement comes to."""
-        self.asked += len(placements)
+        self._known.update(counts.tobytes() for counts in placements)
         return self.evaluator.outcomes(placements, before)
 
 
 def greedy_search(space: MoveSpace, start: Counts, score: Score, evaluations: int) -> float:
     """Return the score that the best single moves in turn come to, while they are better and evaluations are left."""
     counts, best = start, score(start)
-    while evaluations > 0:
-        tried = [space.after(counts, int(at), 1) for at in np.flatnonzero(space.farthest(counts) >= 1)][:evaluations]
-        evaluations -= len(tried)
-        scores = [score(one) for one in tried]
-        if not scores or max(scores) <= best:
-            break
-        best = max(scores)
-        counts = tried[int(np.argmax(scores))]
-    return float(best)
+    known = {start.tobytes(): best}
+    while True:
+        near = {one.tobytes(): one for at in np.flatnonzero(space.farthest(counts) >= 1)
+                for one in [space.after(counts, int(at), 1)]}  # fmt: skip
+        new = [key for key in near if key not in known][: evaluations + 1 - len(known)]
+        known |= {key: score(near[key]) for key in new}
+        found = max((key for key in near if key in known), key=known.__getitem__, default=None)
+        if found is None or known[found] <= best:
+            return float(best)
+        counts, best = near[found], known[found]
 
 
 def random_search(space: MoveSpace, score: Score, evaluations: int, seed: int) -> float:
-    """Return the best score of so many placements that are drawn."""
-    random = np.random.default_rng(seed)
-    return float(max((score(space.draw(random)) for _ in range(evaluations)), default=-np.inf))
+    """Return the best score of so many different placements that are drawn; of fewer where few come by chance."""
+    random, found = np.random.default_rng(seed), dict[bytes, Counts]()
+    for _ in range(DRAWS * evaluations):
+        if len(found) >= evaluations:
+            break
+        drawn = space.draw(random)
+        found.setdefault(drawn.tobytes(), drawn)
+    return float(max((score(one) for one in found.values()), default=-np.inf))

@@ -93,8 +93,8 @@ def train_performance(
 ) -> PerformanceModel:  # fmt: skip
     """Train a model; equal arguments give equal models.
 
-    Mean absolute errors of log(latency) and load, Adam, gradients of norm 1 at most. The epoch is kept whose errors on `stop` are least; 60
-    without a lower one end it.
+    Mean absolute errors of log(latency) and load, Adam, gradients of norm 1 at most. The epoch is kept whose errors on
+    `stop` are least; 60 without a lower one end it.
 
     Args:
         train: samples to learn from; scales are of these alone.

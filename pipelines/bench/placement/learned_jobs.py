@@ -64,8 +64,8 @@ def measure_job(seed: int) -> dict[str, Any]:
 
     Returns:
         Scores by the twin: of the placement at `start`, of what was put in force (`tried`, None where nothing was),
-        of what is in force once that was judged by what is measured (`kept`), and of the best of as many placements,
-        drawn, as were looked at to propose it (`random`, which the twin tells apart exactly); `looked_at`.
+        of what is in force once that was judged by what is measured (`kept`), and of the best of as many drawn
+        placements as were looked at to propose it (`random`, which the twin tells apart exactly); `looked_at`.
     """
     job, nodes = random_job(seed)
     twin, weights, space = TwinEvaluator(job, nodes), RewardWeights(), InstanceSpace(job, nodes)
@@ -73,11 +73,9 @@ def measure_job(seed: int) -> dict[str, Any]:
     began = twin.outcome(start)
     train, stop, _ = parts_in_time(record_past(job, nodes, STEPS, seed, start))
     window = np.tile([float(job.arrivals_rps.sum()), *start.reshape(-1)], (WINDOW, 1))
-    evaluator = CountingEvaluator(
-        LearnedEvaluator(train_performance(train, stop, int(nodes.slots.max()), seed), window)
-    )
-    model = train_placement(space, [evaluator], weights, seed, start)
-    evaluator.asked = 0
+    learned = LearnedEvaluator(train_performance(train, stop, int(nodes.slots.max()), seed), window)
+    model = train_placement(space, [learned], weights, seed, start)
+    evaluator = CountingEvaluator(learned)
     (said,) = evaluator.outcomes([start], [(start, began)])  # by the model itself, so that what it errs by is in both
     proposals = model.proposer(space, evaluator, weights).propose(start, said, seed)
     least = weights.reward(began, began)
