@@ -122,8 +122,8 @@ def choose_proposal(
 def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Scheduled, Counts | None]:
     """Return what is carried on, and the placement to go back to where a change made latency and load worse.
 
-    A change is judged once. None with fewer instances, unless load is low: where the rate has risen since, more
-    instances are not to blame.
+    A change is judged once. None with fewer instances, unless load was low in all steps that are judged: where the rate
+    has risen since, more instances are not to blame, and only measured low load lets there be fewer.
 
     Args:
         state: with the newest step.
@@ -135,7 +135,7 @@ def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Schedu
     (old, was), now = state.before, state.recent()
     settled = replace(state, before=None)
     worse = now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
-    if worse and (old.sum() >= counts.sum() or now.load < LOW):
+    if worse and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
         return replace(settled, measured=(), changed_s=now_s, barred=barred), old
     return settled, None

@@ -132,3 +132,80 @@ def test_a_dueling_network_says_the_state_apart() -> None:
     hidden = torch.relu(network.second(torch.relu(network.first(torch.ones(1, 3)))))
     state = network.last(hidden).view(1, 5, 2)[:, 0]
     torch.testing.assert_close(network(torch.ones(1, 3)).mean(dim=1), state)
+
+
+class Still:
+    """One state, of zeros, in which some actions are forbidden."""
+
+    def __init__(self, allowed: list[bool], runs: int = 1) -> None:
+        self.seen, self.weight, self.advice = np.zeros((runs, 1), np.float32), np.ones((runs, 1)), None
+        self.mask = np.tile(np.array(allowed), (runs, 1))
+        self.moves: list[int] = []
+
+    def step(self, moves: np.ndarray) -> StepReturn:
+        self.moves += moves.tolist()
+        return StepReturn(0 * self.weight, self.seen, self.mask, np.zeros(len(moves), bool))
+
+
+def saying(learner: Learner, online: list[float], held: list[float]) -> None:
+    """Make its networks say so, of the state and of each action, whatever they see."""
+    for network, said in ((learner.online, online), (learner.held, held)):
+        for part in network.parameters():
+            torch.nn.init.zeros_(part)
+        with torch.no_grad():
+            network.last.bias.copy_(torch.tensor(said))
+
+
+def one_transition(allowed: list[bool], reward: float) -> Transitions:
+    one = np.ones((1, 1), np.float32)
+    return Transitions(0 * one, np.zeros(1, np.int64), reward * one, 0 * one, np.array([allowed]), one)
+
+
+def test_a_step_of_plain_descent_is_the_paper_s_update() -> None:
+    """Q + alpha (r + gamma max Q' - Q), eq. 24: 1 + 0.1 (0.5 + 0.99 x 2 - 1)."""
+    settings = LearnerSettings(hidden=4, double=False, gamma=0.99, steps=1, huber=10.0, copy_share=0.0)
+    learner = Learner(Still([True]), settings, 1)
+    saying(learner, online=[1.0, 0.0], held=[2.0, 0.0])
+    learner._optimizer = torch.optim.SGD(learner.online.parameters(), 0.1)
+    loss = learner.update(one_transition([True], 0.5))
+    assert loss == pytest.approx((2.48 - 1) ** 2 / 2)
+    assert learner.online(torch.zeros(1, 1)).item() == pytest.approx(1.148)
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_a_forbidden_action_is_neither_taken_nor_in_the_target(double: bool) -> None:
+    allowed = [True, False, True, False]
+    there = Still(allowed, runs=40)
+    learner = Learner(there, LearnerSettings(hidden=4, double=double, gamma=0.99, steps=1, huber=10.0), 1)
+    said = [0.0, 1.0, 9.0, 2.0, 9.0]
+    saying(learner, online=said, held=said)
+    for explore in (0.0, 0.5, 1.0):
+        learner.collect(explore)
+    assert set(there.moves[:40]) == {2} and set(there.moves) == {0, 2}
+    with torch.no_grad():
+        of = learner.online(torch.zeros(1, 1))[0, :, 0].tolist()
+    loss = learner.update(one_transition(allowed, 0.5))
+    assert loss == pytest.approx((0.5 + 0.99 * of[2] - of[0]) ** 2 / 2, rel=1e-5)
+
+
+def test_exploration_falls_from_1_to_its_floor_and_no_lower() -> None:
+    tried: list[float] = []
+
+    class Noted(Learner):
+        def collect(self, explore: float) -> None:
+            tried.append(explore)
+            super().collect(explore)
+
+    learner = Noted(TwoStates(16), replace(TOY, warm=10**9), 1)
+    assert list(learner.learn(1600, every=1)) == []
+    assert tried[0] == 1 and tried == sorted(tried, reverse=True) and min(tried) == TOY.explore == 0.05
+    assert tried[10] == pytest.approx(1 - 0.95 / 2) and tried[21:] == [0.05] * 79
+
+
+def test_the_buffer_holds_no_more_than_its_size() -> None:
+    learner = Learner(TwoStates(16), replace(TOY, buffer=100), 1)
+    sizes = []
+    for _ in range(10):
+        learner.collect(1.0)
+        sizes.append(len(learner.replay))
+    assert sizes == [16, 32, 48, 64, 80, 96, 100, 100, 100, 100]

@@ -36,6 +36,8 @@ from models.placement.learned.rivals import greedy_search, random_search
 from models.placement.learned.schemes import Proposal, Proposer, select_by_share, softmax_shares
 from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import train_placement
+from models.placement.twin.follow import empty_state, follow_job
+from models.placement.twin.station import STEP_S
 from tests.fakes.parallel_jobs import one_domain, random_job
 
 TWO = ParallelJob(np.array([100.0, 0]), np.full(2, 1e-3), np.array([3, 1]), np.array([[1.0, 1], [2, 1]]), ())
@@ -316,3 +318,19 @@ def test_the_twin_tells_what_cannot_keep_up_by_how_far_it_falls_behind():
     four, three, two = (evaluator.outcome(np.array([counts])) for counts in ([2, 2], [2, 1], [1, 1]))
     assert four.mean_load == pytest.approx(0.75, abs=0.01) and four.latency_ms < three.latency_ms < two.latency_ms
     assert two.mean_load > 1.4
+
+
+def test_loads_are_what_comes_and_what_waited_over_an_interval():
+    nodes, every = one_domain([(1, 1)], slots=1), np.ones((1, 1), np.int64)
+
+    def load(rps, waiting=0.0):
+        job = ParallelJob(np.array([rps]), np.array([0.004]), np.ones(1, np.int64), np.ones((1, 2)), ())
+        state = empty_state(job, nodes)
+        state.at[:] = waiting
+        _, course = follow_job(job, nodes, every, state, np.ones(int(10 / STEP_S)), report_s=10.0)
+        return float(course.load[0, 0])
+
+    # 2300 records of 4 ms in 10 s, be they of the interval or from before it; more than it can do are told too.
+    assert load(230.0) == pytest.approx(0.92) and load(130.0, waiting=1_000.0) == pytest.approx(0.92)
+    assert load(557.5) == pytest.approx(2.23)
+    assert PlacementOutcome(1.0, np.array([load(230.0), 0.5, 0.7])).mean_load == pytest.approx(0.70667, abs=1e-5)

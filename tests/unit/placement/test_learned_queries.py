@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs.settings import ROOT
@@ -61,6 +61,21 @@ def test_every_drawn_placement_and_every_move_has_room_and_a_query_is_on_one_clu
     for after in [counts, *(own.after(counts, int(at), int(most[at])) for at in np.flatnonzero(most))]:
         assert own.placement(after) is not None and ((after > 0).sum(axis=1) == 1).all()
         assert (own.counts(own.placement(after)) == after).all()
+
+
+@given(st.integers(0, 300))
+@settings(max_examples=20)
+def test_executors_that_were_added_on_a_cluster_can_be_taken_away_again(seed):
+    own = space()
+    counts = own.draw(np.random.default_rng(seed))
+    most = own.farthest(counts)
+    assert len(most) == 2 * counts.size
+    for number, node in zip(*np.nonzero(counts), strict=True):
+        add, take = move(int(number), int(node)), move(int(number), int(node), taken=True)
+        for length in range(1, most[add] + 1):
+            after = own.after(counts, add, length)
+            assert after.sum() == counts.sum() + length and own.farthest(after)[take] >= length
+            assert (own.after(after, take, length) == counts).all()
 
 
 def test_all_placements_are_those_that_moves_reach():

@@ -104,6 +104,23 @@ def test_where_the_network_knows_nothing_better_the_plan_is_asked_for(job, monke
     assert {**replan.plan(form), "told": said["told"]} == said
 
 
+def test_fewer_executors_are_asked_for_only_where_little_load_was_measured(job, monkeypatch):
+    _, steps, _ = job
+    one = Proposal(np.array([[0, 1]]), PlacementOutcome(1.0, np.ones(1)), 0.9)
+    fewer = SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: [one]))
+    monkeypatch.setattr(Registered, "load", lambda *_: fewer)
+    _, said = asked("apply")
+    assert "nothing asks for a change" in said["told"] and "1 executor on west" in said["told"] and not said["ask"]
+    steps[:] = [LATE] * 10
+    assert "trial" not in asked("apply")[1]  # the plan is asked for
+    form = {"topology": "adverts", "network": "apply", "load": 0.4}  # of which the load is little, in the twin
+    for load, why in ((0.6, "nothing asks for a change"), (0.4, "it is long under little load")):
+        steps[:] = [StepOutcome(2_000.0, load)] * 10
+        said = proposed.propose(form, replan.plan(form))
+        assert f"The network, as {why}: " in said["told"] and said["ask"] == (load < 0.5)
+    assert said["placement"]["blocks"][0]["executors"] == 1
+
+
 def changed(job):
     """The job a minute after a change that its network proposed."""
     folder, steps, now = job
