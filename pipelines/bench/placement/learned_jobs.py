@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from models.placement.instances.initial import place_initially
+from models.placement.instances.job import Counts
 from models.placement.learned.evaluator import LearnedEvaluator, TwinEvaluator
 from models.placement.learned.online import (
+    BARRED_S,
     COOL_S,
     LEAST_JUDGED,
     LOW,
@@ -23,6 +25,7 @@ from models.placement.learned.online import (
 )  # fmt: skip
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.rivals import CountingEvaluator, random_search
+from models.placement.learned.schemes import Proposal
 from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import train_placement
 from models.placement.performance.model import train_performance
@@ -60,12 +63,12 @@ def measure_learned_jobs(
 
 
 def measure_job(seed: int) -> dict[str, Any]:
-    """Learn to place a random job, from the placement of the Pareto bins on, and try what comes of it.
+    """Learn to place a random job, from the placement of the Pareto bins on, and try what comes of it for half an hour.
 
     Returns:
-        Scores by the twin: of the placement at `start`, of what was put in force (`tried`, None where nothing was),
-        of what is in force once that was judged by what is measured (`kept`), and of the best of as many drawn
-        placements as were looked at to propose it (`random`, which the twin tells apart exactly); `looked_at`.
+        Scores by the twin: of the placement at `start`; of what was put in force, one after the other, while what was
+        measured made the rules take it back (`tried`); of what is in force in the end (`kept`); and of the best of as
+        many drawn placements as were looked at (`looked_at`) to propose and to try these (`random`).
     """
     job, nodes = random_job(seed)
     twin, weights, space = TwinEvaluator(job, nodes), RewardWeights(), InstanceSpace(job, nodes)
@@ -78,42 +81,65 @@ def measure_job(seed: int) -> dict[str, Any]:
     evaluator = CountingEvaluator(learned)
     (said,) = evaluator.outcomes([start], [(start, began)])  # by the model itself, so that what it errs by is in both
     proposals = model.proposer(space, evaluator, weights).propose(start, said, seed)
-    least = weights.reward(began, began)
-    state = Scheduled(measured=(_step(began),) * LEAST_JUDGED)
-    chosen = choose_proposal(state, 0.0, start, weights.reward(said, said), proposals, fewer=began.mean_load < LOW)
-    told: dict[str, Any] = {"start": least, "tried": None, "kept": least, "looked_at": evaluator.asked}
-    if chosen is not None:
-        came = twin.outcome(chosen.counts)
-        changed = state.after_change(0.0, start)
-        for _ in range(LEAST_JUDGED):
-            changed = changed.after_step(_step(came), _step(chosen.outcome))
-        _, back = judge_change(changed, COOL_S, chosen.counts)
-        told["tried"] = weights.reward(began, came)
-        told["kept"] = told["tried"] if back is None else least
+    tried, kept = _try_online(twin, start, said, proposals, weights)
+    looked_at = evaluator.asked + len(tried)
 
-    told["random"] = random_search(
-        space, lambda counts: weights.reward(began, twin.outcome(counts)), evaluator.asked, seed
-    )
-    return told
+    def score(counts: Counts) -> float:
+        return weights.reward(began, twin.outcome(counts))
+
+    return {
+        "start": weights.reward(began, began), "tried": [score(one) for one in tried], "kept": score(kept),
+        "random": random_search(space, score, looked_at, seed), "looked_at": looked_at,
+    }  # fmt: skip
+
+
+def _try_online(
+    twin: TwinEvaluator, start: Counts, said: PlacementOutcome, proposals: list[Proposal], weights: RewardWeights
+) -> tuple[list[Counts], Counts]:
+    """What the rules of a running job put in force in half an hour, and what of it stays."""
+    began = twin.outcome(start)
+    tried, state, now_s = list[Counts](), Scheduled(), 0.0
+    while now_s < BARRED_S:
+        for _ in range(LEAST_JUDGED):
+            state = state.after_step(_step(began), _step(said))
+        chosen = choose_proposal(
+            state, now_s, start, weights.reward(said, said), proposals, fewer=began.mean_load < LOW
+        )
+        if chosen is None:
+            break
+        tried.append(chosen.counts)
+        state = state.after_change(now_s, start)
+        for _ in range(LEAST_JUDGED):
+            state = state.after_step(_step(twin.outcome(chosen.counts)), _step(chosen.outcome))
+        state, back = judge_change(state, now_s + COOL_S, chosen.counts)
+        if back is None:
+            return tried, chosen.counts
+        now_s += 2 * COOL_S
+    return tried, start
 
 
 def summarise(jobs: list[dict[str, Any]]) -> dict[str, Any]:
     """Count jobs.
 
     Returns:
-        `changed`, in which another placement was put in force; `worse_at_first`, in which it was worse than the start;
-        `worse`, in which it was and stayed; of those in which a random search finds something better than the start
-        (`possible`) the share in which what is in force in the end is better (`better`); `above_random`, share of
-        these in which it is better than what the random search finds; `n`.
+        Of those in which a random search finds something better than the start (`possible`) the share in which what
+        is in force in the end is better (`better`), and in which it is better than what that search finds
+        (`above_random`), and the share in which what was put in force first is better than the start (`better_first`).
+        Of all `n` those in which what is in force in the end is worse than the start (`worse`), and in which what was
+        put in force first is (`worse_first`).
     """
     possible = [one for one in jobs if one["random"] > one["start"] + NOISE]
+
+    def share(better: Callable[[dict[str, Any]], bool]) -> float | None:
+        return float(np.mean([better(one) for one in possible])) if possible else None
+
     return {
-        "changed": sum(one["tried"] is not None for one in jobs),
-        "worse_at_first": sum(one["tried"] is not None and one["tried"] < one["start"] - NOISE for one in jobs),
+        "better": share(lambda one: one["kept"] > one["start"] + NOISE),
+        "better_first": share(lambda one: bool(one["tried"]) and one["tried"][0] > one["start"] + NOISE),
+        "above_random": share(lambda one: one["kept"] > one["random"] + NOISE),
         "worse": sum(one["kept"] < one["start"] - NOISE for one in jobs),
+        "worse_first": sum(bool(one["tried"]) and one["tried"][0] < one["start"] - NOISE for one in jobs),
         "possible": len(possible),
-        "better": float(np.mean([one["kept"] > one["start"] + NOISE for one in possible])) if possible else None,
-        "above_random": float(np.mean([one["kept"] > one["random"] + NOISE for one in possible])) if possible else None,
         "n": len(jobs),
     }
 
