@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from torch import nn
-
-from models.adapt.network import CONTEXT, DomainScale
+from models.adapt.scale import CONTEXT, DomainScale
 from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.linear import LinearForecaster, LinearWeights
 from models.forecast.baselines.naive import Naive
@@ -15,10 +13,13 @@ from models.forecast.blend.blend import Blend
 from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.neural.cells import CELLS, carried_by
 from models.forecast.neural.frozen import FrozenNetwork, freeze
 from models.forecast.neural.network import Network
-from models.forecast.neural.recurrent import CELLS, carried_by
 from models.forecast.neural.windows import PastWindow
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Shape = tuple[int, ...]
 Parameters = TypeVar("Parameters", LinearWeights, Harmonics, Recursion, FrozenNetwork)

@@ -10,7 +10,8 @@ import torch
 
 from models.adapt import linear
 from models.adapt.gate import TransferVerdict, decide_transfer
-from models.adapt.network import CONTEXT, DomainRows, DomainScale, ForecastOnly, TransferGru
+from models.adapt.network import DomainRows, ForecastOnly, TransferGru
+from models.adapt.scale import CONTEXT, DomainScale
 from models.adapt.target_load import ADAPT, CandidateErrors, TargetLoad
 from models.adapt.training import TransferPlan, forecast, train, train_target_only
 from models.adapt.transfer import refit_transfer, search_transfer

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from river.base import DriftDetector
-from river.drift import ADWIN, PageHinkley
 
 from models.adapt.surprise import BlockMeans, Shift, block_means, error_size, error_surprise, load_surprise
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
+
+if TYPE_CHECKING:
+    from river.base import DriftDetector
 
 KEPT_DAYS = 42
 """Newest days that are read: those replayed, and the four weeks before that say what was usual."""
@@ -139,6 +141,8 @@ class _Signal:
             last: the newest drift, None where there was none; if it was of this signal, its level counts as usual
                 beside the old one.
         """
+        from river.drift import ADWIN, PageHinkley  # takes a second to import, of which most is its data sets' SQL
+
         shift = Shift(last.time, last.after - last.before) if last and last.signal == self._signal else None
         self._values = self._surprise(self._means, shift)
         self._middle = _running_median(self._values, _LASTING)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from models.adapt.network import CONTEXT
+from models.adapt.scale import CONTEXT
 from models.forecast.core.series import Floats, SeriesError
 
 Indices = NDArray[np.int64]

@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from torch import Tensor
 
-from models.adapt.network import CONTEXT, DomainScale
-from models.adapt.training import forecast
+from models.adapt.scale import CONTEXT, DomainScale
 from models.forecast.core.conformal import Conformal, ConformalState
 from models.forecast.core.forecaster import State, Task, begin_state, check_loads, fill_gaps
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LONG_DAYS = 14
 """Days of history from which on a load may be a source; with fewer it may be a target."""
@@ -96,6 +97,8 @@ class AdaptedForecaster(Carrying):
         """Return (T, p) point forecasts in records/s after each of (T,) steps; the last value for the first 23."""
         centres = np.repeat(values[:, None], self.horizon, axis=1)
         if len(values) >= CONTEXT:
+            from models.adapt.training import forecast  # and torch: whoever has no such network does without
+
             centres[CONTEXT - 1 :] = np.maximum(forecast(self.module, values, self.scale), 0.0)
         return centres
 

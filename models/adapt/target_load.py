@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from models.adapt.network import CONTEXT
+from models.adapt.scale import CONTEXT
 from models.forecast.core.series import Floats
 
 ADAPT, SELECT = 0.6, 0.2

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.adapt.network import CONTEXT, DomainRows, DomainScale, TransferGru
+from models.adapt.network import DomainRows, TransferGru
+from models.adapt.scale import CONTEXT, DomainScale
 from models.forecast.core.series import Floats
 
 

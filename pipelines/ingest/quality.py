@@ -11,16 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read when the package is imported
-
-import great_expectations as gx
-
 from configs.errors import FinalError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-gxe: Any = gx.expectations  # its classes are not exported for type checkers
 
 
 class QualityError(FinalError):
@@ -43,10 +37,11 @@ class QualityRule:
 
     def expectation(self) -> Any:
         """Return the rule as Great Expectations has it: null, or within both bounds, which NaN never is in Spark."""
+        expectations = _great_expectations().expectations
         if self.bounds is None:
-            return gxe.ExpectColumnValuesToBeNull(column=self.column)
+            return expectations.ExpectColumnValuesToBeNull(column=self.column)
         least, most = self.bounds
-        return gxe.ExpectColumnValuesToBeBetween(column=self.column, min_value=least, max_value=most)
+        return expectations.ExpectColumnValuesToBeBetween(column=self.column, min_value=least, max_value=most)
 
     def reason(self, value: Any) -> str:
         """Say what is wrong with a value: itself where it should be null, else the value and the bounds."""
@@ -123,11 +118,20 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
     return verdict
 
 
+def _great_expectations() -> Any:
+    """The library, which takes two seconds to import: whoever states rules and applies none does without."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read when the package is imported
+    import great_expectations
+
+    return great_expectations
+
+
 def _validate(rows: DataFrame, rules: Sequence[QualityRule], result_format: Any) -> list[Any]:
     """The results of the rules' expectations, in the rules' order."""
     if not rules:
         return []
-    context: Any = gx.get_context(mode="ephemeral")
+    gx = _great_expectations()
+    context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     asset = context.data_sources.add_or_update_spark("spark", persist=False).add_dataframe_asset("rows")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": rows})

@@ -33,14 +33,15 @@ _EXECUTOR_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {_CLASSES} {_LOG4J}"
 # The same for drivers, which live for minutes: an ingest takes 19 s of CPU with it, 29 s without.
 _LOCAL_JAVA = f"{_DRIVER_JAVA} -XX:TieredStopAtLevel=1"
 
-_STATE = "org.apache.spark.sql.execution.streaming.state"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_FILES = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 _COMMON = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.extraJavaOptions": _DRIVER_JAVA,
     "spark.python.daemon.module": "pipelines.spark.worker_daemon",
-    "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
@@ -244,5 +245,7 @@ def _on_loopback(settings: Settings) -> dict[str, str]:
     return {
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
+        # By default each file of a checkpoint starts four processes more, to look for links: a tenth of a query's CPU.
+        "spark.sql.streaming.checkpointFileManagerClass": _FILES,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }

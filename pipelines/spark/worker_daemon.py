@@ -6,14 +6,34 @@ would pay in its first task, with a batch waiting for it; the fork server has pa
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
 import sys
 from contextlib import suppress
+from typing import Any
 
 ADDRESS = "TIDECAST_FORK_SERVER"
 """Environment variable of executors: path of the Unix socket of a fork server on their own computer."""
+
+
+class Garbage:
+    """In place of `gc` in PySpark's daemon, which has each worker look through all it holds after each of its tasks.
+
+    A tenth of a second and more where a task has imported Pandas and SciPy, or torch. What was imported stays, so that
+    it is looked through once.
+    """
+
+    def __init__(self) -> None:
+        self._known = 0
+
+    def collect(self) -> None:
+        """Collect garbage; among what is there when modules have been added, only this time."""
+        gc.collect()
+        if len(sys.modules) != self._known:
+            gc.freeze()
+            self._known = len(sys.modules)
 
 
 def hand_over(address: str) -> bool:
@@ -39,9 +59,14 @@ def import_all() -> None:
     it, and it would more than double the time.
     """
     import pyarrow.ipc  # noqa: F401  # with NumPy; PySpark's own modules import it in their functions only
+    import pyspark.daemon
     import pyspark.sql.pandas.serializers
     import pyspark.sql.pandas.types
-    import pyspark.worker  # noqa: F401
+    import pyspark.worker
+
+    garbage: Any = Garbage()
+    garbage.collect()
+    pyspark.daemon.gc = garbage  # type: ignore[attr-defined]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Parses the DAG folder as Airflow's processor does and writes what it found as JSON; a process of its own."""
+"""Parses the DAG folder as Airflow's processor does and writes what it found as JSON."""
 
 import json
 import sys

@@ -27,25 +27,36 @@ DAGS = (
 )
 
 
-def airflow(home: Path, script: str, *arguments: str, **more: str) -> None:
-    """Run a script beside this file with an Airflow home of its own, which airflow reads at its first import."""
+@pytest.fixture(scope="session")
+def found(tmp_path_factory):
+    """What the scripts beside this file found, all run by one process, for importing Airflow takes longest."""
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "contracts").mkdir()
+    runs = {
+        "parsed": ("look.py", ROOT / "dags", {}),
+        "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
+        "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
+        "ingests": ("ingests.py", None, {}),
+    }
+    asked = [
+        (script, [*([str(folder)] if folder else []), str(home / f"{name}.json")], more)
+        for name, (script, folder, more) in runs.items()
+    ]
     env = os.environ | {
-        "AIRFLOW_HOME": str(home),
+        "AIRFLOW_HOME": str(home),  # which airflow reads at its first import
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",  # parsing is to be light, not this machine quick
-        **more,
     }
-    command = [sys.executable, str(Path(__file__).parent / script), *arguments]
+    command = [sys.executable, str(Path(__file__).parent / "forks.py"), json.dumps(asked)]
+    began = time.time()
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return {"began": began} | {name: json.loads((home / f"{name}.json").read_text()) for name in runs}
 
 
-@pytest.fixture(scope="session")
-def parsed(tmp_path_factory):
-    home = tmp_path_factory.mktemp("airflow")
-    began = time.time()
-    airflow(home, "look.py", str(ROOT / "dags"), str(home / "found.json"))
-    return json.loads((home / "found.json").read_text()) | {"began": began}
+@pytest.fixture
+def parsed(found):
+    return found["parsed"]
 
 
 def test_every_dag_file_parses(parsed):
@@ -114,34 +125,28 @@ def test_a_form_takes_no_number_that_the_settings_refuse(parsed):
     assert least == {"job": None, "transitions": 800, "fine_transitions": 300, "seed": 0}
 
 
-def test_without_a_contract_the_dag_files_parse(tmp_path):
-    (tmp_path / "contracts").mkdir()
-    nobody = {"TIDECAST_CONTRACTS": str(tmp_path / "contracts")}
-    airflow(tmp_path, "look.py", str(ROOT / "dags" / "backfill.py"), str(tmp_path / "found.json"), **nobody)
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["errors"] == {} and found["dags"]["backfill"]["schemas"]["job"]["enum"] == [""]
+def test_without_a_contract_the_dag_files_parse(found):
+    nobody = found["nobody"]
+    assert nobody["errors"] == {} and nobody["dags"]["backfill"]["schemas"]["job"]["enum"] == [""]
 
 
 @pytest.mark.parametrize("name", [name for name in DAGS if name not in ("serve_forecasts", "backfill")])
-def test_unpausing_starts_no_run_at_once(parsed, name):
+def test_unpausing_starts_no_run_at_once(found, name):
     """A run of the schedule's own would compete with the one that is asked for, and train twice."""
-    assert parsed["dags"][name]["first_run"] > parsed["began"] - 60
+    assert found["parsed"]["dags"][name]["first_run"] > found["began"] - 60
 
 
-def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts_no_training(tmp_path):
-    airflow(tmp_path / "home", "ingests.py", str(tmp_path / "found.json"))
-    by_hand, again_by_hand, hourly, repeat, retried = json.loads((tmp_path / "found.json").read_text())
+def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts_no_training(found):
+    by_hand, again_by_hand, hourly, repeat, retried = found["ingests"]
     assert [run["offsets"] for run in (by_hand, again_by_hand, hourly)] == [[0, 10], [10, 20], [20, 30]]
     assert by_hand["told"] == again_by_hand["told"] == hourly["told"] == ["metrics"]
     assert (repeat["offsets"], repeat["told"]) == ([20, 30], [])
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
 
 
-def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(tmp_path):
+def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(found):
     """The default form has no such task; with the setting the winner waits, and a loser is not asked about."""
-    asking = {"TIDECAST_TRAINING__APPROVAL_S": "60"}
-    airflow(tmp_path, "look.py", str(ROOT / "dags" / "retrain_forecaster.py"), str(tmp_path / "found.json"), **asking)
-    after = json.loads((tmp_path / "found.json").read_text())["dags"]["retrain_forecaster"]["after"]
+    after = found["asking"]["dags"]["retrain_forecaster"]["after"]
     assert after["one_job.approve"] == ["one_job.won"]
     assert after["one_job.won"] == ["one_job.judge"]
     assert after["one_job.promote"] == ["one_job.approve", "one_job.judge"]

@@ -1,8 +1,10 @@
 """Fast servers as processes with one known champion: `python -m tests.fakes.fast_child` forks one per line it reads.
 
-What takes seconds to import is imported once, and each server is a process of its own that can be killed.
+What takes seconds to import is imported once, and each server is a process of its own that can be killed. A line is
+JSON: the variables of the server's environment beyond those of this process.
 """
 
+import json
 import os
 import signal
 import sys
@@ -32,11 +34,12 @@ class One:
 
 def main():
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
-    for _ in sys.stdin:
+    for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             sys.stdin.close()
+            os.environ.update(json.loads(line))
             try:
                 serve_fast(load(), One)
             finally:

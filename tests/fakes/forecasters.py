@@ -2,18 +2,21 @@
 
 import io
 import warnings
+from functools import partial
 
 import numpy as np
 import torch
 
-from models.adapt.network import DomainScale, ForecastOnly, TransferGru
+from models.adapt.network import ForecastOnly, TransferGru
+from models.adapt.scale import DomainScale
 from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.forecast.neural.cells import CELLS
 from models.forecast.neural.network import as_forecaster
-from models.forecast.neural.recurrent import CELLS, Recurrent
+from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import PastWindow
 from models.forecast.selection.catalogue import CATALOGUE
 
@@ -57,9 +60,15 @@ def pupil():
     return AdaptedForecaster(TASK, ForecastOnly(travelled).eval(), DomainScale(10.0, 90.0))
 
 
-def kinds():
-    regressions = [CATALOGUE[name](TASK, series(400)) for name in ("ridge", "ets")]
-    return [*map(network, CELLS), pupil(), *regressions, Blend(TASK), Naive(TASK), Naive(TASK, seasonal=False)]
+KINDS = {
+    **{cell: partial(network, cell) for cell in CELLS},
+    "adapted": pupil,
+    **{name: partial(CATALOGUE[name], TASK, series(400)) for name in ("ridge", "ets")},
+    "blend": partial(Blend, TASK),
+    "seasonal_naive": partial(Naive, TASK),
+    "last_value": partial(Naive, TASK, seasonal=False),
+}
+"""By kind what makes one: fitting takes seconds, which only whoever asks for it is to pay."""
 
 
 def put(registry, job, what, alias=None):

@@ -23,17 +23,18 @@ def main() -> None:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--mode", default="act")
     parser.add_argument("--wait-for-clock", action="store_true")
-    parser.add_argument("--least", type=int, default=1, help="executors to begin with")
+    parser.add_argument("--executors", type=int, default=1, help="that Spark's own allocation starts and keeps")
     parser.add_argument("--lost-contact-s", type=float, default=60.0)
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("tidecast").setLevel(logging.INFO)
     settings = load()
-    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=Executors(min=given.least, max=3)))
+    many = Executors(min=given.executors, max=given.executors)
+    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=many))
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
-        .option("subscribe", "events")
+        .option("subscribe", settings.kafka.topic("events"))
         .option("startingOffsets", "earliest")
         .option("kafka.fetch.max.wait.ms", "20")
         .option("maxOffsetsPerTrigger", "400")
@@ -47,25 +48,29 @@ def main() -> None:
         .selectExpr("key", "to_json(struct(key, count AS n)) AS value")
         .writeStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
-        .option("topic", "results")
+        .option("topic", settings.kafka.topic("results"))
         .option("checkpointLocation", str(given.run_dir / "checkpoint"))
         .outputMode("update")
-        .trigger(processingTime="500 milliseconds")
+        .trigger(processingTime="1 second")
         .start()
     )
     again = given.run_dir / "again"
 
     def start_again(order):
+        """Its trigger comes many times in each pause between live batches: in one of them a batch may begin."""
         stream = replay_stream(spark, order, {"kafka.bootstrap.servers": settings.kafka.bootstrap})
         return (
-            stream.select("partition", "offset").writeStream.format("parquet").option("path", str(again / order.id))
+            stream.select("partition", "offset").writeStream.format("json").option("path", str(again / order.id))
             .option("checkpointLocation", str(again / f"{order.id}.checkpoint"))
-            .trigger(processingTime="500 milliseconds").start()
+            .trigger(processingTime="100 milliseconds").start()
         )  # fmt: skip
 
     replay = Replayable(start_again, publish=lambda order: (again / f"{order.id}.published").touch())
     clock = None if given.wait_for_clock else WALL
-    agent = attach(query, job=JOB, mode=given.mode, clock=clock, lost_contact_s=given.lost_contact_s, replay=replay)
+    agent = attach(
+        query, job=JOB, mode=given.mode, clock=clock, lost_contact_s=given.lost_contact_s, replay=replay,
+        prefix=settings.kafka.prefix,
+    )  # fmt: skip
     print("attached", flush=True)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())

@@ -1,5 +1,6 @@
 """An MLflow store of a module's own."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from pipelines.registry import Registry
 
 @pytest.fixture(scope="session")
 def schema(tmp_path_factory) -> Path:
-    """The database of an MLflow store without our experiment; MLflow takes seconds to migrate a new one."""
-    settings = load(var=tmp_path_factory.mktemp("schema"), mlflow={"experiment": "none of ours"})
-    Registry(settings)
+    """The database of an MLflow store without our experiment, one for all workers; a new one takes seconds to make."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    settings = load(var=shared / "schema", mlflow={"experiment": "none of ours"})
+    Registry(settings)  # it waits for the worker that makes it
     return settings.var_dir / "mlflow" / "mlflow.db"
 
 

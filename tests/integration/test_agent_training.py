@@ -33,7 +33,7 @@ TWIN = TwinJob(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), lat
 AT = Instant(100.0, 100.0, 1.0)
 
 
-def lesson(steps=100):
+def lesson(steps=30):
     minutes = np.arange(steps)
     load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
     source = LakeSeries(Series(0.0, 60.0, load_rps), 5)
@@ -161,7 +161,7 @@ def test_a_form_replaces_settings_and_refuses_what_is_wrong():
 
 
 def test_what_is_held_out_is_not_learned_from():
-    one = lesson()
+    one = lesson(100)
     (own,) = one.training_loads()
     assert len(own.values) == 60 and own.step_s == 60.0  # of 100: a fifth is judged on, as much before it tuned on
     gone = replace(one, source=LakeSeries(Series(0.0, 60.0, np.append(one.source.series.values[:60], np.zeros(40))), 5))

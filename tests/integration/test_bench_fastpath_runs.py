@@ -1,8 +1,11 @@
 """The bench of the fast path in small, over a real store, real processes and real sockets."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from models.forecast.baselines.naive import Naive
+from pipelines.bench.fastpath import local as in_process
 from pipelines.bench.fastpath.figures import subtract_floor, summarise_runs
 from pipelines.bench.fastpath.load import STEP_S
 from pipelines.bench.fastpath.local import time_in_process
@@ -14,7 +17,8 @@ from tests.fakes.forecasters import TASK
 pytestmark = pytest.mark.integration
 
 
-def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
+def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path, monkeypatch):
+    monkeypatch.setattr(in_process, "gc", Mock())  # to look through the heap of all tests takes a second, each time
     made = pack_model(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
     local = summarise_runs(time_in_process(tmp_path / "local", made, 2, 30, 5))
     lists = time_by_socket(tmp_path / "socket", made, 2, 30, 5, 2)

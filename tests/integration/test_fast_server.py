@@ -31,18 +31,46 @@ pytestmark = pytest.mark.integration
 KEY = forecast_key(JOB, STEP)
 
 
-class Server:
-    """One process at a time over one folder, each forked from a process that has imported everything."""
+class Parent:
+    """A process that has imported everything, from which servers are forked."""
 
-    def __init__(self, var, kafka):
-        self.var, self.pid, self.started = var, None, 0
-        self.log, self.said = var.parent / f"{var.name}.log", var.parent / f"{var.name}.said"
-        env = {**os.environ, "TIDECAST_VAR": str(var), "OMP_NUM_THREADS": "1"}
-        env |= {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap or "", "TIDECAST_KAFKA__PREFIX": kafka.prefix}
-        env["TIDECAST_TRAINING__STEP_S"] = str(STEP)
+    def __init__(self, folder):
+        self.log, self._said, self._forks = folder / "log", folder / "said", 0
         command = [sys.executable, "-m", "tests.fakes.fast_child"]
-        with self.log.open("w") as log, self.said.open("w") as said:
-            self.parent = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=said, stderr=log, text=True)
+        with self.log.open("w") as log, self._said.open("w") as said:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=log, text=True)
+
+    def fork(self, env):
+        """The process id of a server with these variables."""
+        self._process.stdin.write(json.dumps(env) + "\n")
+        self._process.stdin.flush()
+        self._forks += 1
+        (pid,) = wait_until(lambda: self._forked()[self._forks - 1 :], "a fork")
+        return pid
+
+    def _forked(self):
+        assert self._process.poll() is None, self.log.read_text()
+        return [int(line) for line in self._said.read_text().splitlines() if line.isdigit()]
+
+    def end(self):
+        self._process.stdin.close()
+        self._process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory):
+    found = Parent(tmp_path_factory.mktemp("servers"))
+    yield found
+    found.end()
+
+
+class Server:
+    """One process at a time over one folder."""
+
+    def __init__(self, parent, var, kafka, **env):
+        self.parent, self.var, self.pid = parent, var, None
+        self.env = {"TIDECAST_VAR": str(var), "TIDECAST_TRAINING__STEP_S": str(STEP), **env}
+        self.env |= {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap or "", "TIDECAST_KAFKA__PREFIX": kafka.prefix}
 
     @property
     def folder(self):
@@ -50,18 +78,11 @@ class Server:
 
     def start(self):
         """A connection to a server that has begun."""
-        self.parent.stdin.write("start\n")
-        self.parent.stdin.flush()
-        self.started += 1
-        (self.pid,) = wait_until(lambda: self._forked()[self.started - 1 :], "a fork")
+        self.pid = self.parent.fork(self.env)
         return wait_until(self._client, "a server that answers")
 
-    def _forked(self):
-        assert self.parent.poll() is None, self.log.read_text()
-        return [int(line) for line in self.said.read_text().splitlines() if line.isdigit()]
-
     def _client(self):
-        assert self.lives(), self.log.read_text()
+        assert self.lives(), self.parent.log.read_text()
         try:
             client = Client(self.folder / "socket", PATIENCE_S)
             client.ping()
@@ -80,8 +101,6 @@ class Server:
         if self.pid is not None and self.lives():
             os.kill(self.pid, signal.SIGTERM)
             self.wait_for_end()
-        self.parent.stdin.close()
-        self.parent.wait(PATIENCE_S)
 
     def wait_for_end(self):
         wait_until(lambda: not self.lives(), "the end of the server")
@@ -120,8 +139,8 @@ def have_been_sent(kafka, count):
     wait_until(lambda: len(list(read_records(kafka, "forecasts"))) >= count, f"{count} forecasts", every_s=0.1)
 
 
-def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, tmp_path):
-    kafka, server = empty_topics, Server(tmp_path / "var", empty_topics)
+def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, parent, tmp_path):
+    kafka, server = empty_topics, Server(parent, tmp_path / "var", empty_topics)
     publisher = Publisher(kafka)
 
     def publish(first, last):
@@ -177,12 +196,11 @@ def check_sent(kafka, first, folder):
     assert sent == {version: {body} for version, body in undisturbed(folder, first, 230, epoch).items()}
 
 
-def test_a_job_is_followed_and_shown_once_it_has_a_contract(tmp_path, monkeypatch):
+def test_a_job_is_followed_and_shown_once_it_has_a_contract(parent, tmp_path):
     contracts = tmp_path / "contracts"
     contracts.mkdir()
-    monkeypatch.setenv("TIDECAST_CONTRACTS", str(contracts))
-    monkeypatch.setenv("TIDECAST_SERVING__ALIAS_POLL_S", "0.05")
-    server = Server(tmp_path / "var", Kafka())
+    poll = {"TIDECAST_CONTRACTS": str(contracts), "TIDECAST_SERVING__ALIAS_POLL_S": "0.05"}
+    server = Server(parent, tmp_path / "var", Kafka(), **poll)
     try:
         client = server.start()
         with pytest.raises(RefusedError, match="has no contract"):

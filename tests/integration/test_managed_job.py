@@ -12,9 +12,6 @@ import pytest
 from configs.settings import load
 from pipelines.jobs.history import publish_history
 from pipelines.jobs.launch import read_first_offsets
-from pipelines.jobs.plans import corrected_join
-from pipelines.jobs.plans.records import SignedEvent, encode_signed
-from pipelines.jobs.plans.results import results_of
 from pipelines.jobs.truth import compare_counts, read_counts
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher
@@ -107,39 +104,6 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     assert {(r.topic, r.by) for r in rejects.values()} == {("events", "word_count")}
     clocks = [clock_of(decode(Control, record.value)) for record in read_records(empty_topics, "control")]
     assert {clock.wall_start for clock in clocks} == {truth["wall_start"]}
-
-
-def test_a_plan_of_two_topics_comes_to_the_truth(start, empty_topics, tmp_path):
-    """Events, replies, and corrections of both, some after its first results; `test_plan_jobs` stops it in between."""
-    began, keys = 1_700_000_000_000, ("a", "b", "c")
-    events = [SignedEvent(n, began + n * 60_000, keys[n % 3]) for n in range(60)]
-    replies = [event._replace(t_e=event.t_e + 90_000, seq=event.seq + 100) for event in events]
-    produced = {
-        "events": [*events, *(event._replace(sign=-1) for event in events[5:50:7])],
-        "replies": [*replies, *(reply._replace(sign=-1) for reply in replies[3:40:6])],
-    }
-    job = start("plans.corrected_join", "--no-agent")
-    wait_for(lambda: (tmp_path / "corrected_join.start.json").is_file(), "the run's first offsets")
-    publisher = Publisher(empty_topics)
-
-    def send(*parts):
-        for topic, part in zip(produced, parts, strict=True):
-            for event in produced[topic][part]:
-                publisher.send_bytes(topic, event.key.encode(), encode_signed(event))
-        publisher.flush()
-
-    def found():
-        records = read_records(empty_topics, "windows")
-        return results_of(((record.key, record.value) for record in records), "corrected_join")
-
-    send(slice(40), slice(40))
-    wait_for(found, "first results")
-    send(slice(40, None), slice(40, None))
-    publisher.close()
-    truth = corrected_join.truth(produced["events"], produced["replies"])
-    wait_for(lambda: found() == truth, "results equal to the truth")
-    job.terminate()
-    assert job.wait(PATIENCE_S) == 0
 
 
 def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_path):

@@ -23,7 +23,7 @@ from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
-PATIENCE_S, RATE, PARTITIONS = 240, 60, 2
+PATIENCE_S, RATE, PARTITIONS, TRIGGER_S = 240, 60, 2, 3
 STEP_S = 0.004
 """Seconds between events: what waits for a block that moves is of less time than its windows stay open."""
 
@@ -57,7 +57,7 @@ def two_queries(folder):
     for name in ("join", "count"):
         text = re.sub(rf"({name}: +{{)", r"\1unit: counts, ", text)
     file = folder / "adverts.yaml"
-    text = text.replace("trigger_s: 1", f"trigger_s: 1\npartitions: {PARTITIONS}")
+    text = text.replace("trigger_s: 1", f"trigger_s: {TRIGGER_S}\npartitions: {PARTITIONS}")
     file.write_text(text.replace("{rps: 600", f"{{rps: {RATE}").replace("cores: 4", "cores: 2"))
     return file
 
@@ -80,13 +80,13 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
     home_of = settings.model_copy(update={"var": folder.path / "stack"})
     try:
         with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(home_of, ()) as home:
-            supervisor = Supervisor(folder, home, masters, said.append)
+            supervisor = Supervisor(folder, home, masters, said.append, begin_s=PATIENCE_S)  # two at once, on two cores
             supervisor.start()
             folder.want(move_block(topology, folder.wanted(), "count", "east"))
-            looked_until(supervisor, said, "adverts.join: runs on east, epoch 2")
+            looked_until(supervisor, said, "adverts.join: goes from west to east")
             os.killpg(home.processes["adverts.parse"].pid, signal.SIGKILL)  # one that moves is killed by the bench
             home.processes["adverts.parse"].wait(10)
-            looked_until(supervisor, said, "adverts.parse: runs")
+            looked_until(supervisor, said, "adverts.join: runs on east, epoch 2", "adverts.parse: runs")
             events = feed.end()
             truth = true_adverts(events)
             wait_until(lambda: counted_adverts(empty_topics) == truth, "all counts", PATIENCE_S, every_s=1.0)

@@ -38,11 +38,12 @@ def registry(settings):
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(run, "TRANSITIONS", 6_000)
+    """So little a training learns next to nothing, and all that belongs to it is done."""
+    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
 
 
-@pytest.mark.usefixtures("short")
-def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(registry):
+def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(registry, monkeypatch):
+    monkeypatch.setattr(run, "TRANSITIONS", 6_000)  # of so many it learns enough to be let in
     assert not has_network(registry, ADVERTS, TWO)
     first = train_network(registry, ADVERTS, TWO)
     metrics, parameters, tags = registry.figures(first["run"])
@@ -50,6 +51,7 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
     assert tags["outcome"] == first["reason"] and registry.read_verdict("adverts") == first
     assert registry.aliases("adverts")["1"][-1] == "challenger"
     assert first["promoted"] and has_network(registry, ADVERTS, TWO)
+    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
     again = train_network(registry, ADVERTS, TWO)
     assert "the champion to" in again["reason"] and again["version"] == "2"
     (first_version, _) = registry.versions("adverts")
@@ -64,7 +66,6 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
 
 @pytest.mark.usefixtures("short")
 def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
-    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
     for module in (proposed, replan):
         monkeypatch.setattr(module, "load", lambda: settings)
         monkeypatch.setattr(module, "with_stack_addresses", lambda found: found)
@@ -114,8 +115,7 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
 
 
 @pytest.mark.usefixtures("short")
-def test_a_network_learns_of_a_performance_model_and_says_so(settings, monkeypatch):
-    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
+def test_a_network_learns_of_a_performance_model_and_says_so(settings):
     space = spaces_of(ADVERTS, TWO)[0]
     train, stop, _ = parts_in_time(twin_past(space, np.linspace(0.5, 2.0, 300), seed=0))
     model = train_performance(train, stop, slots=4, seed=0, epochs=2)

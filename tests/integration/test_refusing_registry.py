@@ -40,9 +40,9 @@ def test_it_is_named_with_what_helps(registry, words, tmp_path, monkeypatch):
         open_store(load(var=tmp_path, mlflow={"tracking_uri": registry}))
 
 
-def test_it_is_asked_again_for_seconds_and_not_for_minutes(tmp_path, monkeypatch):
+def test_it_is_asked_again_for_seconds_and_not_for_minutes(settings, monkeypatch):
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
-    open_store(load(var=tmp_path))
+    open_store(settings)
     import mlflow.environment_variables as of
 
     assert of.MLFLOW_HTTP_REQUEST_MAX_RETRIES.get() == 3

@@ -5,20 +5,19 @@ import math
 
 import numpy as np
 import pytest
-from mlflow.exceptions import MlflowException
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
-from tests.fakes.forecasters import TASK, kinds, network, older_network, pupil, put, series
+from tests.fakes.forecasters import KINDS, TASK, network, older_network, pupil, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 
-@pytest.mark.parametrize("made", kinds(), ids=lambda f: f.kind)
-def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, made):
-    job = f"same-{made.kind}"
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, kind):
+    made, job = KINDS[kind](), f"same-{kind}"
     version = put(registry, job, made, alias="challenger")
     loaded = registry.load(job, version)
     track, again = made.begin(series(100)), loaded.begin(series(100))
@@ -53,6 +52,8 @@ def test_aliases_move(registry):
 
 
 def test_the_version_before_is_an_instant_way_back(registry):
+    from mlflow.exceptions import MlflowException
+
     first, second = put(registry, "back", Naive(TASK)), put(registry, "back", Naive(TASK, seasonal=False))
     registry.set_champion("back", first)
     with pytest.raises(RegistryError, match="none served before version 1"):
@@ -79,6 +80,8 @@ def test_errors_say_what_to_do(registry):
 
 
 def test_an_outage_is_not_taken_for_no_verdict(registry, monkeypatch):
+    from mlflow.exceptions import MlflowException
+
     def away(name):
         raise MlflowException("connection refused")
 

@@ -1,16 +1,21 @@
 """A whole training run, from a series to the judged challenger, on a real MLflow store of its own."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from configs.errors import SettingsError
 from configs.sections import Training
+from models.adapt.training import GRID, TransferPlan
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
+from pipelines.train.forecaster import challenge
 from pipelines.train.forecaster import run as forecaster
+from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.challenge import score_served_versions, train_challenger
 from pipelines.train.promotion import with_form_values
 from tests.fakes.forecasters import STEP, TASK, put, series
@@ -29,6 +34,8 @@ TRAINING = Training(
     holdout_steps=24,
     minimum_steps=120,
 )
+TRANSFER = TransferPlan(24, 32, pretraining=200, adapting=10, tuning=10, target_only=10, grid=GRID[-1:])
+"""A third of the shipped one's work; it lets the other load in, too."""
 
 
 def test_what_was_served_is_scored_against_what_came(registry):
@@ -112,7 +119,8 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
     assert registry.champion_version("gate") == version
 
 
-def test_a_short_history_is_taught_by_another_job(registry, settings):
+def test_a_short_history_is_taught_by_another_job(registry, monkeypatch):
+    monkeypatch.setattr(challenge, "Candidates", partial(Candidates, plan=TRANSFER))
     short = LakeSeries(Series(40 * 86_400.0, STEP, series(240).values * 0.1), 1, others={"big": series(21 * 24)})
     run = train_challenger(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
     metrics, _, tags = registry.figures(run)
@@ -144,7 +152,8 @@ def test_a_failed_training_leaves_the_champion_in_place(registry, settings):
 def test_a_champion_for_another_task_is_not_compared(registry, settings):
     other = Naive(Task(STEP, 5, (0.5,)))
     registry.set_champion("other", put(registry, "other", other))
-    run = train_challenger(registry, "other", TRAINING, LakeSeries(series(400), 1))
+    training = TRAINING.model_copy(update={"models": ("seasonal_naive",)})
+    run = train_challenger(registry, "other", training, LakeSeries(series(400), 1))
     metrics, _, tags = registry.figures(run)
     assert "champion.pinball" not in metrics and "not comparable" in tags["outcome"]
     assert forecaster.decide_on_challenger("other", run, settings)["champion"] == "1"
@@ -164,11 +173,11 @@ def test_an_empty_lake_is_not_enough(settings):
 
 def test_a_blend_with_a_network_is_registered_and_forecasts_again_what_it_did(registry):
     training = TRAINING.model_copy(update={"models": ("networked_blend",)})
-    train_challenger(registry, "long", training, LakeSeries(series(1400), 5))
+    train_challenger(registry, "long", training, LakeSeries(series(1280), 5))
     version = registry.alias_version("long", "challenger")
     kept, again = (registry.load("long", version) for _ in range(2))
     assert kept.kind == "networked_blend"
-    tracks = [forecaster.begin(series(1400)) for forecaster in (kept, again)]
+    tracks = [forecaster.begin(series(1280)) for forecaster in (kept, again)]
     resumed, _ = again.resume(tracks[0].state())
     for track in (*tracks, resumed):
         for value in (50.0, 60.0, 70.0):

@@ -24,7 +24,7 @@ from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode, encode
 
-BROKER_AWAY_S = 12.0
+BROKER_AWAY_S = 8.0
 MENDED_S = 120.0
 FOREIGN = "nobody's model"
 SIGNED = "key_window"
@@ -49,9 +49,9 @@ class FaultyScreen(Screen):
         # The load has begun to rise on a forecast by the time that forecasts are taken away.
         self.plan = [
             (0.175, self.send_bad_records),
-            (0.525, self.kill_executor),
-            (0.725, self.take_broker_away),
-            (0.775, self.kill_serving),
+            (0.4, self.kill_executor),
+            (0.5, self.take_broker_away),
+            (0.55, self.kill_serving),
         ]
 
     def live(self, share: float, view: LiveFigures) -> None:

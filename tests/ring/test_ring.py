@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from collections import Counter
 
 import pytest
 
-from configs.settings import load
+from configs.settings import ROOT, load
 from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.bench.borders.corpus import KINDS
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_stages, running_stack, update_run_json
@@ -31,21 +32,28 @@ RESTART_S = 10
 RECOVERY_S = 8
 """After a fault: executors, producers and consumers find their way back."""
 SIGNED, KEY, TOKEN = faults.SIGNED, "planted-signing-key-0123456789abcdef", "planted-token-0123456789abcdef"
-WARM_UPS = 2
+WARM_UPS = 1
 """A person's run has more, so that no latency is a cold driver's; what latencies come to is no matter here."""
+EXECUTORS = "{min: 1, max: 4, cores: 1}"
+"""Of the main job, where a person's has two to six: as many raises come of fewer executors to start."""
 
 
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory):
     keys = tmp_path_factory.mktemp("secrets") / "keys.yaml"
     keys.write_text(f"{SIGNED}: {KEY}\n")  # of the other job what is not signed is obeyed: the faults' own decisions
+    contracts = shutil.copytree(ROOT / "configs" / "contracts", tmp_path_factory.mktemp("ring") / "contracts")
+    main = contracts / "word_count.yaml"
+    text = main.read_text().replace("{min: 2, max: 6, cores: 1}", EXECUTORS)
+    main.write_text(text.replace("static_executors: 6", "static_executors: 4"))
     settings = load(
         var=tmp_path_factory.mktemp("ring"),
-        kafka={"signing_keys": keys},
-        serving={"token": TOKEN},
+        contracts=contracts,
+        kafka={"signing_keys": keys, "event_partitions": 6},
+        serving={"token": TOKEN, "poll_s": 1, "alias_poll_s": 10},
         replay={"history_days": 14, "live_hours": 8, "speed": 360, "peak_rps": 70, "withheld_share": 0},
-        job={"also": ["key_window"]},
-        autoscaler={"trigger": "2 seconds"},
+        job={"also": ["key_window"], "trigger": "3 seconds", "service_ms": 25, "max_offsets_per_trigger": 1000},
+        autoscaler={"trigger": "3 seconds"},
         training={"epochs": 3, "holdout_steps": 48, "approval_s": 300},
     )
     run_dir, began = create_run_dir(settings), time.time()

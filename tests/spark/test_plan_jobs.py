@@ -3,24 +3,28 @@
 import json
 import os
 import random
+import runpy
 
 import pytest
 
 from configs.contract import load_contract
-from configs.settings import ROOT
+from configs.settings import ROOT, load
 from pipelines.jobs.events import LoadEvent
-from pipelines.jobs.plans import best_keys, corrected_join, key_estimates, key_sessions
+from pipelines.jobs.launch import Launch, fix_first_offsets
+from pipelines.jobs.plans import best_keys, corrected_join, key_estimates, key_sessions, launching
 from pipelines.jobs.plans.records import SignedEvent, encode_signed, signed_events
 from pipelines.jobs.plans.results import results_of, to_records
 from pipelines.jobs.truth import count_windows
 from pipelines.jobs.windows import totals_per_key
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.publisher import Publisher
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.signed import late_dropped
 
 pytestmark = pytest.mark.spark
 BEGIN, HOURS, MINUTE = 1_700_000_000_000, 8, 60_000
-BATCHES = 5
+BATCHES = 4
 REFUSED = [b'{"seq":1,"time":5,"key":"a","sign":0}', *(raw for raw, _ in BAD_EVENTS.values() if raw and raw.isascii())]
 JOBS = {job.JOB: job for job in (corrected_join, key_sessions, best_keys)}
 
@@ -131,6 +135,50 @@ def test_a_stream_that_is_stopped_and_goes_on_comes_to_the_truth(one_partition, 
     assert {key.partition(":")[0] for key, value in records if value is None} == {*JOBS}, "results that are taken back"
     metrics = [one.observedMetrics["events"] for one in progress if one.numInputRows]
     assert sum(row.rejected for row in metrics) >= len(REFUSED) - len(REFUSED) // BATCHES
+
+
+def test_a_plan_of_two_topics_comes_to_the_truth(one_partition, empty_topics, tmp_path, monkeypatch):
+    """Events, replies, and corrections of both, some after its first results; on a broker, as its module starts it.
+
+    `test_managed_job` tells how a job's process begins, is killed, goes on and ends.
+    """
+    handed = {}
+    monkeypatch.setattr(launching, "run_job", lambda job, start, **how: handed.update(how, job=job, start=start))
+    with pytest.raises(SystemExit):
+        runpy.run_path(corrected_join.__file__, run_name="__main__")
+    assert (handed["job"], handed["room"]) == ("corrected_join", "plans")
+    settings = load(kafka=empty_topics.model_dump(), job={"trigger": "500 milliseconds"})
+    first = fix_first_offsets(settings, tmp_path, handed["job"], handed["topics"])
+    began, keys = 1_700_000_000_000, ("a", "b", "c")
+    events = [SignedEvent(n, began + n * 60_000, keys[n % 3]) for n in range(60)]
+    replies = [event._replace(t_e=event.t_e + 90_000, seq=event.seq + 100) for event in events]
+    produced = {
+        "events": [*events, *(event._replace(sign=-1) for event in events[5:50:7])],
+        "replies": [*replies, *(reply._replace(sign=-1) for reply in replies[3:40:6])],
+    }
+    publisher = Publisher(empty_topics)
+
+    def send(part):
+        for topic, whole in produced.items():
+            for event in whole[part]:
+                publisher.send_bytes(topic, event.key.encode(), encode_signed(event))
+        publisher.flush()
+
+    def found():
+        assert query.isActive, query.exception()
+        records = read_records(empty_topics, "windows")
+        return results_of(((record.key, record.value) for record in records), "corrected_join")
+
+    query = handed["start"](Launch(handed["job"], one_partition, settings, tmp_path, first))
+    try:
+        send(slice(40))
+        wait_until(found, "first results", 300, every_s=0.1)
+        send(slice(40, None))
+        publisher.close()
+        truth = corrected_join.truth(produced["events"], produced["replies"])
+        wait_until(lambda: found() == truth, "results equal to the truth", 300, every_s=0.1)
+    finally:
+        query.stop()
 
 
 def test_estimates_are_within_the_contracts_limit_of_the_truth(one_partition, tmp_path):

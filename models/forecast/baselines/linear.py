@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import RidgeCV
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import State, Task, begin_state, fill_gaps
@@ -211,6 +210,8 @@ def _training_rows(task: Task, history: Series) -> _TrainingRows:
 
 def _fit_rows(rows: _TrainingRows, part: slice, ahead: int, logs: bool) -> LinearForecaster:
     """Fit steps 1 to `ahead` on a part of the rows, on loads or on their logarithms."""
+    from sklearn.linear_model import RidgeCV  # it takes a second to load, and a server fits nothing
+
     inputs = _read(rows.values[rows.moments[part, None, None] + rows.offsets[:ahead]] / rows.scale, logs)
     targets = _read(rows.outcomes[part, :ahead] / rows.scale, logs)
     weights, bias = [], []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.forecast.core.series import Floats
-from models.forecast.neural.recurrent import LEAST_LEVEL, SHARE
+from models.forecast.neural.cells import LEAST_LEVEL, SHARE
 from models.forecast.neural.windows import BREAK, CALM, FAST, FAST_CALM, LEAST, MOST_CHANGE
 
 

@@ -6,15 +6,18 @@ import base64
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
 
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats
+from models.forecast.neural.cells import Cell, cell_inputs
 from models.forecast.neural.compiled import CompiledNetwork
-from models.forecast.neural.recurrent import Cell, cell_inputs
 from models.forecast.neural.windows import STATES, PastWindow
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _STORED = np.dtype("<f4")
 MOST_UNITS = 1024

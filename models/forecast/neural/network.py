@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,17 +12,20 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import State, Task, begin_state, fill_gaps
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
+from models.forecast.neural.cells import Cell, carried_by
 from models.forecast.neural.compiled import CompiledNetwork, step_network
 from models.forecast.neural.frozen import FrozenNetwork, freeze
-from models.forecast.neural.recurrent import Cell, Recurrent, carried_by
 from models.forecast.neural.windows import MOST, RECENT, PastWindow
+
+if TYPE_CHECKING:
+    from models.forecast.neural.recurrent import Recurrent
 
 
 class NetworkState(NamedTuple):
     """What a `Network` carries from step to step beside the newest values.
 
     Attributes:
-        hidden: (carried,) the network's hidden state after the newest step, see `recurrent.carried_by`.
+        hidden: (carried,) the network's hidden state after the newest step, see `cells.carried_by`.
         quantiles: (horizon, levels) records/s, its forecast there.
     """
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
+from models.forecast.neural.cells import LEAST_LEVEL, SHARE, Cell, carried_by, cell_inputs
 from models.forecast.neural.windows import BEHIND, BESIDE, STATES, PastWindow
 
-Cell = Literal["gru", "lstm"]
-CELLS: tuple[Cell, ...] = ("gru", "lstm")
 FOLDS = 5
 """Stretches of the rows that are left out in turn: to choose the strength of the ridge, and for the first widths."""
 _RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # share of the rows each squared weight counts as
-SHARE = 0.3
-"""Of the volatility: how much the median is corrected by, per unit of the network's output."""
-LEAST_LEVEL = 0.05
-"""Of the day's mean root rate: a lower expected root counts as this where it sets the widths."""
 _LEAST_GAP = 1e-3  # of the volatility: the least distance between two levels at the start
-_LOOK = (1, 3, 6, 12)  # steps ahead of the linear forecast that the cell reads
 
 
 class Recurrent(nn.Module):
@@ -153,17 +145,6 @@ class Recurrent(nn.Module):
         first, second = torch.chunk(hidden[None], 2, dim=-1)
         said, (one, two) = self.rnn(read, (first.contiguous(), second.contiguous()))
         return said, torch.cat([one[0], two[0]], dim=-1)
-
-
-def carried_by(cell: Cell, hidden: int) -> int:
-    """Return how many numbers a cell of so many units carries: its output, then of an LSTM its cell state."""
-    return hidden * (1 if cell == "gru" else 2)
-
-
-def cell_inputs(view: PastWindow) -> tuple[list[int], list[int]]:
-    """Return which moves the cell reads, and which steps ahead (less one) of the linear forecast."""
-    seasonal = (i for i, (lag, k) in enumerate(view.moves) if lag and k in (0, 1))
-    return [view.moves.index((0, -1)), *seasonal], [h - 1 for h in _LOOK if h <= view.task.horizon]
 
 
 def _ridge(inputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:

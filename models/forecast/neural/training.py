@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.forecast.neural.cells import Cell
 from models.forecast.neural.network import Network, as_forecaster
-from models.forecast.neural.recurrent import Cell, Recurrent
+from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import PastWindow, season_of, training_windows
 
 HIDDEN = 32

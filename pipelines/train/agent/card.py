@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation import AGENT, CHAMPION, MARGINS, RIVALS
 from models.twin.experiment.frontier import pareto_frontier
 from models.twin.experiment.results import ALLOWED, TraceResult
 from pipelines.train.agent.training_set import TrainingSet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COLOURS = {
     AGENT: "#c4713b", CHAMPION: "#8a5a9e", "mpc": "#2f6f9f", "forecast": "#5b9bc8", "reactive": "#7a8794",
@@ -132,6 +134,8 @@ def plot_learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure
 
 
 def _panels(count: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, count, squeeze=False)[0]
     for panel in panels:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from models.forecast.neural.training import Epoch
 from models.forecast.selection.backtest import Backtest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _INK, _FAN, _SEARCH = "#1f2933", "#2f6f9f", "#c4713b"
 _LINES = ("#2f6f9f", "#c4713b", "#7a8794", "#b9c0c7")
@@ -26,6 +29,8 @@ def plot_forecasts(backtest: Backtest, name: str) -> Figure:
     Returns:
         The figure, not saved.
     """
+    from matplotlib.figure import Figure
+
     horizon = backtest.actual.shape[1]
     figure = Figure(figsize=(10, 6), layout="constrained")
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
@@ -79,6 +84,8 @@ def plot_training_curve(epochs: Sequence[Epoch]) -> Figure:
 
 
 def _panel(over: str, what: str) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(7, 4), layout="constrained")
     panel: Axes = figure.subplots()
     panel.set(xlabel=over, ylabel=what)

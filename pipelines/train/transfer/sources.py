@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from models.adapt.dtw import THRESHOLD
-from models.adapt.sources import TransferResult
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from models.forecast.selection.champion import ChampionChoice
+
+if TYPE_CHECKING:
+    from models.adapt.sources import TransferResult
 
 TARGET = "adapted"
 """The name under which an adapted network competes."""

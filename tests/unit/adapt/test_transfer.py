@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, DomainRows, DomainScale, ForecastOnly, TransferGru
+from models.adapt.network import DomainRows, ForecastOnly, TransferGru
+from models.adapt.scale import CONTEXT, DomainScale
 from models.adapt.training import (
     LossWeights,
     TransferPlan,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, DomainScale, ForecastOnly, TransferGru
+from models.adapt.network import ForecastOnly, TransferGru
+from models.adapt.scale import CONTEXT, DomainScale
 from models.adapt.sources import NoSourceError, transfer_from_sources
 from models.adapt.target import LONG_DAYS, AdaptedForecaster
 from models.adapt.training import LossWeights, TransferPlan

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from statsforecast.models import ARIMA
 
 from models.forecast.core.scores import rmse
 from pipelines.bench.table2.arima import Order, choose_order, forecast_rolling
@@ -25,6 +24,8 @@ def test_it_finds_an_autoregression_and_forecasts_it_nearly_as_well_as_can_be():
 
 @pytest.mark.parametrize("order", [Order(2, 0, 1, True), Order(1, 1, 1, False), Order(0, 1, 2, True)])
 def test_every_rolled_forecast_is_what_the_model_says_after_the_loads_before_it(order):
+    from statsforecast.models import ARIMA
+
     loads = autoregressive(200) + (0.05 * np.arange(200) if order.d else 0)
     kinds = {"include_mean": order.constant and not order.d, "include_drift": order.constant and bool(order.d)}
 

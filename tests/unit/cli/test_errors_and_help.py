@@ -4,9 +4,7 @@ import errno
 import shutil
 import sys
 
-import mlflow
 import pytest
-from mlflow.exceptions import MlflowException
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app, main
@@ -49,6 +47,8 @@ def test_a_name_that_no_job_may_have_is_told_in_a_line(monkeypatch, capsys):
 
 
 def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_line(monkeypatch, capsys, tmp_path):
+    from mlflow.exceptions import MlflowException
+
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
 
     class Client:
@@ -83,6 +83,8 @@ def test_a_word_to_a_job_that_nobody_here_knows_is_sent_and_told(monkeypatch, jo
 
 
 def test_an_address_of_mlflow_without_a_scheme_is_told_in_a_line(monkeypatch, capsys, tmp_path):
+    import mlflow
+
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
     monkeypatch.setenv("TIDECAST_MLFLOW__TRACKING_URI", "mlflow.example.com:5000")
     try:

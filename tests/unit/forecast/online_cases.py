@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import torch
 
-from models.adapt.network import DomainScale, ForecastOnly, TransferGru
+from models.adapt.network import ForecastOnly, TransferGru
+from models.adapt.scale import DomainScale
 from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive

@@ -12,8 +12,9 @@ from online_cases import drawn_module, forecaster, spoilt
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Series, SeriesError
+from models.forecast.neural.cells import CELLS
 from models.forecast.neural.network import as_forecaster
-from models.forecast.neural.recurrent import CELLS, Recurrent
+from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.training import TrainingPlan, fit_network, pinball_loss, train_network
 from models.forecast.neural.windows import PastWindow, input_rows, moves_to_rates, season_of
 from models.forecast.selection.backtest import roll

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from models.forecast.core.series import Series
-from models.forecast.neural.recurrent import CELLS, Recurrent
+from models.forecast.neural.cells import CELLS
+from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import PastWindow
 from models.forecast.online import Online, OnlineError
 from models.kinds import describe, revive

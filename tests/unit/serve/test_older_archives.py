@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from models.forecast.neural.recurrent import CELLS
+from models.forecast.neural.cells import CELLS
 from models.kinds import KindError, revive
 from pipelines.registry.network_archive import load_network
 from pipelines.serve.models.model_set import ModelSetError, load_members, pack_model
