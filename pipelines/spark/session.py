@@ -239,8 +239,7 @@ def _on_loopback(settings: Settings) -> dict[str, str]:
     """Keep driver and executors of this computer to the loopback and their files under `var`."""
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     use_own_pyspark()
-    scratch = settings.var_dir / "spark"
-    scratch.mkdir(parents=True, exist_ok=True)
+    (scratch := settings.var_dir / "spark").mkdir(parents=True, exist_ok=True)
     os.environ["SPARK_LOCAL_DIRS"] = str(scratch)  # as a setting it would draw a warning that standalone overrides it
     return {
         "spark.driver.host": _LOOPBACK,

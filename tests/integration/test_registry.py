@@ -29,9 +29,20 @@ def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry,
     assert registry.alias_version(job, "challenger") == version
 
 
-def test_nothing_registered_can_run_code(registry, settings):
-    put(registry, "formats", pupil())
-    put(registry, "formats", network())
+@pytest.fixture(scope="module")
+def registered(registry, settings):
+    """By kind the version of a registered forecaster, and the file that describes it."""
+
+    def newest(made):
+        version = put(registry, "shape", made)
+        described = (settings.var_dir / "mlflow").rglob("forecaster.json")
+        return version, max(described, key=lambda path: path.stat().st_mtime_ns)
+
+    return {"network": newest(network()), "pupil": newest(pupil())}
+
+
+@pytest.mark.usefixtures("registered")
+def test_nothing_registered_can_run_code(settings):
     files = [path for path in (settings.var_dir / "mlflow" / "artifacts").rglob("*") if path.is_file()]
     assert {"model.pt2", "forecaster.json"} <= {path.name for path in files}
     for path in files:
@@ -96,18 +107,6 @@ def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path_factory, t
     (folder / "forecaster.json").write_text(text)
     with pytest.raises(RegistryError, match=r"orders: forecaster\.json .*Retrain"):
         read_forecaster(folder, "orders")
-
-
-@pytest.fixture(scope="module")
-def registered(registry, settings):
-    """By kind the version of a registered forecaster, and the file that describes it."""
-
-    def newest(made):
-        version = put(registry, "shape", made)
-        described = (settings.var_dir / "mlflow").rglob("forecaster.json")
-        return version, max(described, key=lambda path: path.stat().st_mtime_ns)
-
-    return {"network": newest(network()), "pupil": newest(pupil())}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,20 @@ def code(text):
     return [line for line in [*lines, *spans] if line]
 
 
-def commands(program):
-    return sorted(
-        {(page, line) for page, text in TEXTS.items() for line in code(text) if line.startswith(program + " ")}
-    )
+def commands(name):
+    return sorted({(page, line) for page, text in TEXTS.items() for line in code(text) if line.startswith(name + " ")})
+
+
+@cache
+def program():
+    """The command `tidecast`, which takes longer to build than to ask."""
+    return typer.main.get_command(app)
 
 
 def parse(line):
     """A `tidecast` command line is understood by its command, which is not run."""
     words = [word.strip("[]…").removesuffix("...") for word in shlex.split(line)[1:]]
-    command = typer.main.get_command(app)
+    command = program()
     while hasattr(command, "commands"):
         assert words and words[0] in command.commands, f"{line}: {command.name} has no {words[:1]}"
         command = command.commands[words.pop(0)]

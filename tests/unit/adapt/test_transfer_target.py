@@ -21,7 +21,7 @@ pytestmark = pytest.mark.study
 
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
-PLAN = TransferPlan(hidden=16, pretraining=600, target_only=40, grid=(LossWeights(0.1, 0.1),))
+PLAN = TransferPlan(hidden=16, pretraining=200, target_only=20, learning_rate=0.02, grid=(LossWeights(0.1, 0.1),))
 HISTORY = {"days": 3, "level": 20.0, "seed": 2, "start_day": 40}
 
 
@@ -49,7 +49,7 @@ def test_a_near_source_teaches_a_short_history(asked):
 
 
 def test_the_same_seed_gives_the_same_target():
-    plan = replace(PLAN, pretraining=30, target_only=10)
+    plan = replace(PLAN, hidden=4, batch=16, pretraining=20, adapting=4, tuning=4, target_only=10, every=2)
     once, again = (
         transfer_from_sources(TASK, load(**HISTORY), {"big": load(20)}, plan, seed=3).forecasters["big"]
         for _ in range(2)

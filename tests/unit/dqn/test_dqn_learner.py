@@ -40,15 +40,15 @@ TOY = LearnerSettings(
     steps=1,
     buffer=5000,
     batch=64,
-    learning_rate=3e-3,
-    copy_every=40,
+    learning_rate=6e-3,
+    copy_every=20,
     copy_share=1.0,
     updates=4,
     warm=200,
 )
 
 
-def taught(settings: LearnerSettings, seed: int, transitions: int = 6000) -> np.ndarray:
+def taught(settings: LearnerSettings, seed: int, transitions: int = 3000) -> np.ndarray:
     environment = TwoStates(16)
     learner = Learner(environment, settings, seed)
     for _ in learner.learn(transitions, every=10**9):

@@ -236,8 +236,8 @@ def test_numpy_and_torch_say_the_same() -> None:
 
 
 SHORT = TrainingLength(
-    LearnerSettings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=1600,
-    evaluate_every=50, trial=(4, 8), prices=2,
+    LearnerSettings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=900,
+    evaluate_every=30, trial=(4, 8), prices=2,
 )  # fmt: skip
 
 

@@ -73,8 +73,8 @@ def test_a_network_that_knows_nothing_is_not_heard():
 
 @pytest.mark.study
 def test_a_trained_network_lowers_the_loss_where_the_blend_is_blind():
-    older, held = series(np.maximum(restless(24 * 40), 1.0)).split(24 * 6)
-    network = fit_network("gru", TASK, older, TrainingPlan(epochs=20), hidden=8)
+    older, held = series(np.maximum(restless(24 * 30), 1.0)).split(24 * 6)
+    network = fit_network("gru", TASK, older, TrainingPlan(epochs=12, learning_rate=1e-2), hidden=8)
     mine = NetworkedBlend(TASK, network.frozen)
     ours, theirs = (roll(one, older, held).scores()["pinball"] for one in (mine, Blend(TASK)))
     assert ours < 0.97 * theirs

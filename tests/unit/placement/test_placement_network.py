@@ -100,8 +100,8 @@ def test_it_is_held_against_all_placements_and_simple_searches():
     untrained = replace(trained(), network=Values(7, 8, 1, 128, torch.Generator().manual_seed(3)))
     shares, less = judge_networks([trained(), untrained], [space(), space(factor=2.0)], seed=1)
     assert shares.starts == less.starts >= 10 and shares.network >= 0.95
-    # 44 placements, of which 20 walks of 16 moves draw more than that: no network is needed to find the best.
-    assert shares.random == 1.0 and 0 < shares.greedy < 1
+    # As many different ones of the 44 placements as the network's walks come by are looked at by the searches, too.
+    assert 0 < shares.greedy < shares.random < shares.network
     assert judge_networks([trained()], [space(), space(factor=2.0)], seed=1) == [shares]
 
 

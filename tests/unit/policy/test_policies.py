@@ -65,7 +65,7 @@ def told(policy, looks):
 
 
 @pytest.mark.parametrize("name", HERE)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(looks=some_looks())
 def test_every_answer_is_a_whole_number_within_the_bounds_and_the_same_for_a_run_alone(name, looks):
     together = told(made(name), looks)
@@ -94,7 +94,7 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", MORE)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(shares=st.tuples(st.floats(0, 1), st.floats(0, 1)), executors=st.integers(1, 20))
 def test_more_load_never_asks_for_fewer(name, shares, executors):
     low, high = sorted(shares)

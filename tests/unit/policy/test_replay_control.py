@@ -64,7 +64,7 @@ def test_without_a_replay_nothing_is_decided_of_one():
 def test_a_replay_rises_in_steps_to_what_is_certainly_free_and_ends_as_it_began():
     life = Life()
     life.lasts(5)
-    life.lasts(200, progress)
+    life.lasts(120, progress)
     highest = max(life.rates[5:])
     rises = [b - a for a, b in zip(life.rates[5:], life.rates[6:], strict=False)]
     box = life.logged[-1]["inputs"]["replay"]["terms"]["controls"]["replay_rps"]["max"]
@@ -127,7 +127,7 @@ def test_no_executor_is_given_back_while_a_replay_begins_whatever_its_schedule_a
 def test_live_records_that_wait_are_served_before_those_of_a_replay():
     life = Life()
     life.lasts(5)
-    life.lasts(200, progress, lag_records=1_000)
+    life.lasts(120, progress, lag_records=1_000)
     signals = life.logged[-1]["inputs"]["replay"]["signals"]
     # 1.5 batches of 4 s are in flight, the others are worked off in three times the target.
     assert signals["live_high_rps"] == pytest.approx(50 + (1_000 - 1.5 * 4 * 50) / 30)
@@ -139,7 +139,7 @@ def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_mo
     for work_s in (None, 0.25, 4.0):
         life = Life()
         life.lasts(5)
-        life.lasts(200, lambda now, work_s=work_s: progress(now, rows=100, work_s=work_s))
+        life.lasts(120, lambda now, work_s=work_s: progress(now, rows=100, work_s=work_s))
         highest[work_s] = max(life.rates[5:])
         inputs = life.logged[-1]["inputs"]["replay"]
         assert recompute_rate(inputs) == life.rates[-1]
@@ -151,7 +151,7 @@ def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_mo
 
 def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_same_rate():
     life = Life()
-    life.lasts(150, progress)
+    life.lasts(100, progress)
     before = life.rates[-1]
     life.lasts(11, progress, rps=150.0)
     certain = life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"]
@@ -166,7 +166,7 @@ def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_
 
 def test_live_records_that_are_too_late_stop_it_whatever_is_free():
     life = Life()
-    life.lasts(150, progress)
+    life.lasts(100, progress)
     assert life.rates[-1] > 20
 
     def batch(longest_s):
@@ -174,7 +174,7 @@ def test_live_records_that_are_too_late_stop_it_whatever_is_free():
 
     life.lasts(31, progress, batch(14.0))
     assert life.rates[-1] == 0.0
-    life.lasts(200, progress, batch(4.0))
+    life.lasts(120, progress, batch(4.0))
     assert life.rates[-1] > 0.0  # and it comes back once they are in time again
 
 
@@ -252,7 +252,7 @@ def test_what_the_records_of_a_replay_that_is_over_cost_tells_nothing_of_the_nex
 
 def test_a_clock_that_is_set_back_does_not_hold_a_rate_that_live_records_have_no_room_for():
     life = Life()
-    life.lasts(150, progress)
+    life.lasts(100, progress)
     before = life.rates[-1]
     life.now -= 3_600.0
     life.lasts(25, progress, rps=150.0)

@@ -149,7 +149,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 def test_equals_the_reference_model():
     programs = settings(
-        max_examples=60, stateful_step_count=40, deadline=None, database=None, suppress_health_check=QUIET
+        max_examples=60, stateful_step_count=30, deadline=None, database=None, suppress_health_check=QUIET
     )
     run_state_machine_as_test(StoreMachine, settings=programs)
 
@@ -158,7 +158,7 @@ def test_equals_the_reference_model():
 def test_finds_a_planted_fault(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch):
     plant(monkeypatch)
     hunt = settings(
-        max_examples=200, stateful_step_count=40, deadline=None, database=None, derandomize=True,
+        max_examples=200, stateful_step_count=30, deadline=None, database=None, derandomize=True,
         phases=[Phase.generate], report_multiple_bugs=False, suppress_health_check=QUIET,
     )  # fmt: skip
     with pytest.raises(AssertionError):

@@ -1,6 +1,7 @@
 """A steered policy in the twin that learns its lead time from its own raises."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -34,13 +35,15 @@ def promises(scenario, *leads_s):
     return Promises(scenario, [contract.planned_for(lead_s) for lead_s in leads_s])
 
 
-def learned(scenario, *leads_s, change=None):
-    return run_learning([promises(scenario, *leads_s)], change)[0]
+@pytest.fixture(scope="module")
+def learned(scenario):
+    """What is learned where the contract states such lead times; computed once of each."""
+    return cache(lambda *leads_s: run_learning([promises(scenario, *leads_s)])[0])
 
 
 @pytest.mark.study
-def test_whatever_the_contract_states_the_lead_time_is_learned(scenario):
-    found = learned(scenario, 10.0, 30.0, 90.0)
+def test_whatever_the_contract_states_the_lead_time_is_learned(scenario, learned):
+    found = learned(10.0, 30.0, 90.0)
     for run in range(3):
         mine = [one for one in found.raises if one.run == run]
         took = np.array([one.seconds for one in mine if one.executors == 1 and not one.censored])
@@ -50,24 +53,21 @@ def test_whatever_the_contract_states_the_lead_time_is_learned(scenario):
         assert mine[-1].planned_s == pytest.approx(np.quantile(took, 0.9), rel=0.3)
     assert found.late_s.shape == found.outcome.targets.shape
     assert (np.diff(found.late_s[scenario.warm_s // scenario.setup.looks.every_s + 1 :], axis=0) >= 0).all()
-    again = learned(scenario, 10.0, 30.0, 90.0)
-    assert again.raises == found.raises and np.array_equal(again.outcome.targets, found.outcome.targets)
 
 
 @pytest.mark.study
-def test_runs_side_by_side_are_as_each_alone(scenario):
-    both = learned(scenario, 10.0, 90.0)
-    alone = learned(scenario, 90.0)
+def test_runs_side_by_side_are_as_each_alone(learned):
+    both, alone = learned(10.0, 90.0), learned(90.0)
     assert np.array_equal(both.outcome.targets[:, 1], alone.outcome.targets[:, 0])
 
 
 @pytest.mark.study
-def test_loads_side_by_side_are_as_each_alone_though_one_ends_sooner(scenario):
+def test_loads_side_by_side_are_as_each_alone_though_one_ends_sooner(scenario, learned):
     shorter = replace(
         scenario, name="shorter", rate=scenario.rate[:-4000] / 2, arrived=np.floor(scenario.arrived[:, :-4000] / 2)
     )
-    together = run_learning([promises(shorter, 20.0), promises(scenario, 10.0, 90.0), promises(shorter, 90.0)])
-    alone = [learned(shorter, 20.0), learned(scenario, 10.0, 90.0), learned(shorter, 90.0)]
+    together = run_learning([promises(shorter, 20.0), promises(scenario, 10.0, 90.0)])
+    alone = [run_learning([promises(shorter, 20.0)])[0], learned(10.0, 90.0)]
     for one, other in zip(together, alone, strict=True):
         assert one.raises == other.raises
         assert np.array_equal(one.late_s, other.late_s)
@@ -78,7 +78,7 @@ def test_loads_side_by_side_are_as_each_alone_though_one_ends_sooner(scenario):
 @pytest.mark.study
 def test_a_change_of_the_cluster_is_learned_after_a_few_raises(scenario):
     at_s = scenario.warm_s + 3600
-    found = learned(scenario, 30.0, change=LeadChange(at_s, (80.0, 100.0)))
+    (found,) = run_learning([promises(scenario, 30.0)], LeadChange(at_s, (80.0, 100.0)))
     before = [one for one in found.raises if one.decided_s < at_s]
     after = [one for one in found.raises if one.decided_s >= at_s]
     assert max(one.seconds for one in before if not one.censored) < 60 and before[-1].planned_s < 60

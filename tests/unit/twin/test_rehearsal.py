@@ -27,7 +27,7 @@ def setup(budget=0.05, **planning):
     return Setup(lead_s=10.0, job=TWIN, as_is=True, speed=SPEED, contract_of_job=contract, every_s=1.0)
 
 
-def load(days=6):
+def load(days=4):
     """A wave a day with a noise of its own, 15 to 105 records/s."""
     steps = np.arange(days * 48)
     wave = 60 - 45 * np.cos(steps * 2 * np.pi / 48)
@@ -52,7 +52,7 @@ def test_a_looser_promise_begins_more_leniently_and_the_same_past_says_the_same(
 
 
 def test_nothing_is_found_where_the_past_tells_nothing():
-    fitted = fit_linear(TASK, load(12))
+    fitted = fit_linear(TASK, load(8))
     assert find_starts(fitted, load(), setup()) == {}
     assert find_starts(Naive(TASK), load(1), setup()) == {}  # a third of it is history
     assert find_starts(Naive(TASK), load(), setup(lead_s=0.5)) == {}

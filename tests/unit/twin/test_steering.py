@@ -22,7 +22,7 @@ from pipelines.bench.twin.drawn import believed_lead_s, half_of
 def scenario():
     steps = np.arange(6 * 96)
     values = 1000 - 700 * np.cos(2 * np.pi * steps / 96) + 60 * np.random.default_rng(1).standard_normal(len(steps))
-    series, setup = Series(0.0, 900.0, np.maximum(values, 0.0)), Setup(lead_s=60.0, test_days=0.5)
+    series, setup = Series(0.0, 900.0, np.maximum(values, 0.0)), Setup(lead_s=60.0, test_days=0.3)
     _, test = split_trace("made", series, setup)
     return build_scenario("made", series, test, setup, range(2), forecast_trace("made", series, setup, ("blend",)))
 

@@ -1,0 +1,34 @@
+"""What a Python worker looks through after its tasks: what is new, and what was imported only once."""
+
+import gc
+import subprocess
+import sys
+
+from configs.settings import ROOT
+from pipelines.spark.worker_daemon import Garbage
+
+
+def test_what_was_imported_is_looked_through_once_and_later_garbage_goes(monkeypatch):
+    garbage, kept = Garbage(), [object() for _ in range(3)]
+    try:
+        garbage.collect()
+        frozen = gc.get_freeze_count()
+        assert frozen > 0
+        kept.append([kept])
+        garbage.collect()
+        assert gc.get_freeze_count() <= frozen, "frozen again though nothing was imported"
+        monkeypatch.setitem(sys.modules, "a_module_of_a_task", sys)
+        garbage.collect()
+        assert gc.get_freeze_count() > frozen
+        looped: list = []
+        looped.append(looped)
+        del looped
+        assert gc.collect() > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_pysparks_daemon_has_it():
+    told = "from pipelines.spark.worker_daemon import import_all; import_all(); import pyspark.daemon as d; print(d.gc)"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "Garbage" in done.stdout
