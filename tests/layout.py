@@ -64,8 +64,9 @@ def _module(path: Path) -> str:
 
 def _leads(name: str, tree: ast.Module, files: dict[str, Path]) -> Iterator[str]:
     """Modules that one imports, wherever the line stands, or names in a string that is no docstring."""
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (found for alias in node.names if (found := _known(alias.name, files)))
         elif isinstance(node, ast.ImportFrom):

@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -42,6 +42,7 @@ def network(cell="gru"):
     return as_forecaster(*_drawn(cell), until=0.0)
 
 
+@cache
 def older_network(cell="gru"):
     """The same as releases registered it that served networks by torch: its description, and its archive."""
     made, view = _drawn(cell)

@@ -19,7 +19,7 @@ from pipelines.bench.adapt.summary import MODELS, format_summary, summarise_pair
 
 pytestmark = pytest.mark.study
 
-DAY, HORIZON = 144, 2
+DAY, HORIZON = 120, 2
 PLAN = TransferPlan(
     hidden=4,
     batch=32,

@@ -100,11 +100,18 @@ def test_errors_are_normalised_per_step_by_the_papers_models():
     }
 
 
-def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(table2, "list_models", naive)
-    told = []
-    found = compute_table((300,), 1, tmp_path / "found.json", report_progress=told.append)
-    assert json.loads((tmp_path / "found.json").read_text())["data"] == found
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A table of the naive models, the file that it was written to, and what was told meanwhile."""
+    file, told = tmp_path_factory.mktemp("table") / "found.json", []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table2, "list_models", naive)
+        return compute_table((300,), 1, file, report_progress=told.append), file, told
+
+
+def test_the_run_writes_every_row_and_the_table_shows_it(whole):
+    found, file, told = whole
+    assert json.loads(file.read_text())["data"] == found
     assert len(told) == len(found["rows"]) == 2 * len(NAIVE) + 1
     text = format_table2(found)
     assert "IoT traffic, 5 min: 4838 rows for training, 1210 for the test" in text
@@ -113,15 +120,14 @@ def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
         assert f"{row['smape_half']:.2f}" in text
 
 
-def test_a_run_that_was_broken_off_is_resumed(monkeypatch, tmp_path):
-    file = tmp_path / "found.json"
+def test_a_run_that_was_broken_off_is_resumed(monkeypatch, tmp_path, whole):
     monkeypatch.setattr(table2, "list_models", naive)
-    whole, told = compute_table((300,), 1, file), []
-    kept = [row for row in whole["rows"] if row["model"] != "last value"]
+    (table, _, _), file, told = whole, tmp_path / "found.json", []
+    kept = [dict(row) for row in table["rows"] if row["model"] != "last value"]
     kept[0]["rmse"], kept[1]["rmse"] = 1.25, None  # one that is kept as it is, one that could not run
-    write_figure(file, {**whole, "rows": kept})
+    write_figure(file, {**table, "rows": kept})
     again = compute_table((300,), 1, file, resume=True, report_progress=told.append)
-    assert [row["model"] for row in again["rows"]] == [row["model"] for row in whole["rows"]]
+    assert [row["model"] for row in again["rows"]] == [row["model"] for row in table["rows"]]
     assert again["rows"][1]["rmse"] == 1.25 and again["rows"][2]["rmse"] > 1000
     assert len(told) == 4  # last value twice, the one that could not run, and the floor
     with pytest.raises(SeriesError, match="holds a run with seed 1, not 2"):
