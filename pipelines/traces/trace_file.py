@@ -184,6 +184,8 @@ def _time(written: str, zone: ZoneInfo, before: float, options: Options) -> floa
         raise ValueError(f"time {written!r} is {expected}. Correct it.") from None
     if moment.tzinfo is not None:
         return moment.timestamp()
+    if zone.key == "UTC":  # where no clock is set, and most files are
+        return moment.replace(tzinfo=UTC).timestamp()
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
         raise ValueError(

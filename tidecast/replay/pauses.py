@@ -13,8 +13,6 @@ EARLY = 0.5
 """Share of a usual pause within which a batch may begin: what begins later runs into the next live batch."""
 LONG = 2.0
 """Usual pauses after which no live batch is near: nothing comes."""
-PATIENCE_S = 5.0
-"""After which a batch may begin at any time: live batches leave no pause."""
 NEWEST = 0.2
 """Weight of the newest pause in the usual one."""
 
@@ -32,26 +30,22 @@ class LivePauses:
         self._query, self._clock = query, clock
         self._began: float | None = None
         self._usual_s: float | None = None
-        self._free_at = clock()
 
     def may_begin(self) -> bool:
-        """Return whether live batches leave the executors free now, or leave no pause at all.
+        """Return whether live batches leave the executors free now.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer.
         """
         if self._query is None:
             return True
-        now, free = self._clock(), False
+        now = self._clock()
         if self._query.status["isTriggerActive"]:
             if self._began is not None:
                 length = now - self._began
                 usual = length if self._usual_s is None else self._usual_s
                 self._usual_s, self._began = usual + NEWEST * (length - usual), None
-        else:
-            self._began = now if self._began is None else self._began
-            since_s, usual_s = now - self._began, self._usual_s
-            free = usual_s is None or since_s <= EARLY * usual_s or since_s >= LONG * usual_s
-        if free:
-            self._free_at = now
-        return free or now - self._free_at > PATIENCE_S
+            return False
+        self._began = now if self._began is None else self._began
+        since_s, usual_s = now - self._began, self._usual_s
+        return usual_s is None or since_s <= EARLY * usual_s or since_s >= LONG * usual_s

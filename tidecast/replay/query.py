@@ -15,6 +15,8 @@ from tidecast.spark.sensors import Partition
 
 READING = "Processing new data"
 """How Spark says in a query's status that a batch is run that reads records."""
+PATIENCE_S = 5.0
+"""After which a batch that is due begins beside live ones: they leave no pause, or its trigger never falls into one."""
 
 
 class ReplayQuery:
@@ -44,6 +46,7 @@ class ReplayQuery:
         self._began: float | None = None
         self._came: float | None = None
         self._next_at = 0.0
+        self._due_since: float | None = None
         self._reading_since = time.time()
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_at_once(order) if order.table else len(self._first)
@@ -80,7 +83,7 @@ class ReplayQuery:
 
         Args:
             rps: records per wall second.
-            may_begin: whether a batch may begin now; else it waits for the next call.
+            may_begin: whether live records leave room for a batch now; else it waits, for PATIENCE_S at most.
 
         Raises:
             tidecast.spark.admission.AdmissionError: its source takes no limit.
@@ -97,9 +100,13 @@ class ReplayQuery:
         self._rps, self._paid_at = rps, now
         if rows:
             self._debt.forgive(most_owed(rps, self._worth, self._order.records - self._done()))
-        early = not may_begin or self._debt.rows or now < self._next_at
-        if rows and (early or self._query.status["message"] == READING):
-            rows = 0  # live records need the cores, the rate has not allowed it until now, or Spark would go on at once
+        early = not rows or self._debt.rows or now < self._next_at
+        if early or self._query.status["message"] == READING:
+            rows, self._due_since = 0, None  # the rate has not allowed it until now, or Spark would go on at once
+        else:
+            self._due_since = now if self._due_since is None else self._due_since
+            if not may_begin and now - self._due_since <= PATIENCE_S:
+                rows = 0  # live records need the cores
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows

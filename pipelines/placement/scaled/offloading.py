@@ -21,6 +21,8 @@ from tidecast.messages import FUTURE_S, Control, Decision, Heartbeat, MessageErr
 EVERY_S, SILENT_S, BACK_S = 10.0, 15.0, 600.0
 """Seconds between two looks at all queries, of which several have to agree; after which a decision that nothing
 confirms is too old; and by which decisions before this process are looked at."""
+REST = 10
+"""Looks after one that has moved a query until the next: what the move did is seen before another is made."""
 
 
 class Offloading:
@@ -53,7 +55,9 @@ class Offloading:
         self._again_s = time.monotonic() + EVERY_S
 
     def step(self) -> None:
-        """Read what was decided since the last call, and every EVERY_S want at most one query elsewhere.
+        """Read what was decided since the last call, and want at most one query elsewhere in REST times EVERY_S.
+
+        Of several, one with state is moved, then one whose records take the most work.
 
         Raises:
             OSError: the job's folder cannot be written.
@@ -79,14 +83,20 @@ class Offloading:
         if now_s < self._again_s:
             return
         self._again_s, placement = now_s + EVERY_S, self._folder.wanted()
-        for number, block in enumerate(applications_of(self._topology, placement)):
+        blocks = enumerate(applications_of(self._topology, placement))
+        for number, block in sorted(blocks, key=lambda one: self._first_to_go(one[1])):
             if self._look_at(number, block, placement):
+                self._again_s = now_s + REST * EVERY_S
                 return
 
     def close(self) -> None:
         """Close the connections."""
         self._follower.close()
         self._modes.close()
+
+    def _first_to_go(self, block: BlockApplication) -> tuple[float, float]:
+        held = [self._topology.operators[name] for name in block.operators]
+        return -sum(one.state_mb for one in held), -sum(one.work_ms for one in held)
 
     def _decided_at(self, job: str) -> float:
         known = self._newest.get(job)

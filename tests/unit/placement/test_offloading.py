@@ -14,7 +14,7 @@ from models.placement.plan.measured import Block, Placement
 from pipelines.kafka.signing import Signer
 from pipelines.placement.job_folder import JobFolder, OffloadNote
 from pipelines.placement.scaled import offloading
-from pipelines.placement.scaled.offloading import EVERY_S, Offloading
+from pipelines.placement.scaled.offloading import EVERY_S, REST, Offloading
 from tidecast.connection.signing import HEADER
 from tidecast.messages import Control, Decision, Heartbeat, encode
 
@@ -147,11 +147,24 @@ def test_an_old_mode_that_is_sent_again_does_not_count(told):
 
 
 def test_what_another_scaled_query_was_decided_is_its_own(told):
+    """Each would have room for two, were the other one without any; the one with state goes."""
     told.folder.newest("served_adverts.parse").note_scaled(True)
     other = replace(decision(2), job="served_adverts.parse")
     for _ in range(3):
         found = told.look(decision(2), other)
-    assert found == [("east", 2), ("west", 1)]  # each would have room for two, were the other one without any
+    assert found == [("west", 1), ("east", 2)]
+
+
+def test_one_query_moves_at_a_time_and_what_it_did_is_seen_before_the_next(tmp_path, monkeypatch):
+    larger = tmp_path / "served_adverts.yaml"
+    larger.write_text(FILE.read_text().replace("east: {cores: 3", "east: {cores: 8"))
+    told = Told(tmp_path / "job", monkeypatch, larger)
+    told.folder.newest("served_adverts.parse").note_scaled(True)
+    both = decision(3), replace(decision(3), job="served_adverts.parse")
+    found = [told.look(*both) for _ in range(3 + REST + 3)]
+    assert found[:2] == [HOME] * 2
+    assert found[2 : REST + 2] == [[("west", 1), ("east", 3)]] * REST
+    assert found[-1] == [("east", 3), ("east", 3)]
 
 
 def test_it_does_not_go_again_soon_where_it_did_not_work(told):

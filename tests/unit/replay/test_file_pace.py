@@ -6,7 +6,7 @@ import pytest
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import Debt
-from tidecast.replay.query import READING, ReplayQuery
+from tidecast.replay.query import PATIENCE_S, READING, ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_at_once
 from tidecast.spark.admission import Admission, AdmissionError
 
@@ -50,7 +50,7 @@ class Batches:
         self.query.__dict__.update(
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
-            _admitted=None, _began=None, _worth=200, _next_at=0.0,
+            _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None,
             _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
@@ -98,3 +98,18 @@ def test_while_a_batch_is_read_the_next_one_is_not_admitted(monkeypatch):
     told.query._query.status["message"] = "No new data but cleaning up state"
     told.query.admit(1_000.0)
     assert told.admitted == [1, 0, 1]
+
+
+def test_where_no_pause_holds_one_a_batch_that_is_due_waits_some_seconds_at_most(monkeypatch):
+    """Pauses that come by, and are over before the replay's trigger, do not make it wait anew."""
+    told, begins = Batches(monkeypatch), []
+    for _ in range(2):
+        due = told.now
+        while not begins or begins[-1] < due:
+            in_pause = told.now % 1.0 == 0.75
+            told.query.admit(1e4, may_begin=in_pause)
+            if told.admitted[-1] and not in_pause:
+                begins.append(told.now)
+            told.now += 0.25
+        assert PATIENCE_S < begins[-1] - due <= PATIENCE_S + 0.5
+        told.reads(200, batch_s=0.0)

@@ -37,7 +37,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half(tmp_path, seed):
     draw = random.Random(seed)
     newest = {}
     for _ in range(3):
-        newest |= killed(tmp_path, draw.randrange(2000))
+        newest |= killed(tmp_path, draw.randrange(800))
         with Store.open(tmp_path, map_bytes=1 << 30) as store:
             assert not list(tmp_path.glob("*.damaged*"))
             for kind, keys in KEYS.items():
