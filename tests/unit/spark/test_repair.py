@@ -153,7 +153,7 @@ def test_a_snapshot_that_lacks_a_table_is_moved_and_the_changelogs_serve(checkpo
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", snapshot()[:40]])
+@pytest.mark.parametrize("content", [b"", b"PK", snapshot()[:40]], ids=["empty", "magic", "cut"])
 def test_a_snapshot_that_is_no_archive_is_damage_though_it_has_no_checksum(checkpoint, content):
     (checkpoint / "state/0/0/.4.zip.crc").unlink()
     (checkpoint / "state/0/0/4.zip").write_bytes(content)
