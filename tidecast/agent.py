@@ -20,7 +20,6 @@ from tidecast.fields import job_name
 from tidecast.guard import Limits
 from tidecast.job import Job
 from tidecast.messages import Control
-from tidecast.modes import release_executors
 from tidecast.observer import POLL_S, Observer
 from tidecast.replay.driver import POLL_S as REPLAY_POLL_S
 from tidecast.replay.driver import Replays
@@ -197,7 +196,7 @@ def _send(job: Job, sensors: Sequence[threading.Thread]) -> None:
     for thread in sensors:
         thread.join(3.0)
     _quietly(job.outbox.close)
-    release_executors(job)
+    job.actuator.release()
 
 
 def _quietly(close: Callable[[], None]) -> None:

@@ -36,7 +36,7 @@ class Job:
         ends: newest sampled end offsets of its topics.
         committed: end offsets of its last finished batch; None before one.
         executors: cores of every registered executor by id.
-        owns_executors: whether this agent sets the application's executor target.
+        owns_executors: whether this agent sets how many executors the application has for this query.
         executors_at_takeover: executors that were there when the agent took over.
         last_contact_at: wall time of the autoscaler's last sign of life.
         handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).
@@ -98,12 +98,12 @@ class Job:
         return self.bottleneck.tasks() or len(self.ends) or None
 
     def live(self) -> list[str]:
-        """Return the ids of the executors that were not asked to leave."""
-        return [i for i in self.executors if i not in self.actuator.asked_to_leave]
+        """Return the ids of the executors that count for this query, without those that were asked to leave."""
+        return self.actuator.own(self.executors)
 
     def leaving(self) -> list[str]:
-        """Return the ids of the executors that were asked to leave and are still there."""
-        return [i for i in self.executors if i in self.actuator.asked_to_leave]
+        """Return the ids of its executors that were asked to leave and are still there."""
+        return self.actuator.leaving(self.executors)
 
     def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:
         """Queue a `MetricSample` for the topic `metrics`; executors, cores, mode and the job's time are filled in.
@@ -121,7 +121,8 @@ class Job:
         Raises:
             TypeError: a name in `measured` is no field, or a value is not one that JSON knows.
         """
-        clock, cores = self.clock, [n for i, n in self.executors.items() if i not in self.actuator.asked_to_leave]
+        clock, executors = self.clock, self.executors
+        cores = [executors[i] for i in self.actuator.own(executors)]
         if clock is None:
             return
         rounded: dict[str, Any] = {name: round(v, 3) if isinstance(v, float) else v for name, v in measured.items()}

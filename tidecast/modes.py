@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 
 from tidecast.job import Job
@@ -13,8 +12,6 @@ log = logging.getLogger("tidecast")
 
 NARROWEST_FIRST = ("observe", "freeze", "act")
 """Modes, the narrowest first, by what an agent may change in the application."""
-_owner: Job | None = None
-_owner_lock = threading.Lock()
 
 
 def apply_control_mode(job: Job, requested: str | None) -> None:
@@ -43,9 +40,9 @@ def apply_control_mode(job: Job, requested: str | None) -> None:
 def switch_mode(job: Job, mode: str) -> None:
     """Change the agent's mode; "act" and "freeze" first take the number of executors over from Spark's allocation.
 
-    That stops Spark's dynamic allocation until the application ends, also if the mode is "observe" again later. One
-    agent per process (a driver runs one application) may do it: where another has, or the cluster refuses, the mode
-    stays and the log says why.
+    That stops Spark's dynamic allocation until the application ends, also if the mode is "observe" again later. Where
+    the cluster refuses, the mode stays and the log says why. Agents of several queries of an application may do it:
+    each has executors of its own then (`tidecast.spark.allotment`).
 
     Raises:
         KeyError: there is no such mode.
@@ -58,14 +55,6 @@ def switch_mode(job: Job, mode: str) -> None:
         job.mode, job.last_contact_at, job.handed_back = mode, time.time(), False
 
 
-def release_executors(job: Job) -> None:
-    """Let the agent of another query in this process scale the executors, if this job's agent did so until now."""
-    global _owner
-    with _owner_lock:
-        if _owner is job:
-            _owner = None
-
-
 _MEANING = {
     "observe": ": decisions are recommendations only",
     "act": ": decisions are applied, Spark's own executor allocation is off until the application ends",
@@ -74,18 +63,13 @@ _MEANING = {
 
 
 def _take_over(job: Job) -> bool:
-    global _owner
-    with _owner_lock:
-        if _owner is not None and _owner is not job and not _owner.stop.is_set():
-            log.error("%s: cannot act: the agent of %s owns this application's executors", job.name, _owner.name)
-            return False
-        try:
-            job.actuator.take_over(job.limits.least)
-        except ActuatorError as error:
-            log.error("%s: cannot act, observing instead: %s", job.name, error)
-            return False
-        _owner, job.owns_executors, job.executors_at_takeover = job, True, job.actuator.target or 0
-        return True
+    try:
+        job.actuator.take_over(job.limits.least)
+    except ActuatorError as error:
+        log.error("%s: cannot act, observing instead: %s", job.name, error)
+        return False
+    job.owns_executors, job.executors_at_takeover = True, job.actuator.target or 0
+    return True
 
 
 def note_contact(job: Job, sent_at: float, now: float) -> None:

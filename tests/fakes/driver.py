@@ -30,6 +30,15 @@ class NotedActuator:
     def live(self):
         return self.ids
 
+    def own(self, registered):
+        return [one for one in registered if one not in self.asked_to_leave]
+
+    def leaving(self, registered):
+        return [one for one in registered if one in self.asked_to_leave]
+
+    def release(self):
+        self.calls.append("release")
+
     def set_target(self, executors):
         self.calls.append(f"target {executors}")
         if self.refuses:

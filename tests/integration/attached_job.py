@@ -1,6 +1,7 @@
 """A streaming job that is nobody's but the agent tests': counts by key after 3 ms per record, and one `attach` line.
 
 What it is to read again goes to files, `<run folder>/again/<id>`, which are read once `<id>.published` stands there.
+As long as `<run folder>/beside` is there, another query runs in the driver, with an agent of its own.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pipelines.spark.session import cluster_session
 from tidecast import WALL, attach
 from tidecast.replay import Replayable, replay_stream
 
-JOB = "attached"
+JOB, BESIDE = "attached", "beside"
 
 
 def main() -> None:
@@ -72,10 +73,16 @@ def main() -> None:
         prefix=settings.kafka.prefix,
     )  # fmt: skip
     print("attached", flush=True)
-    ended = threading.Event()
+    ended, besides = threading.Event(), []
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     while query.isActive and not ended.wait(0.2):
-        pass
+        if (given.run_dir / BESIDE).exists() and not besides:
+            written = source.writeStream.format("noop").trigger(processingTime="2 seconds")
+            other = written.option("checkpointLocation", str(given.run_dir / f"{BESIDE}.checkpoint")).start()
+            besides = [other, attach(other, job=BESIDE, mode="act", prefix=settings.kafka.prefix)]
+        elif besides and not (given.run_dir / BESIDE).exists():
+            besides.pop(0).stop()
+            besides.pop(0).stop()
     failed = query.exception()
     query.stop()
     agent.stop()

@@ -30,7 +30,7 @@ from pipelines.kafka.topics import create_topics
 from pipelines.stack.stack import Stack
 from tests.conftest import EVENT_PARTITIONS
 from tests.fakes.waiting import PATIENCE_S, wait_until
-from tests.integration.attached_job import JOB
+from tests.integration.attached_job import BESIDE, JOB
 from tidecast import control
 from tidecast.messages import Decision, Heartbeat, MetricSample, Outcome, Reject, decode
 from tidecast.orders import ReplayOrder
@@ -51,6 +51,7 @@ class Life:
         self.stack, self.kafka, self.run_dir = stack, stack.settings.kafka, run_dir
         create_topics(self.kafka)
         self.publisher, self.said, self.began = Publisher(self.kafka), [], time.time()
+        self.beside = []
         self.follower, self._unread = Follower(self.kafka, list(KINDS)), collections.deque()
         self.produced, self._ids, self._over = 0, itertools.count(1), threading.Event()
         self.autoscaler_lives = True
@@ -94,8 +95,9 @@ class Life:
             while self._unread:
                 record = self._unread.popleft()
                 message = decode(KINDS[record.topic], record.value)
-                self.said.append(message)
-                if wanted(message):
+                mine = getattr(message, "job", JOB) == JOB
+                (self.said if mine else self.beside).append(message)
+                if mine and wanted(message):
                     return message
         last = "\n".join(map(str, self.said[-5:]))
         pytest.fail(f"no {what} within {timeout_s} s; the last that was said:\n{last}\n{self.job.last_lines(20)}")
@@ -245,6 +247,21 @@ def test_a_scale_down_is_confirmed_when_they_are_gone(life):
     down = life.outcome(life.decide(1))
     assert (down.status, down.target) == ("confirmed", 1), down
     wait_until(lambda: len(life.executors()) == 1, "one executor alone", every_s=0.2)
+
+
+def test_another_query_of_the_driver_has_executors_of_its_own_and_leaves_them(life):
+    (life.run_dir / BESIDE).touch()
+    wait_until(lambda: len(life.executors()) == 2, "an executor for the other query", every_s=0.2)
+
+    def told():
+        life.interval(lambda m: True, "metric")
+        return [m for m in life.beside if isinstance(m, MetricSample) and m.executors == 1 and m.mode == "act"]
+
+    wait_until(told, "metric of the other query", every_s=0.1)
+    assert all(life.interval(lambda m: True, "metric").executors == 1 for _ in range(2))
+    (life.run_dir / BESIDE).unlink()
+    life.interval(lambda m: m.executors == 2, "the executor that the other query has left")
+    assert life.outcome(life.decide(1)).status == "confirmed"
 
 
 def test_silence_of_the_autoscaler_hands_back_what_was_found(life):

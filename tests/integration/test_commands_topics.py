@@ -13,7 +13,7 @@ from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.waiting import wait_until
-from tidecast import commands, control, modes
+from tidecast import commands, control
 from tidecast.agent import _repeat
 from tidecast.connection.signing import HEADER, SigningKeys
 from tidecast.messages import Decision, Heartbeat, Reject
@@ -42,8 +42,6 @@ def attached(empty_topics):
         job.stop.set()
     for thread in threads:
         thread.join()
-    for job in jobs:
-        modes.release_executors(job)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ It is public in bytecode on standalone, YARN and Kubernetes alike; tests/integra
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
+from tidecast.spark.allotment import allotment_of
 from tidecast.spark.cluster import Cluster
 
 AGAIN_S = 10.0
@@ -18,20 +20,24 @@ class ActuatorError(RuntimeError):
 
 
 class ExecutorActuator:
-    """Sets the number of executors of a standalone, YARN or Kubernetes application while the agent acts.
+    """Sets the executors that a standalone, YARN or Kubernetes application has for one of its queries.
 
-    Attributes:
-        target: executors asked for; None before the first request.
-        asked_to_leave: ids of the executors that were ever asked to leave; Spark does not use an id again.
+    Where agents of several queries scale them, each one's are its own (`Allotment`): it asks for its number, and the
+    application is asked for the sum.
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.target: int | None = None
-        self.asked_to_leave: set[str] = set()
         self._cluster = cluster
+        self._allotment = allotment_of(cluster.application)
         self._asked_s = 0.0
         self._backend = cluster.jsc.schedulerBackend()
         self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
+
+    @property
+    def target(self) -> int | None:
+        """Executors asked for; None before the first request."""
+        with self._allotment.lock:
+            return self._allotment.target(self)
 
     def take_over(self, least: int) -> None:
         """End Spark's dynamic allocation for this application; request the executors there are, and at least `least`.
@@ -45,11 +51,33 @@ class ExecutorActuator:
         manager = self._cluster.jsc.executorAllocationManager()
         if manager.isDefined():
             manager.get().stop()
-        self._request(max(least, len(self.live())))
+        with self._allotment.lock:
+            self._allotment.ask(self, 0)
+            found = len(self.live())
+            try:
+                self._request(max(least, found))
+            except BaseException:
+                self._allotment.leave(self)
+                raise
+
+    def release(self) -> None:
+        """Scale no more: where other queries are scaled, one of them has the executors now; else they stay."""
+        with self._allotment.lock:
+            self._allotment.leave(self)
 
     def live(self) -> list[str]:
-        """List the ids of the registered executors, without those asked to leave, oldest first."""
-        return [i for i in self._registered() if i not in self.asked_to_leave]
+        """List the executors that count for the query, without those asked to leave, oldest first; by their ids."""
+        return self.own(self._registered())
+
+    def own(self, registered: Collection[str]) -> list[str]:
+        """Return those of some registered executors that count for the query, without those asked to leave."""
+        with self._allotment.lock:
+            return self._allotment.own(self, registered)
+
+    def leaving(self, registered: Collection[str]) -> list[str]:
+        """Return those of some registered executors that counted for the query, and were asked to leave."""
+        with self._allotment.lock:
+            return self._allotment.leaving(self, registered)
 
     def set_target(self, executors: int) -> None:
         """Request this many executors, and ask the newest of any surplus to leave; returns before that has happened.
@@ -63,8 +91,9 @@ class ExecutorActuator:
                 not be asked to leave.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
-        self._request(executors)
-        self._dismiss(self.live()[executors:])
+        with self._allotment.lock:
+            self._request(executors)
+            self._dismiss(self.live()[executors:])
 
     def reconcile(self) -> str | None:
         """Ask executors beyond the target to leave, which came although the target was lowered before they registered.
@@ -79,24 +108,27 @@ class ExecutorActuator:
             ActuatorError: a live executor could not be asked to leave, or the cluster manager refused the total.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
-        live = self.live()
-        surplus = [] if self.target is None else live[self.target :]
-        self._dismiss(surplus)
-        if self.target not in (None, len(live)) and time.monotonic() - self._asked_s > AGAIN_S:
-            self._request(self.target)
-        late = f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {self.target}"
+        with self._allotment.lock:
+            target, live = self.target, self.live()
+            surplus = [] if target is None else live[target:]
+            self._dismiss(surplus)
+            if target is not None and target != len(live) and time.monotonic() - self._asked_s > AGAIN_S:
+                self._request(target)
+        late = f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {target}"
         return late if surplus else None
 
     def _registered(self) -> list[str]:
         ids = self._cluster.jsc.getExecutorIds()
         return sorted((ids.apply(i) for i in range(ids.size())), key=int)
 
-    def _request(self, total: int) -> None:
+    def _request(self, executors: int) -> None:
+        total = self._allotment.total(self, executors)
         nowhere = self._cluster.jvm.PythonUtils.toScalaMap({})
         # The middle argument stays 0: the public method builds its locality map the wrong way round.
         if not self._cluster.jsc.requestTotalExecutors(total, 0, nowhere):
             raise ActuatorError(f"the cluster manager did not take the request for {total} executors")
-        self.target, self._asked_s = total, time.monotonic()
+        self._allotment.ask(self, executors)
+        self._asked_s = time.monotonic()
 
     def _dismiss(self, ids: list[str]) -> None:
         if not ids:
@@ -109,6 +141,6 @@ class ExecutorActuator:
             sequence = self._cluster.jvm.PythonUtils.toSeq(ids)
             taken = self._backend.killExecutors(sequence, False, False, True)
             gone = [taken.apply(i) for i in range(taken.size())]
-        self.asked_to_leave.update(gone)
+        self._allotment.asked_to_leave.update(gone)
         if len(gone) < len(ids) and (kept := set(ids) - set(gone)) & set(self._registered()):
             raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave")

@@ -1,18 +1,28 @@
-"""How many executors are asked for, and again where the cluster manager has forgotten it."""
+"""Executors are asked for, again where the cluster manager has forgotten it; of several queries their sum is."""
 
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
 
 from tidecast.spark import actuator
-from tidecast.spark.actuator import AGAIN_S, ExecutorActuator
+from tidecast.spark.actuator import AGAIN_S, ActuatorError, ExecutorActuator
 
 
 class Application:
     """Spark's side: executors, and every total that was asked for."""
 
+    _numbers = count()
+
     def __init__(self):
+        self.name = f"app-{next(self._numbers)}"
         self.ids, self.asked, self.killed = ["0", "1"], [], []
+
+    def isLocal(self):
+        return False
+
+    def executorAllocationManager(self):
+        return SimpleNamespace(isDefined=lambda: False)
 
     def schedulerBackend(self):
         return SimpleNamespace(killExecutors=self._kill)
@@ -27,8 +37,13 @@ class Application:
         self.asked.append(total)
         return True
 
+    def start(self, executors):
+        """As a cluster manager does once they are asked for."""
+        self.ids += [str(len(self.ids) + len(self.killed) + n) for n in range(executors)]
+
     def _kill(self, ids, *_):
         self.killed += ids
+        self.ids = [one for one in self.ids if one not in ids]
         return SimpleNamespace(size=lambda: len(ids), apply=ids.__getitem__)
 
 
@@ -39,10 +54,14 @@ def now(monkeypatch):
     return made
 
 
+def acting(application):
+    jvm = SimpleNamespace(PythonUtils=SimpleNamespace(toScalaMap=lambda m: m, toSeq=list))
+    return ExecutorActuator(SimpleNamespace(jsc=application, jvm=jvm, application=application.name))
+
+
 def test_a_target_that_is_not_reached_is_asked_for_again_now_and_then(now):
     application = Application()
-    jvm = SimpleNamespace(PythonUtils=SimpleNamespace(toScalaMap=lambda m: m, toSeq=list))
-    asking = ExecutorActuator(SimpleNamespace(jsc=application, jvm=jvm))
+    asking = acting(application)
     assert asking.reconcile() is None and not application.asked  # before the first target
     asking.set_target(3)
     for seconds, asked in ((1.0, 1), (AGAIN_S, 2), (1.0, 2), (AGAIN_S, 3)):
@@ -54,3 +73,58 @@ def test_a_target_that_is_not_reached_is_asked_for_again_now_and_then(now):
     application.ids.append("3")  # a manager that was started anew has its own first number
     assert "executors 3 came too late" in asking.reconcile()
     assert application.killed == ["3"] and application.asked == [3] * 4
+
+
+def test_of_several_queries_each_has_executors_of_its_own_and_the_application_their_sum():
+    application = Application()
+    orders, payments, watched = (acting(application) for _ in range(3))
+    orders.take_over(1)
+    assert (orders.target, orders.live(), application.asked) == (2, ["0", "1"], [2])
+    payments.take_over(1)
+    assert (payments.target, payments.live(), application.asked[-1]) == (1, [], 3)
+    application.start(1)
+    assert (orders.live(), payments.live(), watched.live()) == (["0", "1"], ["2"], ["0", "1", "2"])
+    payments.set_target(3)
+    orders.set_target(1)
+    assert application.asked[-2:] == [5, 4] and application.killed == ["1"]
+    application.start(2)
+    assert (orders.live(), payments.live()) == (["0"], ["2", "3", "4"])
+    assert orders.reconcile() is payments.reconcile() is None and application.killed == ["1"]
+    payments.set_target(1)
+    assert application.asked[-1] == 2 and application.killed == ["1", "3", "4"]
+
+
+def test_a_query_that_ends_leaves_its_executors_to_another_and_the_last_one_to_nobody():
+    application = Application()
+    orders, payments = acting(application), acting(application)
+    orders.take_over(1)
+    payments.take_over(2)
+    application.start(2)
+    orders.release()
+    assert (payments.target, payments.live()) == (4, ["0", "1", "2", "3"])
+    payments.release()
+    assert payments.target is None and application.asked == [2, 4] and not application.killed
+    later = acting(application)
+    later.take_over(1)
+    assert later.live() == ["0", "1", "2", "3"]
+
+
+def test_one_whose_request_is_refused_shares_nothing():
+    application = Application()
+    orders, payments = acting(application), acting(application)
+    orders.take_over(1)
+    application.requestTotalExecutors = lambda *_: False
+    with pytest.raises(ActuatorError, match="request for 3 executors"):
+        payments.take_over(1)
+    assert payments.target is None and payments.live() == orders.live() == ["0", "1"]
+    with pytest.raises(ActuatorError):
+        orders.set_target(4)
+    assert orders.target == 2
+
+
+def test_applications_share_nothing():
+    one, other = Application(), Application()
+    first, second = acting(one), acting(other)
+    first.take_over(1)
+    second.take_over(1)
+    assert (one.asked, other.asked) == ([2], [2])

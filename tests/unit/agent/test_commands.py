@@ -25,9 +25,7 @@ class Record:
 
 @pytest.fixture
 def job():
-    made = driver.job()
-    yield made
-    modes.release_executors(made)
+    return driver.job()
 
 
 @pytest.fixture
@@ -139,7 +137,6 @@ def test_a_word_may_narrow_what_the_code_allows_and_no_more(granted, word, caplo
     assert job.mode == (granted if refused else word)
     assert (job.actuator.calls == []) == (job.mode == "observe")
     assert (f'attach(..., mode="{word}")' in caplog.text) == refused
-    modes.release_executors(job)
 
 
 def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, caplog):
@@ -176,18 +173,6 @@ def test_who_does_not_act_hands_nothing_back(commands, mode):
     modes.switch_mode(commands._job, mode)
     hand_back_if_silent(commands._job, commands._job.last_contact_at + 1000)
     assert commands._job.actuator.calls == ["take over"]
-
-
-def test_an_application_has_one_owner(job):
-    other = driver.job("payments")
-    modes.switch_mode(job, "act")
-    modes.switch_mode(other, "act")
-    assert (job.mode, other.mode) == ("act", "observe")
-    assert other.actuator.calls == []
-    modes.release_executors(job)
-    modes.switch_mode(other, "act")
-    assert other.mode == "act"
-    modes.release_executors(other)
 
 
 def test_where_acting_is_impossible_it_observes(job):

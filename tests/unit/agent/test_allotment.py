@@ -1,0 +1,66 @@
+"""Executors of an application that several queries share: every one counts for one of them, whatever happens."""
+
+from itertools import chain
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidecast.spark.allotment import Allotment, allotment_of
+
+QUERIES = ("orders", "payments", "views")
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(("ask", "come", "die", "dismiss", "leave")), st.sampled_from(QUERIES), st.integers(0, 6)),
+    max_size=40,
+)
+
+
+@given(EVENTS)
+def test_every_executor_that_stays_counts_for_one_scaled_query(events):
+    shared, registered, started = Allotment(), [], 0
+    for what, query, number in events:
+        if what == "ask":
+            shared.ask(query, number)
+        elif what == "come":
+            registered += [f"{started + n}" for n in range(number)]
+            started += number
+        elif what == "die":
+            registered = registered[number:]
+        elif what == "dismiss" and shared.target(query) is not None:
+            shared.asked_to_leave.update(shared.own(query, registered)[shared.target(query) :])
+        elif what == "leave":
+            shared.leave(query)
+        scaled = [one for one in QUERIES if shared.target(one) is not None]
+        own = {one: shared.own(one, registered) for one in scaled}
+        assert shared.total("nobody", 0) == sum(shared.target(one) for one in scaled)
+        if scaled:
+            live = [one for one in registered if one not in shared.asked_to_leave]
+            assert sorted(chain(*own.values())) == sorted(live)
+            gone = [*chain(*(shared.leaving(one, registered) for one in scaled))]
+            assert len(gone) == len({*gone}) and {*gone} <= {*registered} - {*live}
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=3))
+def test_when_all_that_was_asked_for_has_come_each_query_has_what_it_asks_for(numbers):
+    shared = Allotment()
+    for query, number in zip(QUERIES, numbers, strict=False):
+        shared.ask(query, number)
+    registered = [f"{n}" for n in range(sum(numbers))]
+    assert [len(shared.own(query, registered)) for query in QUERIES[: len(numbers)]] == numbers
+
+
+def test_the_first_query_has_what_it_finds_and_a_new_executor_goes_where_most_is_lacking():
+    shared = Allotment()
+    assert shared.own("orders", ["0", "1"]) == ["0", "1"]  # not scaled: it is told all
+    shared.ask("orders", 2)
+    shared.own("orders", ["0", "1"])
+    shared.ask("payments", 1)
+    shared.ask("views", 2)
+    found = {query: shared.own(query, ["0", "1", "2", "3"]) for query in QUERIES}
+    assert found == {"orders": ["0", "1"], "payments": ["3"], "views": ["2"]}
+    shared.asked_to_leave.add("0")
+    assert shared.leaving("orders", ["0", "1", "2"]) == ["0"] and not shared.leaving("views", ["0", "1", "2"])
+
+
+def test_an_allotment_is_that_of_an_application():
+    one = allotment_of("app-1")
+    assert allotment_of("app-1") is one and allotment_of("app-2") is not one

@@ -1,0 +1,88 @@
+"""Which executors of an application count for which of its queries, where agents scale several of them.
+
+Spark gives every query's tasks to every executor. So the application is asked for as many as all its queries need
+together, and each agent counts, reports and dismisses those that are its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Hashable
+from weakref import WeakValueDictionary
+
+
+class Allotment:
+    """The executors of one application, and what each of its scaled queries asks for; hold `lock` from look to change.
+
+    Attributes:
+        lock: of all that follows; a thread may take it again.
+        asked_to_leave: ids of the executors that were ever asked to leave; Spark does not use an id again.
+    """
+
+    def __init__(self) -> None:
+        """Nobody asks for anything yet."""
+        self.lock = threading.RLock()
+        self.asked_to_leave: set[str] = set()
+        self._targets: dict[Hashable, int] = {}
+        self._whose: dict[str, Hashable] = {}
+
+    def target(self, query: Hashable) -> int | None:
+        """Return the executors that a query asks for; None: it is not scaled."""
+        return self._targets.get(query)
+
+    def total(self, query: Hashable, executors: int) -> int:
+        """Return what the application needs if a query asks for so many."""
+        return sum(n for one, n in self._targets.items() if one is not query) + executors
+
+    def ask(self, query: Hashable, executors: int) -> None:
+        """Note that a query asks for so many from now on."""
+        self._targets[query] = executors
+
+    def own(self, query: Hashable, registered: Collection[str]) -> list[str]:
+        """Return those of the registered executors that count for a query, in their order; of one not scaled, all.
+
+        A new one is allotted to the query that lacks the most; the first query that is scaled has those it finds. Those
+        that were asked to leave count for none.
+        """
+        live = [one for one in registered if one not in self.asked_to_leave]
+        if query not in self._targets:
+            return live
+        have = Counter(self._whose[one] for one in live if one in self._whose)
+        for one in live:
+            if one not in self._whose:
+                needy = max(self._targets, key=lambda other: self._targets[other] - have[other])
+                self._whose[one] = needy
+                have[needy] += 1
+        return [one for one in live if self._whose[one] is query]
+
+    def leaving(self, query: Hashable, registered: Collection[str]) -> list[str]:
+        """Return those of the registered executors that were asked to leave, and counted for a query until then."""
+        gone = [one for one in registered if one in self.asked_to_leave]
+        return gone if query not in self._targets else [one for one in gone if self._whose.get(one) is query]
+
+    def leave(self, query: Hashable) -> None:
+        """A query is scaled no more: what it had is from now on that of the query scaled longest, if there is one.
+
+        That one's next decision finds more executors than it needs, and lets them go.
+        """
+        had = self._targets.pop(query, 0)
+        heir = next(iter(self._targets), None)
+        if heir is None:
+            self._whose.clear()
+            return
+        self._targets[heir] += had
+        self._whose = {one: heir if whose is query else whose for one, whose in self._whose.items()}
+
+
+_known: WeakValueDictionary[str, Allotment] = WeakValueDictionary()
+_known_lock = threading.Lock()
+
+
+def allotment_of(application: str) -> Allotment:
+    """Return the allotment of an application of this process, by Spark's id of it; all its agents have the same."""
+    with _known_lock:
+        found = _known.get(application)
+        if found is None:
+            found = _known[application] = Allotment()
+        return found
