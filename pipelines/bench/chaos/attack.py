@@ -16,6 +16,7 @@ from typing import NamedTuple
 import psutil
 
 from pipelines.bench.chaos.cells import FaultCell
+from pipelines.bench.chaos.disks import fill_disk, free_disk
 from pipelines.bench.chaos.signs import wait_until_seen
 from pipelines.bench.chaos.world import World
 from pipelines.spark.checkpoint.repair import QUIET_S
@@ -23,6 +24,8 @@ from pipelines.stack.context import StackError
 
 PAUSE_S, AWAY_S, BACK_S = 20.0, 3.0, 180.0
 """Seconds of a pause, until a supervisor starts what has ended, and within which a part is to be seen at work again."""
+PASSING = ("pause", "cut", "full")
+"""Faults that are over after PAUSE_S; nobody is started again who lives through them."""
 _REMEDY = re.compile(r"tidecast job repair /\S+(?: --keyed-sink)?|mv /\S+ /\S+")
 LINES = 60
 """Of a log, among which a refusal is looked for."""
@@ -59,6 +62,15 @@ def attack(world: World, cell: FaultCell) -> Attack:
         world.end(cell.part)
     elif cell == ("executor", "corrupt"):
         world.spoil(cell.part)  # its folder goes with it: it has to live on
+    elif cell.fault == "cut":
+        world.brokers.way.cut()
+        time.sleep(PAUSE_S)
+        world.brokers.way.heal()
+    elif cell.fault == "full":
+        assert world.disk is not None
+        fill_disk(world.disk)
+        time.sleep(PAUSE_S)
+        free_disk(world.disk)
     else:
         struck = world.processes(cell.part)
         _signal(struck, signal.SIGSTOP)
@@ -69,7 +81,7 @@ def attack(world: World, cell: FaultCell) -> Attack:
             if cell.fault == "corrupt":
                 world.spoil(cell.part)  # while it stands still: another part may start it again at once
             _signal(struck, signal.SIGKILL)
-    if cell.fault != "pause":
+    if cell.fault not in PASSING:
         time.sleep(AWAY_S)
     return _come_back(world, cell, began, executors)
 
@@ -95,7 +107,9 @@ def run_named(command: str) -> None:
 def _come_back(world: World, cell: FaultCell, began: float, executors: set[int]) -> Attack:
     over, blocks = time.time(), cell == ("executor", "corrupt")
     part = "driver" if blocks else cell.part  # tasks that fail again and again end the query
-    if cell.fault != "pause" and not blocks:
+    process = world.supervised(part)
+    survives = cell.fault in PASSING and (process is None or process.running())
+    if not survives and not blocks:
         try:
             world.bring_back(part)
         except StackError:

@@ -1,4 +1,4 @@
-"""The cells of the table: six parts, and what is done to each."""
+"""The cells of the table: six parts, and what is done to each; and what is done beyond it."""
 
 from __future__ import annotations
 
@@ -34,4 +34,11 @@ class FaultCell(NamedTuple):
         return f"{self.part}-{self.fault}"
 
 
-CELLS: Mapping[str, FaultCell] = {(cell := FaultCell(part, fault)).name: cell for fault in FAULTS for part in PARTS}
+TABLE: Mapping[str, FaultCell] = {(cell := FaultCell(part, fault)).name: cell for fault in FAULTS for part in PARTS}
+FURTHER: Mapping[FaultCell, str] = {
+    FaultCell("driver", "cut"): "nothing passes between the job and all three brokers for 20 s",
+    FaultCell("driver", "full"): "no room on the file system of its checkpoint for 20 s",
+    FaultCell("autoscaler", "full"): "no room on the file system of its checkpoint for 20 s",
+    FaultCell("serving", "full"): "no room on the file system of its stores for 20 s, on the fast path",
+}
+CELLS: Mapping[str, FaultCell] = {**TABLE, **{cell.name: cell for cell in FURTHER}}

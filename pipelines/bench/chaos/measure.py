@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from configs.settings import Settings
-from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, PARTS
+from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, FURTHER, PARTS, TABLE
 from pipelines.bench.chaos.session import run_cell
 from pipelines.bench.chaos.site_under_load import prepare
 from pipelines.figures.written import find_commit
@@ -28,9 +28,10 @@ def measure_chaos(
         save: called with all figures after each session.
 
     Returns:
-        `kept` (sessions by cell); of `cells` how many were `ran`, `passed` in all of their `sessions`, and `refused` to
-        start until the command that they named was run; `slowest_s`, the longest `back_s` of each part; what is done
-        (`faults`, `corrupted`).
+        `kept` (sessions by cell); of the table's `cells` how many were `ran`, `passed` in all of their `sessions`, and
+        `refused` to start until the command that they named was run; `slowest_s`, the longest `back_s` of each part;
+        what is done (`faults`, `corrupted`); `further_ran` and `further_passed`, cells beyond the table, and `further`,
+        what is done there.
 
     Raises:
         SettingsError: such an address is configured.
@@ -66,13 +67,18 @@ def has_passed(session: Mapping[str, Any]) -> bool:
 
 def summarise(kept: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Return the figures of sessions by cell."""
-    ran = {name: sessions for name, sessions in kept.items() if sessions}
-    passed = sum(all(map(has_passed, sessions)) for sessions in ran.values())
+    ran = {name: kept[name] for name in TABLE if kept.get(name)}
+    beyond = {cell.name: kept[cell.name] for cell in FURTHER if kept.get(cell.name)}
+    passed, beyond_passed = (
+        sum(all(map(has_passed, sessions)) for sessions in found.values()) for found in (ran, beyond)
+    )
     back = {part: [one["back_s"] for name in ran if CELLS[name].part == part for one in ran[name]] for part in PARTS}
     seen = {part: [one for one in found if one is not None] for part, found in back.items()}
     return {
-        "kept": ran, "ran": len(ran), "cells": len(kept), "sessions": sum(map(len, ran.values())), "passed": passed,
+        "kept": {**ran, **beyond}, "ran": len(ran), "cells": len(TABLE), "passed": passed,
+        "sessions": sum(map(len, ran.values())),
         "slowest_s": {part: max(found) for part, found in seen.items() if found},
         "refused": sum(any(one["command"] for one in sessions) for sessions in ran.values()),
-        "faults": dict(FAULTS), "corrupted": dict(CORRUPTED),
+        "faults": dict(FAULTS), "corrupted": dict(CORRUPTED), "further_ran": len(beyond),
+        "further_passed": beyond_passed, "further": {cell.name: done for cell, done in FURTHER.items()},
     }  # fmt: skip

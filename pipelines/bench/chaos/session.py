@@ -29,6 +29,8 @@ from pipelines.spark.checkpoint.repair import CheckpointError, diagnose
 from pipelines.stack.context import StackError
 from pipelines.stack.stack import Stack
 
+FAST = (("serving", "corrupt"), ("serving", "full"))
+"""Cells for which the fast path serves, which has stores."""
 BEGIN_S = 20.0
 """Seconds of live load before something is done."""
 
@@ -52,12 +54,12 @@ def run_cell(prepared: Settings, folder: Path, cell: FaultCell) -> dict[str, Any
     """
     for stale in prepared.var_dir.glob("airflow.damaged-*"):  # of an earlier session
         shutil.rmtree(stale, ignore_errors=True)
-    serving = prepared.serving.model_copy(update={"path": "fast"} if cell == ("serving", "corrupt") else {})
+    serving = prepared.serving.model_copy(update={"path": "fast"} if cell in FAST else {})
     with fresh_brokers(prepared.model_copy(update={"serving": serving}), folder) as (settings, brokers):
         done, failed = list[Attack](), list[str]()
         if serving.path == "fast":
             brokers.allow_group(GROUP)
-        with live_site(settings, brokers) as (world, live):
+        with live_site(settings, brokers, cell) as (world, live):
             counts = _attacked(world, live, cell, done, failed)
         if done and cell == ("scheduler", "corrupt"):
             with _told(failed):

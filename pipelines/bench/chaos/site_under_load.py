@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
+from pipelines.bench.chaos.cells import FaultCell
+from pipelines.bench.chaos.disks import small_disk
 from pipelines.bench.chaos.world import World
 from pipelines.bench.site.brokers import Brokers
 from pipelines.bench.site.rings import REPLAY, TRAINING
@@ -21,6 +23,7 @@ from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
+from pipelines.stack.addresses import environment_variable
 from pipelines.stack.stack import Stack
 
 SERVICES = {"spark", "airflow", "mlflow"}
@@ -70,12 +73,15 @@ def fresh_brokers(prepared: Settings, folder: Path) -> Iterator[tuple[Settings, 
 
 
 @contextmanager
-def live_site(settings: Settings, brokers: Brokers) -> Iterator[tuple[World, LiveReplay]]:
+def live_site(
+    settings: Settings, brokers: Brokers, cell: FaultCell | None = None
+) -> Iterator[tuple[World, LiveReplay]]:  # fmt: skip
     """Yield a stack on which a champion serves the job, and the job's load, for which it is warm; `replay` begins it.
 
     Args:
         settings: of `fresh_brokers`.
         brokers: likewise.
+        cell: what will be done, where that needs a disk that can be filled, or a way that can be cut.
 
     Raises:
         Exception: a part does not start, or does not get warm.
@@ -90,8 +96,16 @@ def live_site(settings: Settings, brokers: Brokers) -> Iterator[tuple[World, Liv
         publish_history(own)
         dags.wait_for_dags(DAGS)
         forecasts = Follower(own.kafka, ["forecasts"])
-        dags.unpause(SERVING)
-        live = LiveReplay(stack, own, run_dir, Screen(), began)
-        live.start()
-        wait_for_forecast(forecasts)
-        yield World(stack, brokers, run_dir, own.job.name), live
+        fault, part = ("", "") if cell is None else (cell.fault, cell.part)
+        folders = {
+            "driver": run_dir / f"{own.job.name}.checkpoint", "autoscaler": run_dir / "autoscaler",
+            "serving": own.store_dir,
+        }  # fmt: skip
+        world = World(stack, brokers, run_dir, own.job.name, folders[part] if fault == "full" else None)
+        far = {environment_variable("broker"): brokers.far} if fault == "cut" else {}
+        with nullcontext() if world.disk is None else small_disk(world.disk):
+            dags.unpause(SERVING)
+            live = LiveReplay(stack, own, run_dir, Screen(), began, far)
+            live.start()
+            wait_for_forecast(forecasts)
+            yield world, live

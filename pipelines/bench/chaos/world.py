@@ -36,12 +36,14 @@ class World:
         brokers: the three nodes.
         run_dir: folder of the run.
         job: name of the managed job.
+        disk: folder of a file system that can be filled, on which a part keeps what it has; None: none has one.
     """
 
     stack: Stack
     brokers: Brokers
     run_dir: Path
     job: str
+    disk: Path | None = None
 
     def supervised(self, part: str) -> Process | None:
         """Return the process of a part that this computer's supervisor would start again; None: another part does it.

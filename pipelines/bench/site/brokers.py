@@ -22,6 +22,7 @@ from kafka.errors import KafkaError
 from configs.sections import Kafka
 from pipelines.bench.site.certificates import write_certificates
 from pipelines.bench.site.ports import free_ports
+from pipelines.bench.site.way import Way
 from pipelines.spark import java
 from pipelines.stack.ports import HOST
 from pipelines.stack.services.kafka import java_command
@@ -33,15 +34,19 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class Brokers:
-    """The cluster under a folder; as a context manager it is started on entry, and ended on exit."""
+    """The cluster under a folder; as a context manager it is started on entry, and ended on exit.
+
+    Attributes:
+        way: to the nodes, for whoever has `far`; it can be cut.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Choose ports, and write the certificates into a folder, which is made; nothing is started yet."""
         self._folder, self._java = folder, java.find_java().binary
         write_certificates(folder)
-        ports = free_ports(2 * len(NODES))
-        self._clients = dict(zip(NODES, ports, strict=False))
-        self._controllers = dict(zip(NODES, ports[len(NODES) :], strict=True))
+        ports = iter(free_ports(3 * len(NODES)))
+        self._clients, self._controllers, self._behind = (dict(zip(NODES, ports, strict=False)) for _ in range(3))
+        self.way = Way([*self._behind.values()])
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Brokers:
@@ -70,6 +75,7 @@ class Brokers:
         for process in self._running.values():
             process.kill()
             process.wait(30)
+        self.way.close()
 
     def start(self, node: int) -> None:
         """Start a node, one of NODES, without waiting for it; its log is `nodeN.log`."""
@@ -110,6 +116,11 @@ class Brokers:
                 "sasl_plain_password": PASSWORD, "ssl_cafile": str(self._folder / "ca.pem"),
             },
         }  # fmt: skip
+
+    @property
+    def far(self) -> str:
+        """Addresses of the nodes at the end of the way."""
+        return ",".join(f"{HOST}:{port}" for port in self.way.ports)
 
     def allow_group(self, group: str) -> None:
         """Let USER read in a group of consumers, as docs/security.md asks for where the fast path serves."""
@@ -174,15 +185,22 @@ class Brokers:
             "process.roles": "broker,controller",
             "node.id": node,
             "controller.quorum.voters": ",".join(f"{n}@{HOST}:{port}" for n, port in self._controllers.items()),
-            "listeners": f"SASL_SSL://{HOST}:{self._clients[node]},CONTROLLER://{HOST}:{self._controllers[node]}",
-            "advertised.listeners": f"SASL_SSL://{HOST}:{self._clients[node]}",
+            "listeners": (
+                f"SASL_SSL://{HOST}:{self._clients[node]},FAR://{HOST}:{self._behind[node]},"
+                f"CONTROLLER://{HOST}:{self._controllers[node]}"
+            ),
+            "advertised.listeners": (
+                f"SASL_SSL://{HOST}:{self._clients[node]},FAR://{HOST}:{self.way.ports[NODES.index(node)]}"
+            ),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL,FAR:SASL_SSL",
             "inter.broker.listener.name": "SASL_SSL",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": login,
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
+            "listener.name.far.plain.sasl.jaas.config": login,
+            "listener.name.far.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": self._folder / "broker.pem",
             "ssl.truststore.type": "PEM",

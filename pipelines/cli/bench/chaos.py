@@ -21,7 +21,8 @@ def measure_faults_of_parts(
     """Break a part of a running site, and look: is every record counted once, and is the promise's account right?
 
     Parts: broker (one of three), driver, executor, autoscaler, serving, scheduler. Faults: kill, pause, restart,
-    corrupt. A session takes some three minutes; those that the file of `--json` has are not run again.
+    corrupt. Beyond that table: driver-cut, driver-full, autoscaler-full, serving-full, the full ones only as root. A
+    session takes some three minutes; those that the file of `--json` has are not run again.
 
     Raises:
         SettingsError: no such cell; or the address of a service is set (status 2).
@@ -36,4 +37,7 @@ def measure_faults_of_parts(
     names = choose_names("--cells", cells, CELLS)
     earlier = read_figure(as_json).data if as_json is not None and as_json.exists() else {}
     found = measure_chaos(load(), names, runs, earlier, partial(write_figure, as_json))
-    print(f"{found['passed']} of {found['cells']} cells passed; {found['ran']} were run.")
+    print(
+        f"{found['passed']} of {found['cells']} cells passed; {found['ran']} were run. "
+        f"Beyond the table {found['further_passed']} of {found['further_ran']} that were run."
+    )

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from configs.settings import load
 from models.policy.core.budget import Account, Promise
-from pipelines.bench.chaos import damage, measure, signs
+from pipelines.bench.chaos import attack, damage, disks, measure, signs
 from pipelines.bench.chaos.attack import named_command
-from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, PARTS
+from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, FURTHER, PARTS, TABLE
 from pipelines.bench.chaos.judged import judge_account
 from pipelines.cli.app import app
 from pipelines.spark.checkpoint.repair import remedy_of
@@ -39,7 +39,8 @@ def decision(metrics):
 
 
 def test_every_fault_is_done_to_every_part():
-    assert len(CELLS) == len(PARTS) * len(FAULTS) == 24
+    assert len(TABLE) == len(PARTS) * len(FAULTS) == 24
+    assert {*TABLE} < {*CELLS} and all(CELLS[cell.name] is cell for cell in FURTHER)
     assert set(CORRUPTED) == set(PARTS)
 
 
@@ -181,6 +182,46 @@ def test_batches_count_once_an_executor_that_was_ended_has_been_replaced(monkeyp
     now.s = 100.0
     assert signs.wait_until_seen(Site([], [100.5]), "driver", 100.0, 60.0, lambda: True) == 0.5
     assert signs.wait_until_seen(Site([{1}], [100.5]), "executor", 100.0, 9.0, lambda: True, {1}) is None
+
+
+class Struck:
+    """A site with a driver that lives through a fault or does not, and notes of what is done to it."""
+
+    def __init__(self, lives, notes):
+        self.lives, self.notes = lives, notes
+        self.disk = "/disk"
+        self.brokers = SimpleNamespace(
+            way=SimpleNamespace(cut=lambda: notes.append("cut"), heal=lambda: notes.append("heal"))
+        )
+
+    def supervised(self, part):
+        return SimpleNamespace(running=lambda: self.lives)
+
+    def bring_back(self, part):
+        self.notes.append(f"{part} again")
+        self.lives = True
+
+
+@pytest.mark.parametrize("lives", [True, False])
+@pytest.mark.parametrize(("fault", "done"), [("cut", ["cut", "heal"]), ("full", ["fill /disk", "free /disk"])])
+def test_who_lives_through_a_fault_is_not_started_again(monkeypatch, fault, done, lives):
+    notes = []
+    monkeypatch.setattr(attack.time, "sleep", lambda seconds: notes.append(seconds))
+    monkeypatch.setattr(attack, "fill_disk", lambda folder: notes.append(f"fill {folder}"))
+    monkeypatch.setattr(attack, "free_disk", lambda folder: notes.append(f"free {folder}"))
+    monkeypatch.setattr(attack, "wait_until_seen", lambda *_: 2.5)
+    found = attack.attack(Struck(lives, notes), CELLS[f"driver-{fault}"])
+    assert notes == [done[0], attack.PAUSE_S, done[1]] + ([] if lives else ["driver again"])
+    assert (found.back_s, found.command) == (2.5, None)
+
+
+def test_a_disk_is_filled_until_nothing_fits_and_freed(tmp_path):
+    (tmp_path / "filler").symlink_to("/dev/full")
+    disks.fill_disk(tmp_path)
+    disks.free_disk(tmp_path)
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(FileNotFoundError):
+        disks.fill_disk(tmp_path / "nowhere")
 
 
 def test_an_unknown_cell_is_named():
