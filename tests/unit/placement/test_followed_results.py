@@ -6,6 +6,7 @@ import pytest
 
 from models.placement.plan.compared import CHOSEN, ONE
 from pipelines.bench.placement.real.followed import CountResult, counted_rate, record_latencies
+from pipelines.bench.placement.real.measure import TURNS, figures
 from pipelines.bench.placement.real.summary import PlacementRuns, summarise
 
 RESULTS = [CountResult(13.0, "a", 3), CountResult(11.0, "a", 1), CountResult(13.0, "b", 1), CountResult(15.0, "a", 3)]
@@ -63,3 +64,19 @@ def test_nothing_is_judged_while_sessions_are_missing():
     assert found["latency"]["rank"] is None
     alike = summarise({name: [runs([CHOSEN], 2.0)] for name in "abc"}, 0)
     assert alike["latency"] == {"rank": None, "error": 0.0, "n": 3}
+
+
+def test_a_turn_that_was_begun_does_not_count_until_every_placement_has_had_it():
+    placements = {"words": [([CHOSEN], None), ([ONE], None)]}
+
+    def kept(*cells):
+        return {cell: {**runs([], 2.0 + int(cell[-1])).sessions[0], "commit": "abc"} for cell in cells}
+
+    begun = figures(kept("words-0-0"), placements)
+    assert (begun["turns"], begun["missing"], begun["near"]) == (0, 1, None)
+    first = figures(kept("words-0-0", "words-1-0", "words-0-1", "words-1-2"), placements)
+    assert (first["turns"], first["missing"], first["sessions"], first["near"]) == (1, 0, 2, 1.0)
+    assert len(first["kept"]) == 4
+    every = figures(kept(*(f"words-{at}-{turn}" for at in range(2) for turn in range(TURNS))), placements)
+    assert (every["turns"], every["sessions"], TURNS) == (3, 6, 3)
+    assert every["cases"]["words"]["plans"][0]["p95_s"] == 3.0

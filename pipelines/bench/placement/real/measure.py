@@ -27,12 +27,14 @@ from pipelines.placement.tried import TrialError
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 
-DRAWN, TURNS, LOOK_S = 3, 1, 5.0
+DRAWN, TURNS, LOOK_S = 3, 3, 5.0
 """Drawn placements of each case, sessions of each, and for how long the cores are watched before one, seconds."""
 
 
 Kept = dict[str, dict[str, Any]]
 """Sessions by the names of their cells."""
+Placements = Mapping[str, list[tuple[list[str], Placement]]]
+"""Of each case the distinct placements, with their names."""
 
 
 def measure_real(
@@ -46,7 +48,8 @@ def measure_real(
         save: called with the figures after each session.
 
     Returns:
-        As `summary.summarise`, with the `commits` at which sessions were run, and these as `kept`.
+        As `figures`: `summary.summarise` of whole `turns`, with the `commits` at which sessions were run, and these as
+        `kept`.
 
     Raises:
         SettingsError: the address of a service is set.
@@ -58,10 +61,7 @@ def measure_real(
     own = isolated_settings(settings, "bench")
     own = own.model_copy(update={"var": own.var_dir / "placement"})
     placements = {name: distinct(compared(file)) for name, file in case_files().items()}
-    order = [
-        (name, at, turn) for turn in range(TURNS) for name, found in placements.items() for at in range(len(found))
-    ]
-    random.Random(0).shuffle(order)  # none is always first, and none is always beside the same one
+    order = [cell for turn in range(TURNS) for cell in _turn(placements, turn)]
     kept = {
         _cell(*cell): session for cell in order
         if (session := earlier.get("kept", {}).get(_cell(*cell))) and _is_of(session, placements[cell[0]][cell[1]][1])
@@ -84,8 +84,8 @@ def measure_real(
                 print(f"{told}: 95 % within {found['p95_s']} s, {found['said_s']:.1f} s by the model; at most "
                       f"{found['most_rps']:.0f} records/s, {found['said_rps']:.0f} by the model; {len(left) - number} "
                       f"left, {time.monotonic() - began:.0f} s each", flush=True)  # fmt: skip
-                save(_figures(kept, placements))
-    return _figures(kept, placements)
+                save(figures(kept, placements))
+    return figures(kept, placements)
 
 
 def compared(file: Path) -> dict[str, Placement]:
@@ -101,6 +101,13 @@ def distinct(placements: dict[str, Placement]) -> list[tuple[list[str], Placemen
     return [(names, one) for one, names in found.items()]
 
 
+def _turn(placements: Placements, turn: int) -> list[tuple[str, int, int]]:
+    """A session of every placement; none is always first, and none is always beside the same one."""
+    found = [(name, at, turn) for name, of_case in placements.items() for at in range(len(of_case))]
+    random.Random(turn).shuffle(found)
+    return found
+
+
 def _cell(name: str, at: int, turn: int) -> str:
     return f"{name}-{at}-{turn}"
 
@@ -110,14 +117,18 @@ def _is_of(session: Mapping[str, Any], placement: Placement) -> bool:
     return bool(session["placement"] == json.loads(json.dumps(asdict(placement))))
 
 
-def _figures(kept: Kept, placements: dict[str, list[tuple[list[str], Placement]]]) -> dict[str, Any]:
+def figures(kept: Kept, placements: Placements) -> dict[str, Any]:
+    """Summarise the turns that are whole, or the first: one that was begun would judge by unequal numbers of sessions."""
+    whole = [all(_cell(*cell) in kept for cell in _turn(placements, turn)) for turn in range(TURNS)]
+    turns = whole.index(False) if False in whole else TURNS
     cases: dict[str, list[PlacementRuns]] = {}
     missing = 0
     for name, found in placements.items():
         for at, (names, _) in enumerate(found):
-            sessions = [kept[cell] for turn in range(TURNS) if (cell := _cell(name, at, turn)) in kept]
-            missing += TURNS - len(sessions)
+            cells = [_cell(name, at, turn) for turn in range(max(turns, 1))]
+            sessions = [kept[cell] for cell in cells if cell in kept]
+            missing += len(cells) - len(sessions)
             if sessions:
                 cases.setdefault(name, []).append(PlacementRuns(names, sessions))
     commits = sorted({one["commit"] or "unknown" for one in kept.values()})
-    return {**summarise(cases, missing), "commits": commits, "kept": kept}
+    return {**summarise(cases, missing), "turns": turns, "commits": commits, "kept": kept}
