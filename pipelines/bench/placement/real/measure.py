@@ -118,7 +118,7 @@ def _is_of(session: Mapping[str, Any], placement: Placement) -> bool:
 
 
 def figures(kept: Kept, placements: Placements) -> dict[str, Any]:
-    """Summarise the turns that are whole, or the first: one that was begun would judge by unequal numbers of sessions."""
+    """Summarise the turns that are whole, or the first: one that was begun would judge by unequal numbers."""
     whole = [all(_cell(*cell) in kept for cell in _turn(placements, turn)) for turn in range(TURNS)]
     turns = whole.index(False) if False in whole else TURNS
     cases: dict[str, list[PlacementRuns]] = {}
