@@ -14,10 +14,20 @@ from pipelines.spark.worker_daemon import ADDRESS, hand_over
 from tests.fakes.waiting import PATIENCE_S, wait_until
 
 
+def listens(address):
+    """Whether somebody does: the socket's file is there a moment before."""
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(address)
+            return True
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+
+
 @pytest.fixture
 def server(tmp_path):
     address, process = fork_server.start(tmp_path)
-    wait_until(lambda: os.path.exists(address), "the fork server")
+    wait_until(lambda: listens(address), "the fork server")
     yield address, process
     process.stdin.close()
     assert process.wait(PATIENCE_S) == 0
