@@ -1,7 +1,8 @@
-"""`tidecast contract`: what a contract is understood to say, and whether a control trace follows from its signals."""
+"""`tidecast contract`: what one may say, what it is understood to say, and whether a control trace follows from it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ import typer
 from configs.errors import CorrectableError, SettingsError
 from pipelines.cli.options import checked_job, command_group, settings_from_options
 
-app = command_group("Check a job's contract, and replay the decisions that were made under it.")
+app = command_group(
+    "Check a job's contract, print the schema of contracts, and replay decisions that were made under one."
+)
 
 
 class TraceFileError(CorrectableError):
@@ -46,6 +49,14 @@ def check_contract(contract: Annotated[str, typer.Argument(help="A job, or a con
         at = read_lined(file.read_text()).line_of(["backpressure", *(key[0].split(".") if key else [])])
         raise SettingsError(f"{file.name}, line {at}: backpressure.{told}") from None
     print(*describe_terms(checked, rates, terms), sep="\n")
+
+
+@app.command("schema")
+def print_schema() -> None:
+    """Print the JSON schema of contracts, by which an editor, or a team's own checks, know keys, bounds and words."""
+    from configs.schema import contract_schema
+
+    print(json.dumps(contract_schema(), indent=2))
 
 
 @app.command("replay")
