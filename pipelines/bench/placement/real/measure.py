@@ -27,7 +27,7 @@ from pipelines.placement.tried import TrialError
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 
-DRAWN, TURNS, LOOK_S = 3, 3, 5.0
+DRAWN, TURNS, LOOK_S = 5, 3, 5.0
 """Drawn placements of each case, sessions of each, and for how long the cores are watched before one, seconds."""
 
 
