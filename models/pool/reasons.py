@@ -1,0 +1,65 @@
+"""Why a job has less than it asks for, in words: to whom it yields, until when, and what that one has ahead of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from models.pool.shares import JobClaim
+from models.pool.wants import Want
+
+UNLIKE = 0.1
+"""Shares of budgets left that differ by more are told as the reason."""
+
+
+def find_rival(job: str, claims: Mapping[str, JobClaim], given: Mapping[str, int]) -> str | None:
+    """Find to whom a job yields: of those above their floor, the one whose last executor saves most per core.
+
+    None where nobody else has more than its floor.
+    """
+    others = [
+        other for other, claim in claims.items()
+        if other != job and given[other] > min(claim.floor, claim.wanted)
+    ]  # fmt: skip
+    return max(others, key=lambda other: (_last_saves(claims[other], given[other]), other), default=None)
+
+
+def describe_yield(
+    job: str, rival: str, missing: int, weights: Mapping[str, float], wants: Mapping[str, Want],
+    lates: Mapping[str, tuple[float, float]], until: float | None,
+) -> str:  # fmt: skip
+    """Say to whom a job yields and why.
+
+    Such as "yields 2 to payments until 18:20: its budget lasts (93 % left), payments' does not (12 %)".
+
+    Args:
+        job: that has less than it asks for.
+        rival: that has it.
+        missing: executors.
+        weights: of late seconds, by job.
+        wants: by job.
+        lates: late seconds that each has to expect with what it has, and with one executor less.
+        until: when there is room for both, epoch seconds; None: nobody knows.
+    """
+    time = "" if until is None else f" until {datetime.fromtimestamp(until, UTC):%H:%M} UTC"
+    told = f"yields {missing} to {rival}{time}"
+    own, other = wants[job].budget_left, wants[rival].budget_left
+    if weights[rival] > weights[job]:
+        return f"{told}: a late second of {rival} costs {weights[rival] / weights[job]:.3g} times as much"
+    if own > other + UNLIKE:
+        return f"{told}: its budget lasts ({_share(own)} left), that of {rival} does not ({_share(other)})"
+    saved = lates[rival][1] - lates[rival][0]
+    return f"{told}: without its last executor {rival} would be late {_seconds(saved)} more"
+
+
+def _last_saves(claim: JobClaim, has: int) -> float:
+    return (claim.cost(has - 1) - claim.cost(has)) / claim.size.cores if has > 0 else 0.0
+
+
+def _share(left: float) -> str:
+    return f"{math.floor(100 * max(left, 0.0))} %"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 1 else "under a second"

@@ -1,0 +1,173 @@
+"""Division of a pool between jobs: floors first, then what saves most late seconds, then weighted max-min.
+
+Executors are indivisible, so that max-min gives the next one to whoever has least of its weight. Late seconds fall with
+each further executor, but not always by less and less: a job that is far behind gains from several at once and nothing
+from one. Steps are therefore taken along the lower convex hull of each job's cost, which is the greedy rule for the
+concave case (Fox 1966, marginal allocation) and within one step of the optimum in the other. Where memory counts too,
+an executor is as large as its dominant share of the pool (Ghodsi et al., NSDI 2011).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+STICKY = 1.25
+"""Times what an executor saves that the job has already: for little gain nobody's executors are exchanged."""
+NOTHING = 1e-6
+"""Late seconds, of weight 1, that are none."""
+
+
+class PoolSize(NamedTuple):
+    """Cores and memory, of an executor or of what there is."""
+
+    cores: float
+    memory_gb: float = 0.0
+
+    def minus(self, other: PoolSize, times: int) -> PoolSize:
+        """Return what is left when so many of another size are taken."""
+        return PoolSize(self.cores - times * other.cores, self.memory_gb - times * other.memory_gb)
+
+    def holds(self, other: PoolSize, at_most: int) -> int:
+        """Return how many of another size have room, at most so many."""
+        many = float(at_most)
+        for there, one in zip(self, other, strict=True):
+            if one > 0:
+                many = min(many, math.floor(there / one + 1e-9))
+        return max(int(many), 0)
+
+    def share_of(self, whole: PoolSize) -> float:
+        """Return the dominant share of a whole: the larger one of those of cores and memory."""
+        return max(one / there for one, there in zip(self, whole, strict=True) if there > 0)
+
+
+@dataclass(frozen=True)
+class JobClaim:
+    """What one job asks of its pool.
+
+    Attributes:
+        size: of an executor.
+        floor: executors that it is given whenever it asks for them.
+        wanted: executors that its policy asks for.
+        weight: what a late second of it costs, above 0.
+        late_s: (N + 1,) late seconds to expect with 0 to N executors; beyond N as with N.
+        kept: executors that it was given before; 0 for a new one.
+    """
+
+    size: PoolSize
+    floor: int
+    wanted: int
+    weight: float
+    late_s: Sequence[float] = (0.0,)
+    kept: int = 0
+
+    def cost(self, executors: int) -> float:
+        """Return what its late seconds cost with so many executors."""
+        return self.weight * self.late_s[min(executors, len(self.late_s) - 1)]
+
+
+class SavingStep(NamedTuple):
+    """Executors that a job may be given together.
+
+    Attributes:
+        worth: what they save, per share of the pool.
+        job: its place.
+        upto: executors that it then has.
+    """
+
+    worth: float
+    job: int
+    upto: int
+
+
+def divide(whole: PoolSize, claims: Sequence[JobClaim]) -> list[int]:
+    """Return the executors of each job, at most those wanted, that have room in a pool together.
+
+    Each has its floor, where it wants as much; a pool that is smaller than the floors is divided by weighted max-min
+    up to these. The rest goes where it saves most, and what saves nothing by weighted max-min up to what is wanted.
+
+    Args:
+        whole: of the pool; cores above 0, a memory of 0 does not count.
+        claims: of its jobs.
+    """
+    if whole.memory_gb <= 0:
+        claims = [_without_memory(one) for one in claims]
+    given, room = [min(one.floor, one.wanted) for one in claims], whole
+    for one, has in zip(claims, given, strict=True):
+        room = room.minus(one.size, has)
+    if min(room) < -1e-9:
+        return _max_min(whole, whole, claims, [0] * len(claims), given)
+    steps = [step for at, one in enumerate(claims) for step in saving_steps(one, at, given[at], whole)]
+    for step in sorted(steps, key=lambda step: -step.worth):  # stable, so that a job's own steps stay in their order
+        size, wished = claims[step.job].size, step.upto - given[step.job]
+        if wished > 0:
+            more = room.holds(size, wished)
+            given[step.job] += more
+            room = room.minus(size, more)
+    return _max_min(whole, room, claims, given, [one.wanted for one in claims])
+
+
+def saving_steps(claim: JobClaim, job: int, begin: int, whole: PoolSize) -> Iterator[SavingStep]:
+    """Yield the steps from so many executors to those wanted, by the lower convex hull of the cost; none that save 0.
+
+    What a job has been given counts `STICKY` times, so that two jobs that are alike do not exchange executors.
+
+    Args:
+        claim: of the job.
+        job: its place.
+        begin: executors that it has anyway.
+        whole: of the pool.
+    """
+    points = [(begin, _sticky_cost(claim, begin))]
+    for executors in range(begin + 1, claim.wanted + 1):
+        point = executors, _sticky_cost(claim, executors)
+        while len(points) > 1 and _slope(points[-2], points[-1]) >= _slope(points[-2], point):
+            points.pop()
+        points.append(point)
+    share = claim.size.share_of(whole)
+    for one, other in itertools.pairwise(points):
+        saved = -_slope(one, other)
+        if saved * (other[0] - one[0]) <= NOTHING * claim.weight:
+            return
+        yield SavingStep(saved / share, job, other[0])
+
+
+def _sticky_cost(claim: JobClaim, executors: int) -> float:
+    """The cost, with what the executors that it has already save counted more."""
+    here = claim.cost(executors)
+    return here + (STICKY - 1) * max(here - claim.cost(claim.kept), 0.0)
+
+
+def _slope(one: tuple[int, float], other: tuple[int, float]) -> float:
+    return (other[1] - one[1]) / (other[0] - one[0])
+
+
+def _without_memory(claim: JobClaim) -> JobClaim:
+    return JobClaim(PoolSize(claim.size.cores), claim.floor, claim.wanted, claim.weight, claim.late_s, claim.kept)
+
+
+def _max_min(
+    whole: PoolSize, room: PoolSize, claims: Sequence[JobClaim], given: list[int], most: Sequence[int]
+) -> list[int]:
+    """Give executors one by one to whoever has least of its weight, those first who had as many before."""
+    given = list(given)
+    shares = [one.size.share_of(whole) / one.weight for one in claims]
+
+    def rank(at: int) -> tuple[bool, float, int]:
+        return given[at] >= claims[at].kept, (given[at] + 1) * shares[at], at
+
+    waiting = [rank(at) for at in range(len(claims)) if given[at] < most[at]]
+    heapq.heapify(waiting)
+    while waiting:
+        *_, at = heapq.heappop(waiting)
+        if not room.holds(claims[at].size, 1):
+            continue  # another one's executors may be smaller
+        given[at] += 1
+        room = room.minus(claims[at].size, 1)
+        if given[at] < most[at]:
+            heapq.heappush(waiting, rank(at))
+    return given

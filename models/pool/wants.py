@@ -1,0 +1,99 @@
+"""What the jobs of a pool ask for, what each is granted, and what a pool remembers between two divisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+SPARED = 0.5
+"""Price of a late second while the whole budget of the promise is left, over that when nothing is left of it."""
+
+
+@dataclass(frozen=True)
+class Want:
+    """What one job asks for at one evaluation. Times are epoch seconds.
+
+    Attributes:
+        job: its name.
+        at: when it was said.
+        executors: that its policy asks for, for live records.
+        running: that are there.
+        cores: of an executor.
+        least: executors, by its contract.
+        late_s: (N + 1,) late seconds to expect with 0 to N executors.
+        budget_left: share of its promise's budget that is left, at most 1; below 0 where it is overspent.
+        ahead: (until, executors) that its forecast asks for, step by step.
+        replay: executors that its replays ask for beside those.
+    """
+
+    job: str
+    at: float
+    executors: int
+    running: int
+    cores: int
+    least: int
+    late_s: tuple[float, ...]
+    budget_left: float
+    ahead: tuple[tuple[float, int], ...] = ()
+    replay: int = 0
+
+
+class Grant(NamedTuple):
+    """What one job may have.
+
+    Attributes:
+        executors: for live records; also more than it asked for, where it keeps what it has.
+        replay: for replays, beside those.
+        wanted: executors for live records that it asked for.
+        reason: one line for a person; "" where it has what it asked for.
+        codes: the same for programs: granted, yields, frozen, silent, paced (changed twice within a minute),
+            quota.
+        late: whether its promise is not kept with these, by what is expected.
+    """
+
+    executors: int
+    replay: int
+    wanted: int
+    reason: str
+    codes: tuple[str, ...]
+    late: bool = False
+
+
+class HeldGrant(NamedTuple):
+    """What a job was granted last, and when that changed within the last minute, epoch seconds."""
+
+    executors: int
+    changed: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class PoolMemory:
+    """What a pool remembers.
+
+    Attributes:
+        held: by job.
+        at: of the last division, epoch seconds; None before one.
+        hour_s, day_s: core-seconds taken in the present hour and day.
+    """
+
+    held: Mapping[str, HeldGrant] = field(default_factory=dict)
+    at: float | None = None
+    hour_s: float = 0.0
+    day_s: float = 0.0
+
+    @classmethod
+    def from_json_values(cls, kept: dict[str, Any]) -> PoolMemory:
+        """Rebuild it from what `dataclasses.asdict` made of it and JSON kept.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not such values.
+        """
+        held = {job: HeldGrant(int(one[0]), tuple(map(float, one[1]))) for job, one in kept["held"].items()}
+        at = kept["at"]
+        return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))
+
+
+def late_price(weight: float, budget_left: float) -> float:
+    """Return what a late second costs: the weight once the budget is spent, `SPARED` of it while all is left."""
+    return weight * (1 - (1 - SPARED) * min(max(budget_left, 0.0), 1.0))

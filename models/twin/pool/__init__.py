@@ -1,0 +1,1 @@
+"""Several simulated jobs on one pool of cores, divided by one rule or another."""

@@ -1,0 +1,1 @@
+"""What a team has of pools: `tidecast bench team`."""

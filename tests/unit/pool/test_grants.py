@@ -1,0 +1,182 @@
+"""What the jobs of a pool are granted, and what they are told."""
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from configs.pool import Blackout, ClusterPool, PoolJob, Quota
+from models.pool.ahead import find_shortage
+from models.pool.divide import CHANGES, WITHIN_S, grant
+from models.pool.quota import add_use, cores_left
+from models.pool.shares import JobClaim, PoolSize
+from models.pool.wants import HeldGrant, PoolMemory, Want, late_price
+
+NOW = datetime(2026, 3, 2, 18, 0, tzinfo=UTC).timestamp()
+LATE = (90.0, 60.0, 30.0, 10.0, 0.0)
+
+
+def pool(cores=4, **stated):
+    jobs = stated.pop("jobs", {"orders": PoolJob(), "payments": PoolJob()})
+    return ClusterPool(name="shared", cores=cores, jobs=jobs, **stated)
+
+
+def want(job, executors=4, late_s=LATE, budget_left=1.0, at=NOW, running=1, **more):
+    return Want(job, at, executors, running, 1, 1, late_s, budget_left, **more)
+
+
+def both(**of):
+    return {job: want(job, **of.get(job, {})) for job in ("orders", "payments")}
+
+
+def held(**has):
+    return PoolMemory({job: HeldGrant(many) for job, many in has.items()}, NOW - 5)
+
+
+def test_where_there_is_room_each_has_what_it_asks_for():
+    after, granted = grant(pool(8), PoolMemory(), both(), NOW)
+    assert {job: (one.executors, one.reason, one.codes) for job, one in granted.items()} == {
+        "orders": (4, "", ("granted",)), "payments": (4, "", ("granted",)),
+    }  # fmt: skip
+    assert after.held == {"orders": HeldGrant(4), "payments": HeldGrant(4)}
+
+
+def test_who_yields_is_told_to_whom_how_long_and_why():
+    ahead = ((NOW + 600, 4), (NOW + 1200, 4), (NOW + 1800, 1), (NOW + 2400, 1))
+    wants = both(orders={"budget_left": 0.93, "ahead": ahead}, payments={"budget_left": 0.12, "ahead": ahead})
+    _, granted = grant(pool(5), PoolMemory(), wants, NOW)  # 20 s by 0.94 and 30 by 0.535 are worth more than 20 by that
+    assert (granted["orders"].executors, granted["payments"].executors) == (2, 3)
+    assert granted["orders"].reason == (
+        "pool shared: yields 2 to payments until 18:20 UTC: "
+        "its budget lasts (93 % left), that of payments does not (12 %)"
+    )
+    assert granted["orders"].late
+
+
+def test_a_dearer_late_second_is_the_reason_where_it_is_one():
+    jobs = {"orders": PoolJob(), "payments": PoolJob(weight=4)}
+    _, granted = grant(pool(6, jobs=jobs), PoolMemory(), both(), NOW)
+    assert (
+        granted["orders"].reason == "pool shared: yields 2 to payments: a late second of payments costs 4 times as much"
+    )
+
+
+def test_what_the_other_would_lose_is_the_reason_between_equals():
+    _, granted = grant(pool(6), PoolMemory(), both(payments={"late_s": (900.0, 600.0, 300.0, 100.0, 0.0)}), NOW)
+    assert (
+        "yields 2 to payments: without its last executor payments would be late 100 s more" in granted["orders"].reason
+    )
+
+
+def test_a_late_second_costs_half_while_the_whole_budget_is_left():
+    assert [late_price(4, left) for left in (1.0, 0.5, 0.0, -3.0, 2.0)] == [2, 3, 4, 4, 2]
+
+
+def test_backfills_come_last():
+    wants = both(orders={"executors": 2, "replay": 3}, payments={"executors": 3, "replay": 3})
+    _, granted = grant(pool(7), PoolMemory(), wants, NOW)
+    assert [(one.executors, one.replay) for one in granted.values()] == [(2, 2), (3, 0)]
+    _, granted = grant(pool(5), PoolMemory(), wants, NOW)
+    assert [one.replay for one in granted.values()] == [0, 0]
+
+
+def test_two_changes_within_a_minute_are_the_most():
+    memory, changes = held(orders=1, payments=1), []
+    for second in range(0, 120, 5):
+        wanted = 1 + second // 5 % 3
+        before = memory.held["orders"].executors
+        memory, granted = grant(pool(8), memory, both(orders={"executors": wanted, "at": NOW + second}), NOW + second)
+        if granted["orders"].executors != before:
+            changes.append(second)
+    assert len(changes) > CHANGES
+    assert all(later - first >= WITHIN_S for first, later in zip(changes, changes[CHANGES:], strict=False))
+
+
+def test_a_floor_is_given_although_the_other_has_changed_twice():
+    memory = PoolMemory({"orders": HeldGrant(1), "payments": HeldGrant(4, (NOW - 20, NOW - 10))}, NOW - 5)
+    jobs = {"orders": PoolJob(floor=3), "payments": PoolJob()}
+    _, granted = grant(pool(5, jobs=jobs), memory, both(orders={"executors": 3}), NOW)
+    assert [granted[job].executors for job in ("orders", "payments")] == [3, 2]
+    _, granted = grant(pool(7, jobs=jobs), memory, both(orders={"executors": 3}, payments={"executors": 1}), NOW)
+    assert (granted["payments"].executors, granted["payments"].codes) == (4, ("paced",))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"frozen": True},
+        {"jobs": {"orders": PoolJob(frozen=True), "payments": PoolJob()}},
+        {"blackouts": (Blackout(begin="2026-03-02T17:00Z", end="2026-03-02T19:00Z", jobs=("orders",)),)},
+    ],
+)
+def test_who_is_frozen_keeps_what_it_has(stated):
+    _, granted = grant(pool(8, **stated), held(orders=2, payments=2), both(), NOW)
+    assert granted["orders"].executors == 2
+    assert (granted["orders"].reason, granted["orders"].codes) == ("pool shared: 2 kept, as it is frozen", ("frozen",))
+    assert granted["payments"].executors == (2 if "frozen" in stated else 4)
+
+
+def test_after_a_blackout_it_is_granted_again():
+    over = Blackout(begin="2026-03-02T16:00Z", end="2026-03-02T18:00Z")
+    _, granted = grant(pool(8, blackouts=(over,)), held(orders=2, payments=2), both(), NOW)
+    assert [one.executors for one in granted.values()] == [4, 4]
+
+
+def test_who_is_not_heard_keeps_what_it_has():
+    wants = both(orders={"at": NOW - 31, "executors": 1})
+    _, granted = grant(pool(4), held(orders=3, payments=1), wants, NOW)
+    assert [granted[job].executors for job in ("orders", "payments")] == [3, 1]
+    assert granted["orders"].codes == ("silent",)
+
+
+def test_the_hour_ends_within_its_quota():
+    stated = pool(8, quota=Quota(hourly_core_hours=4))
+    memory = PoolMemory({"orders": HeldGrant(4), "payments": HeldGrant(4)}, NOW + 1795, hour_s=3 * 3600.0 - 40)
+    wants = both(orders={"running": 4, "at": NOW + 1800}, payments={"running": 4, "at": NOW + 1800})
+    after, granted = grant(stated, memory, wants, NOW + 1800)  # 3 of 4 core-hours are gone after half of the hour
+    assert after.hour_s == 3 * 3600
+    assert sum(one.executors for one in granted.values()) == 2
+    assert all(one.codes[-1] == "quota" and "the quota leaves 2 of 8 cores" in one.reason for one in granted.values())
+
+
+def test_a_new_hour_begins_with_nothing_taken_and_the_day_goes_on():
+    memory = add_use(PoolMemory({}, NOW - 10, 500.0, 700.0), 4, NOW + 5)
+    assert (memory.hour_s, memory.day_s) == (20.0, 760.0)
+    assert cores_left(9, Quota(), memory, NOW) == 9
+    assert cores_left(9, Quota(daily_core_hours=0.5), memory, NOW) == pytest.approx((1800 - 760) / (6 * 3600))
+
+
+def test_a_pool_that_will_be_too_small_says_when_how_large_it_should_be_and_who_goes_short():
+    ahead = ((NOW + 300, 2), (NOW + 600, 5), (NOW + 900, 3), (NOW + 1200, 3))
+    fewer = tuple((until, min(many, 3)) for until, many in ahead)
+    wants = both(orders={"executors": 2, "ahead": ahead}, payments={"executors": 2, "ahead": fewer})
+    claims = {job: JobClaim(PoolSize(1), 1, 2, weight, LATE) for job, weight in (("orders", 1.0), ("payments", 9.0))}
+    found = find_shortage(PoolSize(6), claims, wants, NOW)
+    assert found == (8, NOW + 300, NOW + 600, ("orders",))
+    assert find_shortage(PoolSize(8), claims, wants, NOW) is None
+
+
+def test_its_memory_comes_back_from_json():
+    memory = PoolMemory({"orders": HeldGrant(3, (NOW,))}, NOW, 5.0, 6.0)
+    assert PoolMemory.from_json_values(asdict(memory)) == memory
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=12))
+def test_it_never_gives_more_than_there_is_nor_changes_more_often_whatever_is_asked(asked):
+    memory, now, changed = PoolMemory(), NOW, {"orders": [], "payments": []}
+    for one, other, waited in asked:
+        now += waited
+        wants = both(orders={"executors": one, "at": now}, payments={"executors": other, "at": now})
+        wants["payments"] = replace(wants["payments"], least=0)
+        wants["orders"] = replace(wants["orders"], least=0)
+        before = memory.held
+        stated = pool(5, jobs={"orders": PoolJob(floor=0), "payments": PoolJob(floor=0)})
+        memory, granted = grant(stated, memory, wants, now)
+        assert sum(given.executors for given in granted.values()) <= 5
+        for job in changed:
+            if job in before and before[job].executors != granted[job].executors:
+                changed[job].append(now)
+    for times in changed.values():
+        assert all(later - first >= WITHIN_S for first, later in zip(times, times[CHANGES:], strict=False))

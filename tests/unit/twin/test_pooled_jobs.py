@@ -1,0 +1,84 @@
+"""Rules by which a pool may be divided, and several simulated jobs under them."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from configs.pool import ClusterPool, PoolJob
+from models.policy.catalogue import build
+from models.pool.wants import Want
+from models.twin.experiment.setup import Setup
+from models.twin.pool.pooled import Pooled, SharedJobs
+from models.twin.pool.rules import ByWorth, FirstCome, Fixed, best_split, split_by
+from models.twin.sim.given import Load
+from models.twin.sim.job import stack
+from models.twin.sim.run import simulate
+
+
+def wants(**asked):
+    return {job: Want(job, 0.0, executors, 1, 1, 1, (0.0,), 1.0) for job, executors in asked.items()}
+
+
+def test_first_come_first_served_takes_from_nobody():
+    rule = FirstCome(5)
+    memory, has = rule.cut(rule.fresh(), wants(a=4, b=1), 0.0)
+    assert has == {"a": 4, "b": 1}
+    memory, has = rule.cut(memory, wants(a=4, b=3), 15.0)
+    assert has == {"a": 4, "b": 1}
+    memory, has = rule.cut(memory, wants(a=5, b=3), 30.0)
+    memory, has = rule.cut(memory, wants(a=2, b=3), 45.0)
+    assert has == {"a": 2, "b": 3}
+    memory, has = rule.cut(memory, wants(a=4, b=2), 60.0)
+    assert has == {"a": 3, "b": 2}
+
+
+def test_who_has_waited_longest_is_served_first():
+    rule = FirstCome(4)
+    memory, _ = rule.cut(rule.fresh(), wants(a=1, b=3), 0.0)
+    memory, _ = rule.cut(memory, wants(a=1, b=4), 15.0)
+    memory, _ = rule.cut(memory, wants(a=3, b=4), 30.0)
+    assert rule.cut(memory, wants(a=3, b=4), 45.0)[1] == {"a": 1, "b": 3}
+    assert rule.cut(memory, wants(a=3, b=1), 45.0)[1] == {"a": 3, "b": 1}
+
+
+def test_shares_come_to_all_cores_and_each_has_one():
+    assert split_by(np.array([6.0, 3.0, 3.0]), 8) == [4, 2, 2]
+    assert split_by(np.array([100.0, 1.0, 1.0]), 4) == [2, 1, 1]
+
+
+def test_the_best_shares_in_hindsight_are_those_of_a_search_over_all():
+    costs = np.array([[90.0, 10, 5, 1], [50, 40, 0, 0], [9, 1, 1, 0]])
+    every = [split for split in itertools.product(range(1, 5), repeat=3) if sum(split) <= 6]
+    best = min(every, key=lambda split: sum(costs[job, many - 1] for job, many in enumerate(split)))
+    assert best_split(costs, 6) == list(best) == [2, 3, 1]
+
+
+@pytest.fixture(scope="module")
+def opposite_peaks():
+    """Two jobs of at most 7 executors each, on a pool of 8, whose peaks come one after the other."""
+    setup = Setup(lead_s=30.0, executors=8)
+    rps = float(stack([setup.twin_job]).capacity(setup.looks.batch_s).sustained_rps(np.array([6.0]))[0])
+    second = np.arange(7200)
+    high = (second // 1800 % 2).astype(float)
+    rates = rps * np.stack([0.15 + 0.75 * high, 0.15 + 0.75 * (1 - high)])
+    arrived = np.concatenate([np.zeros((2, 1)), np.cumsum(np.round(rates), axis=1)], axis=1)
+    return setup, Load(arrived, np.arange(2))
+
+
+def late_share(opposite_peaks, rule):
+    setup, load = opposite_peaks
+    contract, names = setup.contract, ("a", "b")
+    policy = Pooled(
+        build("mpc", contract), [SharedJobs(names, rule)], contract.latency_target_s, *setup.planned_s,
+        contract.error_budget, contract.window_days,
+    )  # fmt: skip
+    outcome = simulate(stack([setup.twin_job] * 2, setup.belief), load, policy, setup.looks, np.arange(2))
+    assert (outcome.targets.sum(axis=1) <= 8).all()
+    return float(outcome.violation.mean())
+
+
+def test_jobs_with_opposite_peaks_share_what_neither_could_be_given_for_good(opposite_peaks):
+    pool = ClusterPool(name="two", cores=8, jobs={"a": PoolJob(), "b": PoolJob()})
+    shared, fixed = late_share(opposite_peaks, ByWorth(pool)), late_share(opposite_peaks, Fixed({"a": 4, "b": 4}))
+    assert shared < 0.3 * fixed
