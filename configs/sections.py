@@ -38,6 +38,7 @@ class Retention(Section):
     windows: Positive = 168
     replays: Positive = 720
     replies: Positive = 168
+    wants: Positive = 1
 
 
 class Kafka(Section):

@@ -106,6 +106,11 @@ class Settings(BaseSettings):
         return self.contracts if self.contracts.is_absolute() else ROOT / self.contracts
 
     @property
+    def pools_dir(self) -> Path:
+        """Absolute path of the folder of pools, beside that of the contracts."""
+        return self.contracts_dir.with_name("pools")
+
+    @property
     def topologies_dir(self) -> Path:
         """Absolute path of the folder of topologies."""
         return self.topologies if self.topologies.is_absolute() else ROOT / self.topologies

@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Span, Time
+from tidecast.fields import LATEST_S, MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Span, Time
 from tidecast.fields import MessageError as MessageError
 from tidecast.fields import short_repr as short_repr
 from tidecast.metrics import MetricSample as MetricSample
@@ -25,6 +25,7 @@ from tidecast.wire import encode as encode
 REPEATED = 2000  # most characters of a record, and of the reason, that a reject holds, so that a broker takes it
 _MODES = ("observe", "act")
 _WORDS = (*_MODES, "freeze")
+Executors = Annotated[int, Bounds(0, 10_000)]
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,41 @@ class Reject:
         return cls(topic, int(partition), int(offset), by, str(reason)[:REPEATED], kept, now)
 
 
+@dataclass(frozen=True)
+class PoolWant:
+    """What a job asks of its pool: the autoscaler sends it at each evaluation, and divides the pool by it.
+
+    `executors` are those that its policy asks for, for live records, `least` those of its contract, `running` those
+    that are there, `cores` of each. `late_s` are the late seconds to expect with 0, 1, ... executors, `budget_left` the
+    share of its promise's budget that is left. Until the wall times `until` its forecast asks for `ahead` executors.
+    `replay` are those that its replays ask for.
+    """
+
+    job: JobName
+    time: Time
+    wall_time: Time
+    time_scale: Scale
+    pool: JobName
+    executors: Executors
+    running: Count
+    cores: Count
+    least: Executors
+    late_s: Annotated[list[float], Bounds(0, MOST)]
+    budget_left: float
+    until: Annotated[list[float], Bounds(0, LATEST_S)]
+    ahead: Annotated[list[int], Bounds(0, 10_000)]
+    replay: Count = 0
+    schema: int = SCHEMA
+
+    def check(self) -> None:
+        """Check that there are late seconds, and an executor count for each of rising times; MessageError if not."""
+        if not self.late_s or len(self.until) != len(self.ahead) or sorted({*self.until}) != self.until:
+            raise MessageError(
+                f"until={short_repr(self.until)}: rising times, one for each of `ahead`, and late seconds"
+            )
+
+
 Message = (
     MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | ContractText | Reject | ReplayOrder
-    | ReplayProgress
+    | ReplayProgress | PoolWant
 )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from configs.pool import ClusterPool
-from models.pool.ahead import room_from
+from models.pool.ahead import PoolShortage, find_shortage, room_from
 from models.pool.quota import add_use, cores_left
 from models.pool.reasons import describe_yield, find_rival
 from models.pool.shares import JobClaim, PoolSize, divide
@@ -67,6 +67,22 @@ def grant(
         granted[job] = Grant(given[job], extra, wants[job].executors, reason, codes, late)
     after = {job: _changed(held[job], given[job], job in memory.held, now) for job in wants}
     return replace(memory, held=after), granted
+
+
+def expected_shortage(
+    pool: ClusterPool, memory: PoolMemory, wants: Mapping[str, Want], now: float
+) -> PoolShortage | None:  # fmt: skip
+    """Return when the pool will be too small for what the jobs' forecasts ask for; None if it will not.
+
+    Args:
+        pool: as its file states it.
+        memory: after its last division.
+        wants: of the pool's jobs, by job.
+        now: epoch seconds.
+    """
+    claims = {job: _claim(pool, want, memory.held[job].executors) for job, want in wants.items()}
+    whole = PoolSize(cores_left(pool.cores, pool.quota, memory, now), pool.memory_gb or 0.0)
+    return find_shortage(whole, claims, wants, now)
 
 
 def _divided(whole: PoolSize, claims: Mapping[str, JobClaim], keeps: Mapping[str, str]) -> dict[str, int]:

@@ -2,17 +2,16 @@
 
 Executors are indivisible, so that max-min gives the next one to whoever has least of its weight. Late seconds fall with
 each further executor, but not always by less and less: a job that is far behind gains from several at once and nothing
-from one. Steps are therefore taken along the lower convex hull of each job's cost, which is the greedy rule for the
-concave case (Fox 1966, marginal allocation) and within one step of the optimum in the other. Where memory counts too,
-an executor is as large as its dominant share of the pool (Ghodsi et al., NSDI 2011).
+from one. Steps are therefore taken along the lower convex hull of each job's cost as far as there is room, which is the
+greedy rule of marginal allocation (Fox 1966), and where each further executor saves less the optimum. Where memory
+counts too, an executor is as large as its dominant share of the pool (Ghodsi et al., NSDI 2011).
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,12 +73,12 @@ class SavingStep(NamedTuple):
     """Executors that a job may be given together.
 
     Attributes:
-        worth: what they save, per share of the pool.
+        cost: what they change it by, per share of the pool: below 0, the less the better.
         job: its place.
         upto: executors that it then has.
     """
 
-    worth: float
+    cost: float
     job: int
     upto: int
 
@@ -101,49 +100,44 @@ def divide(whole: PoolSize, claims: Sequence[JobClaim]) -> list[int]:
         room = room.minus(one.size, has)
     if min(room) < -1e-9:
         return _max_min(whole, whole, claims, [0] * len(claims), given)
-    steps = [step for at, one in enumerate(claims) for step in saving_steps(one, at, given[at], whole)]
-    for step in sorted(steps, key=lambda step: -step.worth):  # stable, so that a job's own steps stay in their order
-        size, wished = claims[step.job].size, step.upto - given[step.job]
-        if wished > 0:
-            more = room.holds(size, wished)
-            given[step.job] += more
-            room = room.minus(size, more)
+    steps = [step for at, one in enumerate(claims) if (step := best_step(one, at, given[at], one.wanted, whole))]
+    heapq.heapify(steps)
+    while steps:
+        _, at, upto = heapq.heappop(steps)
+        one, has = claims[at], given[at]
+        if room.holds(one.size, upto - has) == upto - has:
+            given[at], room, most = upto, room.minus(one.size, upto - has), one.wanted
+        else:
+            most = has + room.holds(one.size, upto - has)
+        if step := best_step(one, at, given[at], most, whole):
+            heapq.heappush(steps, step)
     return _max_min(whole, room, claims, given, [one.wanted for one in claims])
 
 
-def saving_steps(claim: JobClaim, job: int, begin: int, whole: PoolSize) -> Iterator[SavingStep]:
-    """Yield the steps from so many executors to those wanted, by the lower convex hull of the cost; none that save 0.
+def best_step(claim: JobClaim, job: int, has: int, most: int, whole: PoolSize) -> SavingStep | None:
+    """Return the further executors that save most each, by the lower convex hull of the cost; None if none save any.
 
     What a job has been given counts `STICKY` times, so that two jobs that are alike do not exchange executors.
 
     Args:
         claim: of the job.
         job: its place.
-        begin: executors that it has anyway.
+        has: executors that it has anyway.
+        most: that it may have.
         whole: of the pool.
     """
-    points = [(begin, _sticky_cost(claim, begin))]
-    for executors in range(begin + 1, claim.wanted + 1):
-        point = executors, _sticky_cost(claim, executors)
-        while len(points) > 1 and _slope(points[-2], points[-1]) >= _slope(points[-2], point):
-            points.pop()
-        points.append(point)
-    share = claim.size.share_of(whole)
-    for one, other in itertools.pairwise(points):
-        saved = -_slope(one, other)
-        if saved * (other[0] - one[0]) <= NOTHING * claim.weight:
-            return
-        yield SavingStep(saved / share, job, other[0])
+    here, best, upto = _sticky_cost(claim, has), NOTHING * claim.weight, has
+    for executors in range(has + 1, most + 1):
+        saved = (here - _sticky_cost(claim, executors)) / (executors - has)
+        if saved >= best:
+            best, upto = saved, executors
+    return None if upto == has else SavingStep(-best / claim.size.share_of(whole), job, upto)
 
 
 def _sticky_cost(claim: JobClaim, executors: int) -> float:
     """The cost, with what the executors that it has already save counted more."""
     here = claim.cost(executors)
     return here + (STICKY - 1) * max(here - claim.cost(claim.kept), 0.0)
-
-
-def _slope(one: tuple[int, float], other: tuple[int, float]) -> float:
-    return (other[1] - one[1]) / (other[0] - one[0])
 
 
 def _without_memory(claim: JobClaim) -> JobClaim:

@@ -11,7 +11,7 @@ import typer
 
 from configs.errors import CorrectableError, SettingsError
 from configs.settings import load
-from pipelines.cli import contract, serve, traces, twin
+from pipelines.cli import contract, pool, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
@@ -36,7 +36,7 @@ for command in (
     app.command()(command)
 for noun, group in {
     "job": job, "contract": contract, "models": models, "bench": bench, "forecast": forecast, "adapt": adapt,
-    "drift": drift, "serve": serve, "traces": traces, "twin": twin,
+    "drift": drift, "serve": serve, "traces": traces, "twin": twin, "pool": pool,
 }.items():  # fmt: skip
     app.add_typer(group.app, name=noun)
 

@@ -16,8 +16,8 @@ from tidecast.connection.signing import SigningKeys
 from tidecast.fields import job_name
 from tidecast.messages import MessageError
 
-SIGNED = ("decisions", "heartbeats", "control")
-"""Topics of what agents obey."""
+SIGNED = ("decisions", "heartbeats", "control", "wants")
+"""Topics of what agents obey, and of what their pool is divided by."""
 WANTED = "A line `job: secret` for each job is expected; `openssl rand -hex 32` makes a secret."
 _valid: dict[Path, dict[str, str]] = {}
 

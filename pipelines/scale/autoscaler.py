@@ -12,28 +12,27 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from configs.contract import Contract
 from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
 from models.policy.catalogue import entry
 from pipelines.kafka.broker import topic_offsets
-from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.alone import refuse_another
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.contracts import AcceptedContracts, ContractWatch, accepted_file
+from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
+from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
+from pipelines.scale.pools import PoolDivision
 from pipelines.scale.remedies import advice_on, remedy_of
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
 from pipelines.spark.session import local_session
-from tidecast.messages import ContractText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +70,13 @@ def start_query(
         store = StoreForecasts(settings.store_dir, settings.training.step_s)
     accepted = AcceptedContracts(accepted_file(checkpoint))
     processor = make_stateful_processor(
-        accepted, scaling.policy, scaling.mode, learned, store, Signer.of(settings.kafka)
+        accepted,
+        scaling.policy,
+        scaling.mode,
+        learned,
+        store,
+        Signer.of(settings.kafka),
+        Grants(grants_file(checkpoint)),
     )
     source = (
         spark.readStream.format("kafka")
@@ -116,34 +121,17 @@ def _newest(settings: Settings) -> str:
     return json.dumps(starts)
 
 
-def make_contract_watch(settings: Settings, accepted: AcceptedContracts) -> ContractWatch:
-    """Build the watcher of the contracts' folder; it publishes each accepted contract's text on the topic `contracts`.
-
-    A contract is a job's YAML file of latency target and executor bounds. The watcher connects to the broker when it
-    first has one to send (waits up to 10 s), and waits up to 5 s for each acknowledgement.
-    """
-    opened = lru_cache(maxsize=1)(lambda: Publisher(settings.kafka, max_block_ms=5000))
-
-    def announce(contract: Contract) -> None:
-        now = time.time()
-        text = ContractText(contract.job, now, now, 1.0, contract.hash, contract.text)
-        opened().send("contracts", contract.hash, text)
-        opened().flush(5)
-
-    return ContractWatch(settings.contracts_dir, accepted, announce)
-
-
 def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     """Run the autoscaler until SIGTERM or ctrl-C; only in the main thread, because it sets signal handlers.
 
     Creates missing topics, accepts contracts (each job's latency target and executor bounds; the folder is read every
-    LOOK_S, 1 s), brings learned agents and rehearsals to the workers (every `autoscaler.alias_poll_s` s), and prints
-    one line per event: `autoscaler: ready` after the first micro-batch.
+    LOOK_S, 1 s), divides pools, brings learned agents and rehearsals to the workers (every `autoscaler.alias_poll_s`
+    s), and prints one line per event: `autoscaler: ready` after the first micro-batch.
 
     Args:
         settings: policy, broker, contracts and registry.
         checkpoint: folder of the query's state; contracts and learned artifacts are kept beside it, under its name with
-            the endings `.contracts.json`, `.agents` and `.rehearsals`.
+            the endings `.contracts.json`, `.pools.json`, `.agents` and `.rehearsals`.
 
     Raises:
         SystemExit: the query failed, or Spark refuses its trigger or its checkpoint; the message holds the error.
@@ -170,7 +158,9 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     accepted = AcceptedContracts(accepted_file(checkpoint))
     watch = make_contract_watch(settings, accepted)
     _report(watch.update())
-    ticks, learned = [watch.update], {}
+    division = PoolDivision(settings, accepted.all, Grants(grants_file(checkpoint)))
+    _report(division.tick())  # before the first decision, so that no job has more than its pool gives it
+    ticks, learned = [watch.update, division.tick], {}
     for name, source in sources.items():
         _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
         folder = checkpoint.with_name(f"{checkpoint.name}.{name}")

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from configs.contract import Contract, read_contracts
+from configs.settings import Settings
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
+from pipelines.kafka.publisher import Publisher
+from tidecast.messages import ContractText
 
 SETTLED_S = 3.0
 """Seconds after a file's last change within which it is read again and again: clocks of file systems may be coarse."""
@@ -118,6 +121,23 @@ class ContractWatch:
             return []
         self._reported[about] = words
         return [f"{about}: {words}"]
+
+
+def make_contract_watch(settings: Settings, accepted: AcceptedContracts) -> ContractWatch:
+    """Build the watcher of the contracts' folder; it publishes each accepted contract's text on the topic `contracts`.
+
+    A contract is a job's YAML file of latency target and executor bounds. The watcher connects to the broker when it
+    first has one to send (waits up to 10 s), and waits up to 5 s for each acknowledgement.
+    """
+    opened = lru_cache(maxsize=1)(lambda: Publisher(settings.kafka, max_block_ms=5000))
+
+    def announce(contract: Contract) -> None:
+        now = time.time()
+        text = ContractText(contract.job, now, now, 1.0, contract.hash, contract.text)
+        opened().send("contracts", contract.hash, text)
+        opened().flush(5)
+
+    return ContractWatch(settings.contracts_dir, accepted, announce)
 
 
 def _impossible(contract: Contract) -> str | None:

@@ -10,12 +10,15 @@ from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
+from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
 from models.policy.replays.control import decide_rate
 from models.policy.replays.executors import add_executors, with_replays
 from models.policy.replays.relief import with_relief
+from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
+from pipelines.scale.grants import JobGrant, pool_want, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, write_decision
 from tidecast.messages import (
@@ -25,6 +28,7 @@ from tidecast.messages import (
     MessageError,
     MetricSample,
     Outcome,
+    PoolWant,
     Reject,
     decode_keyed,
 )
@@ -46,12 +50,14 @@ class Scaler:
 
     def __init__(
         self, job: str, contract: Contract | None, policy: str, mode: str, learned: Learned = NOTHING,
-        store: StoreForecasts | None = None,
+        store: StoreForecasts | None = None, granted: JobGrant | None = None,
     ) -> None:  # fmt: skip
         self.job, self.policy, self.mode, self.learned, self.store = job, policy, mode, learned, store
+        self.granted = granted
         # A key may be anything, and what is no job's name has no contract that would be valid.
         self.unknown, self.contract = contract is None, contract or Contract.model_construct(job=job)
         self._used: dict[str, Any] = {}
+        self._want: PoolWant | None = None
 
     def step(
         self, memory: Memory | None, rows: list[dict[str, Any]], now: float, batch_s: float
@@ -70,8 +76,8 @@ class Scaler:
             batch_s: wall time, epoch seconds, at which the micro-batch was planned; the same if it is tried again.
 
         Returns:
-            The new memory, None to forget the job; and (topic, key, message) of rejects, decision and heartbeat, in
-            this order.
+            The new memory, None to forget the job; and (topic, key, message) of rejects, decision, heartbeat and, where
+            the job is in a pool, what it wants of it, in this order.
 
         Raises:
             KeyError: a row of another topic than metrics, forecasts, heartbeats, outcomes and replays, or one without a
@@ -86,7 +92,8 @@ class Scaler:
         else:
             decision = self.hold_without_metrics(memory, now)
         memory, written = write_decision(self.job, self.contract.hash, memory, decision, now)
-        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written]
+        wanted = [] if self._want is None else [("wants", self.job, self._want)]
+        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written, *wanted]
 
     def update_memory(
         self, memory: Memory, rows: list[dict[str, Any]], now: float
@@ -165,7 +172,8 @@ class Scaler:
         decider = self.learned.decider(self.policy, self.contract, clock, contract)
         version = memory.forecast.get("version")
         calibrator = self.learned.calibrator(self.contract, version)
-        memory, seen, made = evaluate(memory, now, contract, *decider, calibrator)
+        before = memory
+        memory, seen, made = evaluate(before, now, contract, *decider, calibrator)
         if seen is None or made is None:
             return memory, None
         inputs = {
@@ -185,6 +193,12 @@ class Scaler:
         memory = dataclasses.replace(memory, replay=replay)
         if rate.relief is not None:
             inputs["relief"] = rate.relief
+        if self.granted is not None:
+            acts, extra = self.mode == "act" and memory.mode in (None, "act"), executors - made.executors
+            self._want = pool_want(want_of(seen, made, contract, memory, extra, acts), self.granted.pool, memory, now)
+            if acts:
+                memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, now)
+                executors, reason, codes = with_grant(made.executors, executors, reason, codes, inputs["pool"])
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
         # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(

@@ -12,6 +12,7 @@ from models.policy.live.memory import Memory
 from pipelines.kafka.signing import Signer
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts
+from pipelines.scale.grants import Grants
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.processor import UNKNOWN_S, Scaler
 from tidecast.messages import encode
@@ -85,7 +86,7 @@ def _stepped(
 
 def make_stateful_processor(
     accepted: AcceptedContracts, policy: str, mode: str, learned: Learned = NOTHING,
-    store: StoreForecasts | None = None, signer: Signer = UNSIGNED,
+    store: StoreForecasts | None = None, signer: Signer = UNSIGNED, grants: Grants | None = None,
 ) -> Any:  # fmt: skip
     """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
 
@@ -101,6 +102,7 @@ def make_stateful_processor(
         learned: synced agents and calibrators.
         store: where forecasts are read; None takes them from the topic.
         signer: with the keys of the jobs.
+        grants: what jobs were granted of their pools; None: there are none.
     """
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -129,7 +131,8 @@ def make_stateful_processor(
             self, job: str, rows: list[dict[str, Any]], timers: Any, fired_ms: int | None = None
         ) -> Iterator[pd.DataFrame]:
             planned_ms, held = timers.getCurrentProcessingTimeInMs(), self.state.get()
-            scaler = Scaler(job, accepted.of(job), policy, mode, learned, store)
+            granted = None if grants is None else grants.of(job)
+            scaler = Scaler(job, accepted.of(job), policy, mode, learned, store, granted)
             done = step_from(scaler, None if held is None else held[0], rows, time.time(), planned_ms / 1000)
             if done.kept is None:
                 self.state.clear()

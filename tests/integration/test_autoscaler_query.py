@@ -14,6 +14,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import make_contract_watch, start_query
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
+from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file
 from pipelines.scale.learned import Learned
 from tests.fakes.agents import Versions, read
 from tidecast.messages import MetricSample
@@ -97,9 +98,14 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             assert "asked" not in third["inputs"]["carried"]
             contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
             assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
-        obeyed = [record for topic in ("decisions", "heartbeats") for record in read_records(kafka, topic)]
+            granted = JobGrant("shared", 5, 0, "pool shared: 5 kept")
+            Grants(grants_file(tmp_path / "query")).write(KeptGrants({JOB: granted}, {}))
+            pooled = job.until(lambda d: "pool" in d["inputs"])[-1]
+            assert (pooled["executors"], pooled["inputs"]["pool"]) == (5, granted._asdict())
+            assert pooled["reason"].endswith("; pool shared: 5 kept")
+        obeyed = [record for topic in ("decisions", "heartbeats", "wants") for record in read_records(kafka, topic)]
         for record in obeyed:
             Signer.of(kafka).check_record(record, JOB)
-        assert {record.topic for record in obeyed} == {"decisions", "heartbeats"}
+        assert {record.topic for record in obeyed} == {"decisions", "heartbeats", "wants"}
     finally:
         job.close()

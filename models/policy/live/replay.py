@@ -12,6 +12,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.catalogue import build, build_steered
 from models.policy.core.policy import Policy
+from models.policy.live.granted import with_grant
 from models.policy.live.plan import make_plan
 from models.policy.received.observation import Observation
 from models.policy.replays.executors import with_replays
@@ -100,4 +101,5 @@ def replay_decision(
     policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
     executors, reason = with_replays(made.executors, made.reason, inputs.get("replay"), contract)
-    return with_relief(executors, reason, made.codes, inputs.get("relief"), contract)
+    executors, reason, codes = with_relief(executors, reason, made.codes, inputs.get("relief"), contract)
+    return with_grant(made.executors, executors, reason, codes, inputs.get("pool"))

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.pool.shares import NOTHING, JobClaim, PoolSize, divide, saving_steps
+from models.pool.shares import NOTHING, JobClaim, PoolSize, best_step, divide
 
 ONE = PoolSize(1)
 
@@ -122,7 +122,15 @@ def test_it_costs_the_least_where_each_further_executor_saves_less(cores, drawn)
     assert cost <= best + 4 * len(asked) * NOTHING * 4 + 1e-9
 
 
-def test_the_steps_of_a_job_fall_in_worth():
-    steps = list(saving_steps(claim(5, (100, 90, 20, 19, 2, 2)), 0, 0, PoolSize(10)))
-    assert [step.upto for step in steps] == [2, 4]  # 40 a step, then 9; the fifth saves nothing
-    assert [round(step.worth) for step in steps] == [400, 90]
+def test_a_step_goes_as_far_as_it_saves_most_each_and_there_is_room():
+    one, whole = claim(5, (100, 90, 20, 19, 2, 2)), PoolSize(10)
+    assert best_step(one, 0, 0, 5, whole) == (-400, 0, 2)  # 40 a step, of a tenth of the pool each
+    assert best_step(one, 0, 2, 5, whole) == (-90, 0, 4)
+    assert best_step(one, 0, 0, 1, whole) == (-100, 0, 1)
+    assert best_step(one, 0, 4, 5, whole) is None
+
+
+def test_nobody_is_given_a_part_of_what_is_of_use_as_a_whole_alone():
+    overloaded, other = claim(4, (100, 100, 100, 100, 0), weight=9), claim(2, (30, 10, 0))
+    assert divide(PoolSize(3), [overloaded, other]) == [1, 2]
+    assert divide(PoolSize(4), [overloaded, other]) == [4, 0]

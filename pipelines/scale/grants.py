@@ -1,0 +1,110 @@
+"""What jobs were granted of their pools: written by the driver, read by workers from one file beside the checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from models.policy.live.memory import Memory
+from models.policy.received.observation import Observation
+from models.pool.wants import PoolMemory, Want
+from pipelines.scale.contracts import state_of, write_json
+from tidecast.messages import PoolWant
+
+
+class JobGrant(NamedTuple):
+    """What one job may have.
+
+    Attributes:
+        pool: that its executors come from.
+        executors: for live records; None: nothing was granted yet, it keeps what it has.
+        replay: for replays, beside them.
+        reason: in words; "" where it is what it asked for.
+    """
+
+    pool: str
+    executors: int | None = None
+    replay: int = 0
+    reason: str = ""
+
+
+class KeptGrants(NamedTuple):
+    """All that the file holds: grants by job, and what each pool remembers."""
+
+    jobs: Mapping[str, JobGrant]
+    memories: Mapping[str, PoolMemory]
+
+
+def grants_file(checkpoint: Path) -> Path:
+    """Return the path of the JSON file, beside the checkpoint, that holds the grants of a query's jobs."""
+    return checkpoint.with_name(f"{checkpoint.name}.pools.json")
+
+
+@dataclass(frozen=True)
+class Grants:
+    """The grants as last written to `file`; read anew when it changes.
+
+    What was granted stands until it is granted otherwise: whatever fails meanwhile, the jobs of a pool never have more
+    together than it has.
+    """
+
+    file: Path
+
+    def of(self, job: str) -> JobGrant | None:
+        """Return a job's grant; None if it is in no pool."""
+        return self.all().jobs.get(job)
+
+    def all(self) -> KeptGrants:
+        """Return all there are; none before the first, or where the file cannot be read or parsed."""
+        state = state_of(self.file)
+        return _read(self.file, state) if state else KeptGrants({}, {})
+
+    def write(self, kept: KeptGrants) -> None:
+        """Write them, all or nothing.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        jobs = {job: one._asdict() for job, one in kept.jobs.items()}
+        write_json(self.file, {"jobs": jobs, "pools": {name: asdict(one) for name, one in kept.memories.items()}})
+
+
+def pool_want(want: Want, pool: str, memory: Memory, now: float) -> PoolWant:
+    """Return the message that says what a job wants of its pool; `now` is wall time, epoch seconds."""
+    until, ahead = [at for at, _ in want.ahead], [executors for _, executors in want.ahead]
+    return PoolWant(
+        want.job, memory.job_s(now), now, memory.time_scale, pool, want.executors, want.running, want.cores, want.least,
+        list(want.late_s), want.budget_left, until, ahead, want.replay,
+    )  # fmt: skip
+
+
+def take_grant(
+    before: Memory, memory: Memory, seen: Observation, granted: JobGrant, now: float
+) -> tuple[Memory, dict[str, Any]]:
+    """Return the memory with the target that a job was granted, and the grant for the log.
+
+    Args:
+        before: of the job, before its policy was asked.
+        memory: after that.
+        seen: the job as observed; what is there is kept until something was granted.
+        granted: of its pool.
+        now: wall time, epoch seconds.
+    """
+    has = seen.executors if granted.executors is None else granted.executors
+    # What the policy asks for in vain is no change, after which it would wait.
+    changed_at = before.changed_at if has == before.target else memory.changed_at if has == memory.target else now
+    return replace(memory, target=has, changed_at=changed_at), {**granted._asdict(), "executors": has}
+
+
+@lru_cache(maxsize=1)
+def _read(file: Path, state: tuple[int, ...]) -> KeptGrants:
+    try:
+        data: dict[str, Any] = json.loads(file.read_text())
+        jobs = {job: JobGrant(**one) for job, one in data["jobs"].items()}
+        return KeptGrants(jobs, {name: PoolMemory.from_json_values(one) for name, one in data["pools"].items()})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # another version's: granted anew
+        return KeptGrants({}, {})

@@ -1,0 +1,250 @@
+"""Pools as the autoscaler divides them: jobs that say what they want, the driver that grants, and all that fails."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from configs.contract import Contract, Executors
+from configs.settings import load
+from models.policy.live.memory import Memory
+from models.policy.live.replay import replay_decision
+from pipelines.kafka.broker import Record
+from pipelines.scale import pools
+from pipelines.scale.grants import Grants, JobGrant, grants_file
+from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
+from pipelines.scale.processor import Scaler
+from tests.unit.policy.test_processor import NOW, metric, row
+from tidecast.messages import PoolWant, encode
+
+JOBS = ("orders", "payments")
+CONTRACTS = {job: Contract(job=job, executors=Executors(min=1, max=8)) for job in JOBS}
+POOL = "name: shared\ncores: 6\njobs: {orders: {}, payments: {weight: 4}}\n"
+
+
+class Topic:
+    """The topic `wants`, in place of the broker."""
+
+    def __init__(self):
+        self.records, self.offset = [], 0
+
+    def send(self, key, value):
+        self.records.append(Record("wants", 0, len(self.records), key, value, 0.0))
+
+    def seek_to_time(self, wall_time):
+        pass
+
+    def poll(self, wait_s):
+        new, self.offset = self.records[self.offset :], len(self.records)
+        return new
+
+
+class Site:
+    """Two jobs, their pool and its division, a second at a time."""
+
+    def __init__(self, tmp_path, monkeypatch, pool=POOL):
+        self.settings = load(contracts=str(tmp_path / "contracts"))
+        self.file = self.settings.pools_dir / "shared.yaml"
+        self.file.parent.mkdir()
+        self.file.write_text(pool)
+        self.topic, self.now, self.lines = Topic(), NOW, []
+        monkeypatch.setattr(pools, "Follower", lambda kafka, topics: self.topic)
+        self.grants = Grants(grants_file(tmp_path / "query"))
+        self.start()
+        self.kept, self.executors = dict.fromkeys(JOBS), dict.fromkeys(JOBS, 1)
+        self.decided = {job: [] for job in JOBS}
+        self.lines += self.division.tick(self.now)
+
+    def start(self):
+        self.division = PoolDivision(self.settings, lambda: CONTRACTS, self.grants)
+
+    def second(self, mode="act", divide=True, **rps):
+        self.now += 1
+        for job, rate in rps.items():
+            memory = None if self.kept[job] is None else Memory.from_json(self.kept[job])
+            sample = metric(
+                job=job,
+                time=self.now - 1,
+                wall_time=self.now,
+                arrival_rps=rate,
+                executors=self.executors[job],
+                mode=mode,
+            )
+            scaler = Scaler(job, CONTRACTS[job], "reactive", "act", granted=self.grants.of(job))
+            memory, said = scaler.step(memory, [row("metrics", sample)], self.now, self.now)
+            self.kept[job] = memory.to_json()
+            for topic, key, message in said:
+                if topic == "wants":
+                    self.topic.send(key, encode(message))
+                elif topic == "decisions":
+                    self.decided[job].append(message)
+                    self.executors[job] = message.executors
+        if divide:
+            self.lines += self.division.tick(self.now)
+
+    def seconds(self, many, **rps):
+        for _ in range(many):
+            self.second(**rps)
+            assert sum(self.executors.values()) <= 6
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    return Site(tmp_path, monkeypatch)
+
+
+def test_both_have_what_they_want_while_there_is_room_and_the_dearer_one_is_served_at_the_peak(site):
+    site.seconds(30, orders=300.0, payments=20.0)
+    calm = dict(site.executors)
+    assert calm["orders"] > calm["payments"]
+    site.seconds(120, orders=300.0, payments=900.0)
+    assert site.executors == {"orders": 2, "payments": 4}
+    last = site.decided["orders"][-1]
+    assert "pool shared: yields" in last.reason
+    assert "a late second of payments costs 4 times as much" in last.reason
+    assert last.codes[-1] == "pool"
+
+
+def test_the_log_tells_the_same_decisions_again(site):
+    site.seconds(40, orders=300.0, payments=900.0)
+    contracts = {contract.hash: contract for contract in CONTRACTS.values()}
+    for decision in site.decided["orders"] + site.decided["payments"]:
+        said = {"policy": decision.policy, "inputs": json.loads(json.dumps(decision.inputs))}
+        assert replay_decision(said, contracts) == (decision.executors, decision.reason, decision.codes)
+
+
+def test_nothing_is_granted_before_the_pool_is_divided(site):
+    for _ in range(5):
+        site.second(orders=900.0, divide=False)
+    assert site.executors["orders"] == 1
+    assert site.grants.of("orders") == JobGrant("shared")
+
+
+def test_who_is_not_scaled_keeps_what_it_has_and_is_told_what_its_policy_would_do(site):
+    site.executors["orders"] = 3
+    for _ in range(40):
+        site.second(mode="observe", orders=10.0)
+        site.executors["orders"] = 3  # nobody follows
+        site.second(payments=900.0)
+    assert site.executors["payments"] == 3
+    assert site.decided["orders"][-1].executors == 1
+
+
+def test_what_was_granted_stands_over_a_restart_and_a_file_that_has_become_wrong(site):
+    site.seconds(40, orders=300.0, payments=900.0)
+    before = site.grants.all().jobs
+    site.file.write_text(POOL.replace("cores: 6", "cores: many"))
+    assert "Until then the last one counts." in site.division.tick(site.now + 1)[0]
+    site.start()
+    (line,) = site.division.tick(site.now + 2)
+    assert line.startswith("pool shared: shared.yaml, line 2: cores='many'")
+    assert line.endswith("Until then what was granted stays.")
+    assert site.grants.all().jobs == before
+    site.file.unlink()
+    site.division.tick(site.now + 3)
+    assert site.grants.of("orders") is None
+
+
+def test_a_pool_that_is_too_small_says_so_once_and_when_that_is_over(site):
+    site.seconds(100, orders=900.0, payments=900.0)
+    (small,) = [line for line in site.lines if line.startswith("size of shared")]
+    assert "cores would be enough, it has 6" in small
+    site.seconds(90, orders=20.0, payments=20.0)
+    assert site.lines[-1] == "size of shared: over"
+
+
+def test_what_is_no_want_or_another_jobs_or_unsigned_is_not_taken(site, tmp_path, capsys):
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("payments: 0123456789abcdef0123456789abcdef\n")
+    site.settings = load(contracts=str(tmp_path / "contracts"), kafka={"signing_keys": str(keys)})
+    site.start()
+    want = PoolWant("orders", NOW, NOW, 1.0, "shared", 4, 1, 1, 1, [9.0, 1.0, 0.0], 1.0, [], [])
+    forged = PoolWant("payments", NOW, NOW, 1.0, "shared", 8, 1, 1, 1, [9.0, 1.0, 0.0], 1.0, [], [])
+    elsewhere = PoolWant("orders", NOW, NOW + 1, 1.0, "other", 1, 1, 1, 1, [0.0], 1.0, [], [])
+    for key, value in (
+        ("orders", encode(want)), ("payments", encode(forged)), ("orders", encode(elsewhere)), ("orders", b"{"),
+        ("payments", encode(want)),
+    ):  # fmt: skip
+        site.topic.send(key, value)
+    site.division.tick(NOW + 1)
+    site.division.tick(NOW + 7)
+    assert (site.grants.of("orders").executors, site.grants.of("payments").executors) == (4, None)
+    said = capsys.readouterr().out
+    assert said.count("wants of payments: not taken") == 2
+    assert said.count("wants of orders: not taken") == 1
+
+
+def test_a_job_that_is_gone_leaves_its_executors_to_the_others_after_a_while(site):
+    site.seconds(60, orders=300.0, payments=900.0)
+    site.now += FORGOTTEN_S + 1
+    site.executors["payments"] = 0
+    site.seconds(70, orders=900.0)
+    assert site.executors["orders"] == 6
+
+
+@pytest.fixture
+def hook():
+    """A hook that answers what it is told to; None: it hangs."""
+
+    class Answer(BaseHTTPRequestHandler):
+        status, asked, release = 204, [], threading.Event()
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.asked.append(json.loads(body))
+            if self.status is None:
+                self.release.wait(5)
+                return
+            self.send_response(self.status)
+            self.send_header("Location", "http://127.0.0.1:9/")
+            self.end_headers()
+
+        def log_message(self, *said):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    Answer.port = server.server_port
+    yield Answer
+    Answer.release.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (403, "its hook at 127.0.0.1 forbids it; nothing changes"),
+        (500, "answers 500 and neither 2xx (may) nor 403 (may not); nothing changes"),
+        (302, "answers 302 and neither 2xx (may) nor 403 (may not); nothing changes"),
+        (None, "does not answer within 0.3 s"),
+    ],
+)
+def test_a_hook_that_forbids_fails_or_hangs_changes_nothing(tmp_path, monkeypatch, hook, status, told):
+    veto = f"veto: {{url: 'http://127.0.0.1:{hook.port}/s3cret', timeout_s: 0.3}}\n"
+    site = Site(tmp_path, monkeypatch, POOL + veto)
+    site.seconds(3, orders=20.0, payments=20.0)
+    before = dict(site.executors)
+    hook.status = status
+    site.seconds(25, orders=900.0, payments=900.0)
+    assert site.executors == before
+    (line,) = [line for line in site.lines if line.startswith("veto of shared")]
+    assert told in line
+    assert "s3cret" not in line
+    assert len(hook.asked) <= 4, "who has forbidden it is asked again after a while only"
+    hook.status = 204
+    hook.release.set()
+    site.seconds(25, orders=900.0, payments=900.0)
+    assert sum(site.executors.values()) == 6
+    (change,) = [one for one in hook.asked[-1]["changes"] if one["job"] == "payments"]
+    assert change["executors"]["after"] > change["executors"]["before"]
+
+
+def test_a_hook_that_is_not_there_changes_nothing(tmp_path, monkeypatch):
+    site = Site(tmp_path, monkeypatch, POOL + "veto: {url: 'http://127.0.0.1:9/'}\n")
+    site.seconds(12, orders=900.0, payments=900.0)
+    assert sum(site.executors.values()) == 2
+    assert "does not answer" in next(line for line in site.lines if line.startswith("veto"))
