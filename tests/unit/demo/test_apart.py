@@ -48,6 +48,6 @@ def test_the_demonstration_leaves_the_lake_models_and_topics_of_the_folder(tmp_p
     monkeypatch.setitem(PARTS, "broker", replace(PARTS["broker"], start=lambda place: None))
     monkeypatch.setattr("pipelines.demo.run.create_topics", lambda kafka: None)
     with running_stack(load(var=tmp_path), {"broker"}, Screen(), of=2) as stack:
-        assert stack.settings.lake_dir == tmp_path / "demo" / "lake"
+        assert stack.settings.lake_address == str(tmp_path / "demo" / "lake")
         assert not again.exists()
     assert [path.read_text() for path in kept] == ["mine"] * len(kept)
