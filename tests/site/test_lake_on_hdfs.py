@@ -48,6 +48,7 @@ def settings(hdfs, broker, tmp_path_factory):
     given = {
         "VAR": str(tmp_path_factory.mktemp("var")), "LAKE__ADDRESS": f"{hdfs.filesystem}/tidecast/lake",
         "KAFKA__BOOTSTRAP": own.bootstrap, "KAFKA__PREFIX": own.prefix,
+        "TRAINING__STEP_S": "1",
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         for name, value in given.items():
@@ -102,8 +103,8 @@ def test_ingests_continue_each_other_and_a_repetition_changes_nothing(settings, 
 def test_training_advice_and_twin_read_what_was_ingested(settings):
     contract = load_contract(JOB, settings.contracts_dir)
     assert jobs_with_training_data([JOB, "nobody"], settings) == [JOB]
-    assert jobs_with_enough_load([JOB]) == []  # two minutes are not enough, which the log alone says
-    source = read_lake(settings, JOB, 1.0)
+    assert jobs_with_enough_load([JOB, "nobody"]) == [JOB]
+    source = read_lake(settings, JOB, settings.training.step_s)
     assert source.series.values == pytest.approx(np.full(120, 50.0))
     assert len(source.batches) == 60 and len(source.outcomes) == 1
     seen, told = measure_in_lake(settings, JOB), measure_job(rows(), NO_ACTION, contract)

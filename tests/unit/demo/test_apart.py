@@ -19,6 +19,8 @@ from pipelines.stack.parts import PARTS
         ("kafka", {"bootstrap": "prod:9092"}, "TIDECAST_KAFKA__BOOTSTRAP=prod:9092"),
         ("mlflow", {"tracking_uri": "http://prod"}, "TIDECAST_MLFLOW__TRACKING_URI=http://prod"),
         ("airflow", {"url": "http://prod"}, "TIDECAST_AIRFLOW__URL=http://prod"),
+        ("lake", {"address": "hdfs://prod/lake"}, "TIDECAST_LAKE__ADDRESS=hdfs://prod/lake"),
+        ("lake", {"address": "/prod/lake"}, "TIDECAST_LAKE__ADDRESS=/prod/lake"),
     ],
 )
 def test_a_service_of_a_persons_own_is_refused(tmp_path, section, own, variable):
