@@ -20,7 +20,7 @@ from pipelines.stack.services.spark import spark_home
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-SETTING = "lake.address (TIDECAST_LAKE__ADDRESS)"
+_SETTING = "lake.address (TIDECAST_LAKE__ADDRESS)"
 _JARS = ("hadoop-client-api-", "hadoop-client-runtime-", "jcl-over-slf4j-", "log4j-", "slf4j-api-")
 _JAVA = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
 # By default a namenode that takes no connection is tried for a quarter of an hour, and one that hangs for two minutes.
@@ -123,14 +123,14 @@ class HadoopClient:
         except Py4JJavaError as error:
             kind = error.java_exception.getClass().getSimpleName()
             # What follows is Java's stack, and a page that lists what may be wrong with networks.
-            said = str(error.java_exception.getMessage()).splitlines()[0].split("; For more details")[0]
+            said = str(error.java_exception.getMessage()).partition("\n")[0].partition("; For more details")[0]
             if kind == "FileNotFoundException":
                 raise FileNotFoundError(said) from None
             if kind == "AccessControlException":
                 raise LakeError(
                     f"{self._authority}{path}: HDFS forbids it: {said}. Give this user the right (`hdfs dfs -chown` or "
                     "`-setfacl`), log in as another one (kinit; without Kerberos HADOOP_USER_NAME), or correct "
-                    f"{SETTING}."
+                    f"{_SETTING}."
                 ) from None
             raise self._away(path, f"{kind}: {said}") from None
         except Py4JError as error:
@@ -138,7 +138,7 @@ class HadoopClient:
 
     def _away(self, path: str, said: str) -> LakeAwayError:
         where = f"{self._authority}{path}"
-        return LakeAwayError(f"{where}: HDFS does not answer: {said}. Start it, or correct {SETTING}.")
+        return LakeAwayError(f"{where}: HDFS does not answer: {said}. Start it, or correct {_SETTING}.")
 
 
 @cache
@@ -159,7 +159,7 @@ def _gateway() -> JavaGateway:
         jarpath=str(py4j), classpath=os.pathsep.join([*own, *found]), javaopts=_JAVA, java_path=find_java().binary,
         die_on_exit=True, enable_auth=True,
     )  # fmt: skip
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     # Else what Python forgets of the JVM's at its end is told to nobody, aloud.
     atexit.register(gateway.shutdown, raise_exception=False)
     return gateway

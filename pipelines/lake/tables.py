@@ -2,7 +2,8 @@
 
 Rows are written one named partition at a time; its name is a column and no folder, so that files can be merged. The
 metadata of the Delta commit that writes them says which offsets of which topic they came from, so that rows and offsets
-are committed together or not at all.
+are committed together or not at all. On HDFS whatever looks into the log raises LakeError where this user may not, and
+LakeAwayError where nobody answers.
 """
 
 from __future__ import annotations

@@ -142,6 +142,16 @@ def test_a_namenode_that_is_not_there_is_named(settings, monkeypatch):
     assert time.monotonic() - began < AWAY_S
 
 
+def test_safe_mode_is_named_and_reading_goes_on(settings, hdfs, ingested):
+    hdfs.stay_safe(True)
+    try:
+        with pytest.raises(LakeAwayError, match=f"{hdfs.filesystem} is in safe mode"):
+            ingest(HOURS[2])
+        assert jobs_with_training_data([JOB], settings) == [JOB]
+    finally:
+        hdfs.stay_safe(False)
+
+
 def test_a_namenode_that_hangs_is_named(settings, hdfs, ingested):
     os.kill(hdfs.pid, signal.SIGSTOP)
     try:

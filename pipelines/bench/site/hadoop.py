@@ -84,6 +84,12 @@ class Hdfs:
         none = self._gateway.new_array(jvm.java.lang.String, 0)
         self._data = jvm.org.apache.hadoop.hdfs.server.datanode.DataNode.createDataNode(none, conf)
 
+    def stay_safe(self, on: bool) -> None:
+        """Have the NameNode enter safe mode, in which nothing can be written, or leave it."""
+        jvm: Any = self._gateway.jvm
+        actions = jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+        self._name.getRpcServer().setSafeMode(actions.SAFEMODE_ENTER if on else actions.SAFEMODE_LEAVE, False)
+
     @property
     def pid(self) -> int:
         """Process id of the daemons."""

@@ -131,6 +131,7 @@ def java_error(kind, said):
         ),
         ("AccessControlException", "denied: user=a", LakeError, "denied: user=a. Give this user the right"),
         ("EOFException", None, LakeAwayError, "EOFException"),
+        ("IOException", "", LakeAwayError, "IOException"),
     ],
 )
 def test_javas_errors_are_told_with_address_and_remedy(monkeypatch, kind, said, what, told):
