@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from configs.bounds import Count, JobName, NotNegative, Port, Positive, Section, Share, Whole
 from configs.policies import PolicyName
+
+_HDFS = re.compile(r"hdfs://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(/|$))[A-Za-z0-9._=-]+)+/?")
 
 
 class Ports(Section):
@@ -69,9 +72,22 @@ class Kafka(Section):
 
 
 class Lake(Section):
-    """Hours for which a replaced version of the lake's tables can still be read."""
+    """Where the lake's tables are (None: under `var`), and hours for which a replaced version can still be read."""
 
+    address: str | None = None
     versions_h: int = Field(168, ge=168)
+
+    @field_validator("address")
+    @classmethod
+    def _kept_there(cls, address: str | None) -> str | None:
+        """Only what is written into addresses without an escape: paths of Hadoop, URIs and SQL differ in all else."""
+        if address is None or Path(address).is_absolute() or _HDFS.fullmatch(address):
+            return address
+        raise ValueError(
+            f"{address!r}: no lake can be there. Name a folder of HDFS as hdfs://HOST:PORT/FOLDER (without the port: a "
+            "name service of HADOOP_CONF_DIR; of letters, digits and ._=- alone), an absolute path of a mounted file "
+            "system, or null for `lake` under `var`."
+        )
 
 
 class Spark(Section):

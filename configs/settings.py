@@ -121,9 +121,9 @@ class Settings(BaseSettings):
         return self.var_dir / self.serving.store
 
     @property
-    def lake_dir(self) -> Path:
-        """Absolute path of the folder of the Delta tables."""
-        return self.var_dir / "lake"
+    def lake_address(self) -> str:
+        """Where the Delta tables are: `lake.address`, else the absolute path of the folder `lake` under `var`."""
+        return self.lake.address or str(self.var_dir / "lake")
 
 
 _SECTIONS = set(Settings.model_fields)

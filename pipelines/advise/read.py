@@ -75,6 +75,7 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
     """
     from pyspark.sql import functions as F
 
+    from pipelines.lake.folder import lake_folder
     from pipelines.lake.tables import Lake, exists
     from pipelines.spark.session import local_session
 
@@ -82,7 +83,7 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
     contract = load_contract(job, settings.contracts_dir)
     spark = local_session("advise", delta=True)
     try:
-        lake = Lake(spark, settings.lake_dir)
+        lake = Lake(spark, lake_folder(settings))
         rows = lake.read_table("metrics").where(F.col("job") == job)
         live = rows.where("kind = 'batch' OR executors IS NOT NULL")
         newest = (live.agg(F.max("wall_time")).first() or [None])[0]
@@ -94,7 +95,7 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
         wanted = [name for name in dict.fromkeys((*INTERVAL, *BATCH)) if name in rows.columns]  # an old table has fewer
         metrics = live.where(F.col("wall_time") >= since).select(*wanted).toPandas()
         outcomes = pd.DataFrame(columns=list(_ACTION))
-        if exists(settings.lake_dir, "outcomes"):
+        if exists(lake.root, "outcomes"):
             acts = lake.read_table("outcomes").where(F.col("job") == job).where(F.col("wall_time") >= since)
             outcomes = acts.select(*_ACTION).orderBy("wall_time").toPandas()
     finally:

@@ -21,6 +21,7 @@ from pipelines.backtest.page import render_page
 from pipelines.backtest.report import backtest
 from pipelines.backtest.text import verdict_sentence
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.load import format_minute, read_lake
 from pipelines.registry import Registry
 from pipelines.report.fit_input import configured_twin
@@ -37,7 +38,7 @@ def jobs_with_enough_load(jobs: Iterable[str]) -> list[str]:
         OSError, ValueError: the table's log cannot be read.
     """
     settings = load()
-    spans, least_s = lake.job_spans_s(settings.lake_dir), LEAST_STEPS * settings.training.step_s
+    spans, least_s = lake.job_spans_s(lake_folder(settings)), LEAST_STEPS * settings.training.step_s
     return [job for job in jobs if spans.get(job, 0.0) >= least_s]
 
 

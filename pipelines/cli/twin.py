@@ -82,8 +82,9 @@ def _from_lake(settings: Any, job: str) -> Any:
     from configs.contract import load_contract
     from models.twin.calibration.fit import fit_job
     from pipelines.backtest.fit.from_lake import read_measurements
+    from pipelines.lake.folder import lake_folder
 
-    return fit_job(*read_measurements(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))
+    return fit_job(*read_measurements(lake_folder(settings), job, load_contract(job, settings.contracts_dir)))
 
 
 def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:

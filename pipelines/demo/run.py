@@ -21,6 +21,7 @@ from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import job_span_s
 from pipelines.registry import Registry
 from pipelines.report.backfill.text import backfill_failures
@@ -140,7 +141,7 @@ def running_stack(
     try:
         with screen.stage(f"start {', '.join(sorted(parts))}"):
             if "lake" not in kept:  # its recorded offsets are the old broker's
-                shutil.rmtree(settings.lake_dir, ignore_errors=True)
+                shutil.rmtree(settings.lake_address, ignore_errors=True)
             shutil.rmtree(settings.store_dir, ignore_errors=True)  # it follows the old broker's topics
             stack.start(lambda part, seconds: screen.note(f"{part} is up after {seconds:.0f} s"))
             create_topics(stack.settings.kafka)
@@ -175,7 +176,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     versions = {"champion": train_first_champion(settings, dags, screen) or "none"}
     if settings.autoscaler.policy in LEARNED:
         versions["agent"] = train_first_agent(settings, dags, screen) or "none"
-    history_s = job_span_s(settings.lake_dir, settings.job.name)
+    history_s = job_span_s(lake_folder(settings), settings.job.name)
     live = LiveReplay(stack, settings, run_dir, screen, began)
     with screen.stage("start serving DAG, managed job and autoscaler"):
         write_run_json(settings, run_dir, began, versions)
@@ -191,7 +192,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     with screen.stage("live metrics into the lake; a challenger is trained on history and live day, and judged"):
         learned = _learn_from_live_day(settings, dags, registry, screen)
         dags.pause("serve_forecasts")
-    live_s = job_span_s(settings.lake_dir, settings.job.name) - history_s
+    live_s = job_span_s(lake_folder(settings), settings.job.name) - history_s
     return {**learned, "live_ingested_s": live_s, "peak_memory_mb": live.peak_mb()}
 
 

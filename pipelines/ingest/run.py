@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.contract import jobs_with_contract
@@ -21,6 +20,7 @@ from pipelines.ingest.offsets import Range, Topic, plan_range
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.writable import refuse_read_only
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def ingest(
     from pipelines.spark.session import local_session
 
     settings = load()
-    refuse_read_only(settings.lake_dir)
+    refuse_read_only(lake_folder(settings))
     ranges = plan_ranges(settings, names.validate_name(partition, datetime.now(UTC)), time.time(), skip_lost)
     if not any(r.records for r in ranges):
         return {r.topic: _nothing(settings, r) for r in ranges}, []
@@ -77,7 +77,7 @@ def ingest(
         counts = ingest_ranges(spark, settings, ranges)
         stored = counts["metrics"]["stored"]
         return counts, find_drift_events(
-            lake.Lake(spark, settings.lake_dir), settings, _jobs(settings), reported
+            lake.Lake(spark, lake_folder(settings)), settings, _jobs(settings), reported
         ) if stored else []
     finally:
         spark.stop()
@@ -85,7 +85,7 @@ def ingest(
 
 def _jobs(settings: Settings) -> list[str]:
     """The jobs with a contract and data."""
-    spans = lake.job_spans_s(settings.lake_dir)
+    spans = lake.job_spans_s(lake_folder(settings))
     return [job for job in jobs_with_contract(settings.contracts_dir) if spans.get(job)]
 
 
@@ -108,7 +108,7 @@ def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool 
     """
     found = []
     for topic in KINDS:
-        commits = lake.commit_origins(settings.lake_dir, topic)
+        commits = lake.commit_origins(lake_folder(settings), topic)
         at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.topic_offsets(settings.kafka, topic))
         unfinished = _unfinished(settings, topic, at_broker.id, commits)
         if unfinished is not None and unfinished.partition != partition:
@@ -134,7 +134,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
     from pipelines.ingest.quality import apply_rules
 
-    kind, store = KINDS[r.topic], lake.Lake(spark, settings.lake_dir)
+    kind, store = KINDS[r.topic], lake.Lake(spark, lake_folder(settings))
     rows = parse_records(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
     verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
     good = select_stored(verdict.good, kind, r.partition)
@@ -168,10 +168,10 @@ def _unfinished(settings: Settings, topic: str, topic_id: str, commits: list[lak
     newest = commits[0] if commits else None
     if newest is None or newest.topic_id != topic_id or not newest.quarantined:
         return None
-    return None if _in_quarantine(settings.lake_dir, newest) else newest
+    return None if _in_quarantine(lake_folder(settings), newest) else newest
 
 
-def _in_quarantine(root: Path, origin: lake.Origin) -> bool:
+def _in_quarantine(root: Folder, origin: lake.Origin) -> bool:
     kept = {(o.topic, o.partition) for o in lake.commit_origins(root, lake.QUARANTINE)}
     return (origin.topic, origin.partition) in kept
 
@@ -184,7 +184,7 @@ def _spans(good: DataFrame) -> dict[str, float]:
 def _nothing(settings: Settings, r: Range) -> dict[str, Any]:
     """Nothing came: nothing is committed, and the next run may use the same name."""
     _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
-    return _counts(r, lake.newest_version(settings.lake_dir, r.topic), 0, 0, 0, {})
+    return _counts(r, lake.newest_version(lake_folder(settings), r.topic), 0, 0, 0, {})
 
 
 def _counts(

@@ -17,6 +17,7 @@ from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import Lake, exists, job_spans_s
 
 SERVED_S = 7 * 86_400.0
@@ -80,7 +81,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     a local Spark session and stops it; blocks until read.
 
     Args:
-        settings: folders of the lake and of the contracts.
+        settings: address of the lake and folder and of the contracts.
         job: name; without data its series is empty and starts at 0.
         step_s: seconds of job time per step of every series.
 
@@ -96,13 +97,13 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     long_s = LONG_DAYS * DAY_S
     spark = local_session("train-forecaster", delta=True)
     try:
-        lake = Lake(spark, settings.lake_dir)
+        lake = Lake(spark, lake_folder(settings))
         found, version = lake.read_loads([job], step_s)
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
-        served = lake.read_served_forecasts(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
-        told = read_outcomes(lake, job, OUTCOMES) if exists(settings.lake_dir, "outcomes") else []
+        served = lake.read_served_forecasts(job, SERVED_S) if exists(lake.root, "forecasts") else None
+        told = read_outcomes(lake, job, OUTCOMES) if exists(lake.root, "outcomes") else []
         batches = read_batches(lake, job, BATCHES)
-        spans = {} if len(series) * step_s >= long_s else job_spans_s(settings.lake_dir)
+        spans = {} if len(series) * step_s >= long_s else job_spans_s(lake.root)
         names = jobs_with_contract(settings.contracts_dir)
         long = [name for name in names if name != job and spans.get(name, 0.0) >= long_s]
         others = lake.read_loads(long, step_s, leave_out=True)[0] if long else {}

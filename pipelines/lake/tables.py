@@ -2,7 +2,8 @@
 
 Rows are written one named partition at a time; its name is a column and no folder, so that files can be merged. The
 metadata of the Delta commit that writes them says which offsets of which topic they came from, so that rows and offsets
-are committed together or not at all.
+are committed together or not at all. On HDFS whatever looks into the log raises LakeError where this user may not, and
+LakeAwayError where nobody answers.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.errors import FinalError
+from pipelines.lake.errors import LakeError
+from pipelines.lake.folder import Folder, read_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,10 +26,6 @@ QUARANTINE = "quarantine"
 _KEYS = {QUARANTINE: ("topic", "ingest_partition")}
 # Delta forgets the metadata of commits with their log; Kafka keeps the records as long (pipelines.kafka.broker).
 _LOG_KEPT = "interval 400 days"
-
-
-class LakeError(FinalError):
-    """A table cannot be read or written; the message names it and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,12 @@ class Origin:
     version: int = 0
 
 
-def exists(root: Path, table: str) -> bool:
+def exists(root: Folder, table: str) -> bool:
     """Return whether anything was ever committed to the table; reads its log without Spark."""
     return any(_commits(root, table))
 
 
-def commit_origins(root: Path, table: str) -> list[Origin]:
+def commit_origins(root: Folder, table: str) -> list[Origin]:
     """Return the origin of every ingest partition's newest commit to a table, newest first, from Delta's log.
 
     An origin says which offsets of which topic the rows came from. Needs no Spark. Empty where there is no such table;
@@ -77,18 +74,19 @@ def commit_origins(root: Path, table: str) -> list[Origin]:
         KeyError, TypeError: an origin lacks a field of `Origin`, or has another.
     """
     found: dict[tuple[str, str], Origin] = {}
-    for path in sorted(_commits(root, table), reverse=True):
-        if (origin := _origin(path)) is not None:
+    paths = sorted(_commits(root, table), reverse=True)
+    for path, text in zip(paths, read_texts(paths), strict=True):
+        if (origin := _origin(int(path.stem), text)) is not None:
             found.setdefault((origin.topic, origin.partition), origin)
     return list(found.values())
 
 
-def newest_version(root: Path, table: str) -> int | None:
+def newest_version(root: Folder, table: str) -> int | None:
     """Return the newest Delta version of the table; None where there is none."""
     return max((int(path.stem) for path in _commits(root, table)), default=None)
 
 
-def partition_columns(root: Path, table: str) -> list[str]:
+def partition_columns(root: Folder, table: str) -> list[str]:
     """Return the Delta partition columns of a table, from its log; empty for a table of today's layout, or for none.
 
     Tables of an older layout have some until `pipelines.lake.upkeep.maintain` has rewritten them.
@@ -97,19 +95,19 @@ def partition_columns(root: Path, table: str) -> list[str]:
         OSError: a file of the log cannot be read.
         ValueError, KeyError: the newest metadata in the log are no JSON, or lack the columns.
     """
-    for path in sorted(_commits(root, table), reverse=True):
-        for line in path.read_text().splitlines():
+    for text in read_texts(sorted(_commits(root, table), reverse=True)):
+        for line in text.splitlines():
             if line.startswith('{"metaData"'):
                 return list(json.loads(line)["metaData"]["partitionColumns"])
     return []
 
 
-def tables(root: Path) -> list[str]:
+def tables(root: Folder) -> list[str]:
     """List the names of the tables under a folder, sorted."""
     return sorted(log.parent.name for log in root.glob("*/_delta_log"))
 
 
-def job_spans_s(root: Path) -> dict[str, float]:
+def job_spans_s(root: Folder) -> dict[str, float]:
     """Return {job: seconds of job time that the lake holds of its load}; reads the log once, without Spark."""
     spans: dict[str, float] = {}
     for origin in commit_origins(root, "metrics"):
@@ -117,7 +115,7 @@ def job_spans_s(root: Path) -> dict[str, float]:
     return spans
 
 
-def job_span_s(root: Path, job: str) -> float:
+def job_span_s(root: Folder, job: str) -> float:
     """Return of one job what `job_spans_s` does of all, 0 for none; the whole log is read for it."""
     return job_spans_s(root).get(job, 0.0)
 
@@ -125,7 +123,7 @@ def job_span_s(root: Path, job: str) -> float:
 class Lake:
     """Reads and writes the tables under one folder."""
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    def __init__(self, spark: SparkSession, root: Folder) -> None:
         self._spark = spark
         self.root = root
 
@@ -234,17 +232,17 @@ class Lake:
         return pd.DataFrame(rows, columns=list(columns))
 
 
-def _commits(root: Path, table: str) -> Iterator[Path]:
+def _commits(root: Folder, table: str) -> Iterator[Folder]:
     return (path for path in (root / table / "_delta_log").glob("*.json") if path.stem.isdigit())
 
 
-def _origin(commit: Path) -> Origin | None:
+def _origin(version: int, commit: str) -> Origin | None:
     """The origin in a commit's metadata; None for commits of other makers (OPTIMIZE, VACUUM)."""
-    for line in commit.read_text().splitlines():
+    for line in commit.splitlines():
         if '"commitInfo"' in line:
             metadata: Any = json.loads(json.loads(line)["commitInfo"].get("userMetadata") or "{}")
             if (origin := metadata.get("origin")) is None:
                 return None
             offsets = {name: {int(p): at for p, at in origin[name].items()} for name in ("start", "end")}
-            return Origin(**{**origin, **offsets, "version": int(commit.stem)})
+            return Origin(**{**origin, **offsets, "version": version})
     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.settings import Settings, load
+from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.tables import partition_columns, tables
 
 if TYPE_CHECKING:
@@ -38,17 +38,18 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
     from pipelines.spark.session import local_session
 
     settings = settings or load()
-    found = tables(settings.lake_dir)
+    root = lake_folder(settings)
+    found = tables(root)
     if not found:
         return {}
     spark = local_session("maintain-lake", delta=True)
     try:
-        return {table: _maintained(spark, settings.lake_dir, table, settings.lake.versions_h) for table in found}
+        return {table: _maintained(spark, root, table, settings.lake.versions_h) for table in found}
     finally:
         spark.stop()
 
 
-def _maintained(spark: SparkSession, root: Path, table: str, versions_h: int) -> int:
+def _maintained(spark: SparkSession, root: Folder, table: str, versions_h: int) -> int:
     path = str(root / table)
     if partition_columns(root, table):  # of the form that had a folder for every ingest, whose files cannot be merged
         rows = spark.read.format("delta").load(path)

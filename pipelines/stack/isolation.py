@@ -11,16 +11,17 @@ def isolated_settings(settings: Settings, name: str) -> Settings:
     """Copy the settings with all state below `var/NAME`, no topic prefix, and every service but Spark embedded.
 
     Raises:
-        SettingsError: the address of a broker, Airflow or MLflow is set: what is there must not be emptied. That of a
-            Spark master may be, and stays in use.
+        SettingsError: the address of a broker, Airflow, MLflow or the lake is set: what is there must not be emptied.
+            That of a Spark master may be, and stays in use.
     """
-    for part, address in configured_addresses(settings).items():
-        variable = environment_variable(part)
-        if part != "spark":
-            raise SettingsError(
-                f"{variable}={address}: `{name}` fills and empties topics, tables and models, so it brings its own "
-                f"services and touches none of yours. Unset {variable} for this command."
-            )
+    own = {environment_variable(part): it for part, it in configured_addresses(settings).items() if part != "spark"}
+    if settings.lake.address:
+        own["TIDECAST_LAKE__ADDRESS"] = settings.lake.address
+    for variable, address in own.items():
+        raise SettingsError(
+            f"{variable}={address}: `{name}` fills and empties topics, tables and models, so it brings its own "
+            f"services and touches none of yours. Unset {variable} for this command."
+        )
     return settings.model_copy(
         update={"var": settings.var_dir / name, "kafka": settings.kafka.model_copy(update={"prefix": ""})}
     )

@@ -17,6 +17,7 @@ from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import Lake
 from pipelines.scale.processor import Scaler
 from tests.fakes.records import NOW, bad_records, record
@@ -45,8 +46,8 @@ def ingest(spark, settings, partition, now=NOW, topics=tuple(KINDS)):
 
 
 def contents(spark, settings):
-    store = Lake(spark, settings.lake_dir)
-    tables = [t for t in (*KINDS, lake.QUARANTINE) if lake.exists(settings.lake_dir, t)]
+    store = Lake(spark, lake_folder(settings))
+    tables = [t for t in (*KINDS, lake.QUARANTINE) if lake.exists(lake_folder(settings), t)]
     return {t: sorted(map(str, store.read_table(t).collect())) for t in tables}
 
 
@@ -60,7 +61,7 @@ def test_bad_records_are_quarantined_and_a_rerun_changes_nothing(spark, settings
         sent[topic] = (len(good), len(bad), bad)
 
     counts = ingest(spark, settings, "2014-10-22T04")
-    store = Lake(spark, settings.lake_dir)
+    store = Lake(spark, lake_folder(settings))
     kept_back = store.read_table("quarantine").collect()
     for topic, (good, bad, values) in sent.items():
         assert (counts[topic]["read"], counts[topic]["stored"], counts[topic]["quarantined"]) == (good + bad, good, bad)
@@ -99,7 +100,7 @@ def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, s
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     ingest(spark, settings, "2014-10-22T05")
 
-    store = Lake(spark, settings.lake_dir)
+    store = Lake(spark, lake_folder(settings))
     rows = store.read_table("quarantine").orderBy("kafka_offset").collect()
     assert [(r.raw, r.ingest_partition) for r in rows] == [(value, "2014-10-22T04") for value in bad]
     assert store.read_table("metrics").count() == 2
@@ -110,7 +111,7 @@ def test_an_empty_range_leaves_the_name_free_and_a_topic_created_anew_is_told_fr
 ):
     counts = ingest(spark, settings, "2014-10-22T04")["metrics"]
     assert (counts["read"], counts["stored"], counts["offsets"], counts["version"]) == (0, 0, {0: [0, 0]}, None)
-    assert not settings.lake_dir.exists()
+    assert not lake_folder(settings).exists()
     publish(settings, "metrics", [record("metrics")])
     assert ingest(spark, settings, "2014-10-22T04")["metrics"]["stored"] == 1
     delete_topics(settings.kafka)
@@ -121,7 +122,7 @@ def test_an_empty_range_leaves_the_name_free_and_a_topic_created_anew_is_told_fr
     with pytest.raises(OffsetsError, match="another topic of that name"):
         plan_ranges(settings, "2014-10-22T04", NOW)
     ingest(spark, settings, "2014-10-22T05")
-    assert Lake(spark, settings.lake_dir).read_table("metrics").count() == 2
+    assert Lake(spark, lake_folder(settings)).read_table("metrics").count() == 2
 
 
 def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(spark, settings):
@@ -137,7 +138,7 @@ def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(sp
         settings, "contracts", [encode(text), encode(text)], contract.hash.encode()
     )  # after a restart it is told again
     ingest(spark, settings, "2025-10-09T08")
-    kept = Lake(spark, settings.lake_dir)
+    kept = Lake(spark, lake_folder(settings))
     contracts = parse_contracts(found.asDict() for found in kept.read_table("contracts").collect())
     (found,) = (found.asDict() for found in kept.read_table("decisions").collect())
     logged = {**found, "inputs": json.loads(found["inputs"])}

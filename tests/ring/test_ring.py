@@ -15,6 +15,7 @@ from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.bench.borders.corpus import KINDS
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_stages, running_stack, update_run_json
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry
 from pipelines.report.measures import lost_executors, measure_run
 from pipelines.report.page import render_report
@@ -72,7 +73,7 @@ def ring(tmp_path_factory):
     facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     return {
         "dir": run_dir,
-        "lake": stack.settings.lake_dir,
+        "lake": lake_folder(stack.settings),
         "registry": Registry(stack.settings),
         "facts": facts,
         "summary": write_summary(run_dir),

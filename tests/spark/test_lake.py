@@ -7,8 +7,9 @@ import json
 import pytest
 
 from pipelines.lake import tables as lake
+from pipelines.lake.errors import LakeError
 from pipelines.lake.load import read_outcomes
-from pipelines.lake.tables import Lake, LakeError, Origin
+from pipelines.lake.tables import Lake, Origin
 
 pytestmark = pytest.mark.spark
 

@@ -6,6 +6,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import Lake, Origin
 from pipelines.lake.upkeep import maintain
 
@@ -36,7 +37,7 @@ def contents(store):
 
 
 def test_files_become_one_and_all_else_stays(spark, settings):
-    store = Lake(spark, settings.lake_dir)
+    store = Lake(spark, lake_folder(settings))
     for hour in range(len(HOURS)):
         store.commit("metrics", rows(spark, hour), origin(hour))
     before, history, span = (
@@ -54,9 +55,9 @@ def test_files_become_one_and_all_else_stays(spark, settings):
 
 
 def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, settings):
-    path = str(settings.lake_dir / "metrics")
+    path = str(lake_folder(settings) / "metrics")
     rows(spark, 0).write.format("delta").partitionBy("ingest_partition").save(path)
-    store = Lake(spark, settings.lake_dir)
+    store = Lake(spark, lake_folder(settings))
     store.commit("metrics", rows(spark, 1), origin(1))
     before = contents(store)
     assert lake.partition_columns(store.root, "metrics") == ["ingest_partition"]

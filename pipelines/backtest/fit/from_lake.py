@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
@@ -12,6 +10,7 @@ from models.policy.live.learned_lead import LONGEST_S
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, estimate_most_rows, estimate_trigger_s
 from models.twin.sim.job import TwinJob
+from pipelines.lake.folder import Folder
 from pipelines.report.actions import APPLIED
 from pipelines.report.fit_input import configured_twin
 from tidecast.fields import job_name
@@ -24,7 +23,7 @@ ACTION = (
 )  # fmt: skip
 
 
-def read_measurements(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
+def read_measurements(root: Folder, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
     """Read the newest batches and start-ups of a job from the lake; starts and stops a Spark session, takes seconds.
 
     Args:

@@ -45,7 +45,7 @@ def prepare(settings: Settings, folder: Path) -> Settings:
     with Stack(own, SERVICES | {"broker"}) as stack:
         registry = Registry(stack.settings)
         if registry.champion_version(own.job.name) is None:
-            shutil.rmtree(own.lake_dir, ignore_errors=True)  # of an earlier broker
+            shutil.rmtree(own.lake_address, ignore_errors=True)  # of an earlier broker
             create_topics(stack.settings.kafka)
             train_first_champion(stack.settings, Orchestrator(stack.settings), Screen())
     return own
@@ -67,7 +67,7 @@ def fresh_brokers(prepared: Settings, folder: Path) -> Iterator[tuple[Settings, 
     folder.mkdir(parents=True)
     with Brokers(folder / "brokers") as brokers:
         settings = prepared.model_copy(update={"kafka": prepared.kafka.model_copy(update=brokers.section())})
-        for stale in (settings.store_dir, settings.lake_dir):
+        for stale in (settings.store_dir, settings.lake_address):
             shutil.rmtree(stale, ignore_errors=True)
         yield settings, brokers
 

@@ -1,11 +1,11 @@
-"""HDFS and YARN, real daemons in one JVM on the loopback: NameNode, DataNode, ResourceManager and NodeManagers."""
+"""HDFS, alone or with YARN: real daemons in one JVM on the loopback."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -25,8 +25,8 @@ FROM_SPARK = ("hadoop-client-api", "hadoop-client-runtime", "jcl-over-slf4j", "l
 OPTIONS = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
 
 
-class Hadoop:
-    """A cluster under a folder; as a context manager it is started on entry, and gone on exit.
+class Hdfs:
+    """A NameNode and a DataNode under a folder; as a context manager they are started on entry, and gone on exit.
 
     Attributes:
         conf: folder of Hadoop's and Spark's configuration, for HADOOP_CONF_DIR and SPARK_CONF_DIR.
@@ -39,12 +39,10 @@ class Hadoop:
         self.conf.mkdir(parents=True)
         self._ports = free_ports(7)
         self.filesystem = f"hdfs://{HOST}:{self._ports[0]}"
-        self._page = f"http://{HOST}:{self._ports[2]}"
-        self._nodes: list[Any] = []
         write_configuration(self.conf, folder, self._ports)
 
-    def __enter__(self) -> Hadoop:
-        """Start HDFS and a ResourceManager without nodes, within half a minute.
+    def __enter__(self) -> Self:
+        """Start the daemons, within half a minute.
 
         Raises:
             JarsError, JavaError: the daemons' jars cannot be fetched, or there is no usable Java.
@@ -85,15 +83,40 @@ class Hadoop:
         self._name = node(conf)
         none = self._gateway.new_array(jvm.java.lang.String, 0)
         self._data = jvm.org.apache.hadoop.hdfs.server.datanode.DataNode.createDataNode(none, conf)
-        self._conf = jvm.org.apache.hadoop.yarn.conf.YarnConfiguration(conf)
-        self._manager = jvm.org.apache.hadoop.yarn.server.resourcemanager.ResourceManager()
-        self._manager.init(self._conf)
-        self._manager.start()
+
+    def stay_safe(self, on: bool) -> None:
+        """Have the NameNode enter safe mode, in which nothing can be written, or leave it."""
+        jvm: Any = self._gateway.jvm
+        actions = jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+        self._name.getRpcServer().setSafeMode(actions.SAFEMODE_ENTER if on else actions.SAFEMODE_LEAVE, False)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the daemons."""
+        return int(self._process.pid)
 
     @property
     def environment(self) -> dict[str, str]:
         """Variables with which Hadoop's clients and Spark find the cluster."""
         return {"HADOOP_CONF_DIR": str(self.conf), "SPARK_CONF_DIR": str(self.conf)}
+
+
+class Hadoop(Hdfs):
+    """HDFS and, without a node at first, YARN under a folder, likewise."""
+
+    def __init__(self, folder: Path) -> None:
+        """Choose ports and write the configuration under a folder, which is made; nothing is started yet."""
+        super().__init__(folder)
+        self._page = f"http://{HOST}:{self._ports[2]}"
+        self._nodes: list[Any] = []
+
+    def _start(self) -> None:
+        super()._start()
+        jvm: Any = self._gateway.jvm
+        self._conf = jvm.org.apache.hadoop.yarn.conf.YarnConfiguration(jvm.org.apache.hadoop.hdfs.HdfsConfiguration())
+        self._manager = jvm.org.apache.hadoop.yarn.server.resourcemanager.ResourceManager()
+        self._manager.init(self._conf)
+        self._manager.start()
 
     def add_node(self) -> None:
         """Start one more NodeManager; its cores are there within a second."""

@@ -77,6 +77,7 @@ def _elsewhere(settings: Settings) -> tuple[str, ...]:
         "topics of the broker at {}": settings.kafka.bootstrap,
         "models and runs of MLflow at {}": settings.mlflow.tracking_uri,
         "runs of Airflow at {}": settings.airflow.url,
+        "the lake at {}": settings.lake.address,
         "signing keys in {}": settings.kafka.signing_keys,
         "contracts in {}": settings.contracts_dir,
         "topologies in {}": settings.topologies_dir,

@@ -11,6 +11,7 @@ from configs.sections import Training
 from configs.settings import Settings, load
 from models.forecast.selection.gate import Rival, decide_promotion
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry, RegistryError
 from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
 
@@ -27,7 +28,7 @@ def jobs_with_training_data(jobs: Iterable[str], settings: Settings | None = Non
         OSError, ValueError: the log of the table `metrics` cannot be read.
     """
     settings = settings or load()
-    spans = lake.job_spans_s(settings.lake_dir)
+    spans = lake.job_spans_s(lake_folder(settings))
     return [job for job in jobs if spans.get(job, 0.0) >= settings.training.step_s]
 
 

@@ -19,6 +19,8 @@ from pipelines.stack.parts import PARTS
         ("kafka", {"bootstrap": "prod:9092"}, "TIDECAST_KAFKA__BOOTSTRAP=prod:9092"),
         ("mlflow", {"tracking_uri": "http://prod"}, "TIDECAST_MLFLOW__TRACKING_URI=http://prod"),
         ("airflow", {"url": "http://prod"}, "TIDECAST_AIRFLOW__URL=http://prod"),
+        ("lake", {"address": "hdfs://prod/lake"}, "TIDECAST_LAKE__ADDRESS=hdfs://prod/lake"),
+        ("lake", {"address": "/prod/lake"}, "TIDECAST_LAKE__ADDRESS=/prod/lake"),
     ],
 )
 def test_a_service_of_a_persons_own_is_refused(tmp_path, section, own, variable):
@@ -48,6 +50,6 @@ def test_the_demonstration_leaves_the_lake_models_and_topics_of_the_folder(tmp_p
     monkeypatch.setitem(PARTS, "broker", replace(PARTS["broker"], start=lambda place: None))
     monkeypatch.setattr("pipelines.demo.run.create_topics", lambda kafka: None)
     with running_stack(load(var=tmp_path), {"broker"}, Screen(), of=2) as stack:
-        assert stack.settings.lake_dir == tmp_path / "demo" / "lake"
+        assert stack.settings.lake_address == str(tmp_path / "demo" / "lake")
         assert not again.exists()
     assert [path.read_text() for path in kept] == ["mine"] * len(kept)

@@ -10,6 +10,7 @@ import pytest
 from configs.settings import load
 from models.forecast.core.series import MAX_STEPS, SeriesError
 from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.steps import loads_of_sums
 from pipelines.train.forecaster.run import jobs_with_training_data
 
@@ -26,9 +27,10 @@ def write_commits(root, *spans):
 
 def test_the_log_is_read_once_for_all_jobs(tmp_path, monkeypatch):
     settings = load(var=tmp_path)
-    write_commits(settings.lake_dir, {"orders": 1200.0, "rides": 900.0}, {"orders": 600.0})
-    assert lake.job_spans_s(settings.lake_dir) == {"orders": 1800.0, "rides": 900.0}
-    assert (lake.job_span_s(settings.lake_dir, "orders"), lake.job_span_s(settings.lake_dir, "nobody")) == (1800.0, 0.0)
+    root = lake_folder(settings)
+    write_commits(root, {"orders": 1200.0, "rides": 900.0}, {"orders": 600.0})
+    assert lake.job_spans_s(root) == {"orders": 1800.0, "rides": 900.0}
+    assert (lake.job_span_s(root, "orders"), lake.job_span_s(root, "nobody")) == (1800.0, 0.0)
     reads, plain = [], lake.commit_origins
     monkeypatch.setattr(lake, "commit_origins", lambda root, table: reads.append(table) or plain(root, table))
     assert jobs_with_training_data(["rides", "orders", "nobody"], settings) == ["orders"]

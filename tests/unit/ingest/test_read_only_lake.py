@@ -2,7 +2,7 @@ import pytest
 
 from pipelines.ingest import run
 from pipelines.lake import writable
-from pipelines.lake.tables import LakeError
+from pipelines.lake.errors import LakeError
 
 
 @pytest.mark.parametrize("made", [True, False])

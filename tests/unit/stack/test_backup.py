@@ -127,11 +127,16 @@ def test_a_damaged_database_restores_nothing(old, new, file):
 
 
 def test_what_is_elsewhere_is_said(old, file, tmp_path):
-    settings = load(var=old.var_dir, kafka={"bootstrap": "kafka:9092", "signing_keys": tmp_path / "keys"})
+    settings = load(
+        var=old.var_dir,
+        kafka={"bootstrap": "kafka:9092", "signing_keys": tmp_path / "keys"},
+        lake={"address": "hdfs://nn/lake"},
+    )
     (old.var_dir / "lake" / "far").symlink_to(tmp_path)
     (old.var_dir / "lake" / "near").symlink_to(old.var_dir / "kafka")
     said = write_backup(settings, file).elsewhere
     assert said[0] == "topics of the broker at kafka:9092" and f"signing keys in {tmp_path / 'keys'}" in said
+    assert "the lake at hdfs://nn/lake" in said
     assert said[-1] == f"what {old.var_dir / 'lake' / 'far'} leads to" and not any("near" in one for one in said)
 
 

@@ -1,0 +1,11 @@
+"""What can be wrong with the lake."""
+
+from configs.errors import CorrectableError, FinalError
+
+
+class LakeError(FinalError):
+    """A table cannot be read or written; the message names it and the remedy."""
+
+
+class LakeAwayError(CorrectableError, OSError):
+    """The file system of the lake does not answer, or not now; the message names the lake and the remedy."""
