@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 
 from models.twin.advice.serve import POLICY, SEEDS
-from models.twin.contract.proposed import QUIET, Proposal
+from models.twin.contract.proposed import QUIET, ProposedContract, holds
 from models.twin.contract.tried import ContractOutcome
 from pipelines.advise.measured import BATCHES
 from pipelines.advise.observed import ObservedJob
@@ -20,7 +20,7 @@ Line = tuple[str, Any, str]
 """Key, value (None: a section's head), comment."""
 
 
-def format_proposal(observed: ObservedJob, proposal: Proposal) -> str:
+def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     """Format a proposed contract as the text of its file, with a comment behind every number."""
     stated, draft, latency_s = proposal.stated, observed.draft, observed.latency_s
     hours, days = proposal.outcome.executor_s.mean() / 3600, format_days(observed.days)
@@ -58,10 +58,11 @@ def format_proposal(observed: ObservedJob, proposal: Proposal) -> str:
 
 def format_outcome(outcome: ContractOutcome) -> str:
     """Say in a line what a contract that was tried came to."""
-    bounds, verdict = outcome.contract.executors, "holds" if outcome.kept else "does not hold"
+    bounds, budget = outcome.contract.executors, share(outcome.contract.error_budget, 2)
+    verdict = "holds" if holds(outcome) else "kept with too little to spare" if outcome.kept else "not kept"
     return (
-        f"{outcome.contract.latency_target_s:g} s with {bounds.min} to {bounds.max} executors {verdict}: "
-        f"{share(outcome.late_share, 2)} late of at most {share(outcome.contract.error_budget, 2)}"
+        f"{outcome.contract.latency_target_s:g} s with {bounds.min} to {bounds.max} executors: {verdict}, "
+        f"{share(outcome.late_share, 2)} late of at most {budget}"
     )
 
 
@@ -79,7 +80,7 @@ def _target(observed: ObservedJob, target_s: float) -> str:
     )
 
 
-def _executors(observed: ObservedJob, proposal: Proposal) -> list[Line]:
+def _executors(observed: ObservedJob, proposal: ProposedContract) -> list[Line]:
     bounds, asked = proposal.stated["executors"], proposal.outcome.asked
     there = f"{observed.most}" if observed.fewest == observed.most else f"{observed.fewest} to {observed.most}"
     cores = "cores ÷ executors, as its agent told" if observed.cores_known else "Spark's usual; its agent told none"
@@ -107,15 +108,16 @@ def _planning(observed: ObservedJob, planning: dict[str, Any]) -> list[Line]:
 
 def _relaxed(kept_s: float, target_s: float) -> str:
     return (
-        f"With the executors that were there {kept_s:g} s were kept; {target_s:g} s is the nearest target that its "
-        "twin keeps under a policy that also gives executors up."
+        f"With the executors that were there {kept_s:g} s were kept. Under a policy that also gives executors up, "
+        f"{target_s:g} s is the nearest that leaves half of what may be late for what was not observed."
     )
 
 
 def _raised(draft: dict[str, Any], stated: Any) -> str:
     return (
-        f"With {draft['executors']['max']} executors at most its twin does not keep {draft['latency_target_s']:g} s "
-        f"under a policy that also gives executors up; {stated['executors']['max']} is the nearest ceiling that does."
+        f"{draft['executors']['max']} executors kept {draft['latency_target_s']:g} s. Under a policy that also gives "
+        f"executors up, a ceiling of {stated['executors']['max']} is the nearest that leaves half of what may be late "
+        "for what was not observed."
     )
 
 

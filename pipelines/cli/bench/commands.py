@@ -23,6 +23,7 @@ from pipelines.cli.bench.placements import measure_placements
 from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.bench.site import measure_real_neighbours
 from pipelines.cli.bench.soak import measure_long_run
+from pipelines.cli.bench.team import measure_team
 from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
 from pipelines.figures.written import write_figure
 
@@ -61,6 +62,7 @@ app.command("raise")(live.measure_raise_times)
 app.command("signed")(measure_signed_plans)
 app.command("site")(measure_real_neighbours)
 app.command("soak")(measure_long_run)
+app.command("team")(measure_team)
 app.command("volume")(live.measure_volume_per_day)
 
 
