@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from pipelines.advise.measured import BATCHES
 from pipelines.advise.observed import ObservedJob
 from pipelines.html.numbers import number, share
 
-COLUMN = 29
-"""Where comments begin, one behind the longest key and its value."""
+COLUMN, WIDTH = 29, 116
+"""Where comments behind a number begin, one behind the longest usual key; most characters of the lines above."""
 Line = tuple[str, Any, str]
 """Key, value (None: a section's head), comment."""
 
@@ -25,15 +26,18 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     stated, draft, latency_s = proposal.stated, observed.draft, observed.latency_s
     hours, days = proposal.outcome.executor_s.mean() / 3600, format_days(observed.days)
     left_out = f"; {number(observed.unmeasured_s)} s in which nothing was measured are left out"
-    lines = [
-        f"# By `tidecast contract init {stated['job']}`, from {days} of load"
-        f"{left_out if observed.unmeasured_s else ''}.",
-        f"# In its twin, over this load in {SEEDS} futures under {POLICY}, {share(proposal.outcome.late_share, 2)} of "
+    head = [
+        f"By `tidecast contract init {stated['job']}`, from {days} of load{left_out if observed.unmeasured_s else ''}.",
+        f"In its twin, over this load in {SEEDS} futures under {POLICY}, {share(proposal.outcome.late_share, 2)} of "
         f"the seconds are late; it takes {number(hours, 1)} executor-hours, {number(observed.seen.executor_hours, 1)} "
         "were there.",
     ]
+    if draft["latency_target_s"] != stated["latency_target_s"]:
+        head.append(_relaxed(draft["latency_target_s"], stated["latency_target_s"]))
+    elif draft["executors"]["max"] != stated["executors"]["max"]:
+        head.append(_raised(draft, stated))
     if observed.days < 1:
-        lines.append("# Less than a day was observed: what other hours bring is not in it.")
+        head.append("Less than a day was observed: what other hours bring is not in it.")
     over = share(float(np.mean(latency_s > stated["latency_target_s"])), 2)
     rows: list[Line] = [
         ("job", stated["job"], ""),
@@ -44,15 +48,12 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     if "price_per_executor_hour" in stated:
         rows.append(("price_per_executor_hour", stated["price_per_executor_hour"], "as given"))
     rows += [*_executors(observed, proposal), *_planning(observed, stated["planning"])]
+    lines = [f"# {line}" for text in head for line in textwrap.wrap(text, WIDTH)]
     lines += [_line(*row) for row in rows]
     if observed.lead is None:
         lines.append("  # lead_s: no raise was seen; 10 s are taken until raises have told")
     if not observed.seen.scaling_known:
         lines.append("  # scaling: its batches do not tell what a further executor adds; 1 is taken, all of its cores")
-    if draft["latency_target_s"] != stated["latency_target_s"]:
-        lines.insert(2, f"# {_relaxed(draft['latency_target_s'], stated['latency_target_s'])}")
-    elif draft["executors"]["max"] != stated["executors"]["max"]:
-        lines.insert(2, f"# {_raised(draft, stated)}")
     return "\n".join(lines) + "\n"
 
 
