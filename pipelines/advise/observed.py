@@ -15,6 +15,7 @@ from models.policy.live.learned_lead import LearnedLead, lead_quantiles
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.contract.kept import latency_by_second, round_up, target_kept
 from models.twin.contract.proposed import fewest_executors
+from pipelines.advise.acting import repeat_recorded
 from pipelines.advise.measured import BATCH, GAP_S, INTERVAL, MeasuredJob, measure_job
 
 LEAST_S, LEAST_BATCHES, LEAST_LATE_S = 3600.0, 200, 30
@@ -32,6 +33,8 @@ class ObservedJob:
         draft: what a contract's file would state: the promise that the job keeps now, executors as they were.
         batches: with a latency.
         latency_s: (S,) of each second of production, as the promise counts it.
+        repeated: share of the seconds that its twin has over the target that was kept, with the executors that were
+            there; where it differs from what was observed, the twin is wrong.
         unmeasured_s: seconds of production in which nothing was measured; they are left out.
         fewest, most: executors that were there.
         cores_known: whether the agent told the executors' cores.
@@ -43,6 +46,7 @@ class ObservedJob:
     draft: dict[str, Any]
     batches: int
     latency_s: Floats
+    repeated: float
     unmeasured_s: int
     fewest: int
     most: int
@@ -103,8 +107,9 @@ def observe_job(
     draft["latency_target_s"] = max(draft["latency_target_s"], round_up(planning["overhead_s"]))
     batch_s = Contract.model_validate(draft).batch_s
     draft["executors"]["min"], quiet_rps = fewest_executors(seen.twin, seen.arrived, batch_s, fewest)
+    repeated = repeat_recorded(seen).late_s / len(seen.executors)
     return ObservedJob(
-        seen, draft, len(timed), kept, int((~measured).sum()), fewest, most, bool(len(each)), quiet_rps, lead
+        seen, draft, len(timed), kept, repeated, int((~measured).sum()), fewest, most, bool(len(each)), quiet_rps, lead
     )
 
 

@@ -24,6 +24,7 @@ Line = tuple[str, Any, str]
 def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     """Format a proposed contract as the text of its file, with a comment behind every number."""
     stated, draft, latency_s = proposal.stated, observed.draft, observed.latency_s
+    kept_s = observed.seen.contract.latency_target_s
     hours, days = proposal.outcome.executor_s.mean() / 3600, format_days(observed.days)
     left_out = f"; {number(observed.unmeasured_s)} s in which nothing was measured are left out"
     head = [
@@ -31,6 +32,8 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
         f"In its twin, over this load in {SEEDS} futures under {POLICY}, {share(proposal.outcome.late_share, 2)} of "
         f"the seconds are late; it takes {number(hours, 1)} executor-hours, {number(observed.seen.executor_hours, 1)} "
         "were there.",
+        f"With the executors that were there its twin has {share(observed.repeated, 2)} late over {kept_s:g} s, where "
+        f"{share(float(np.mean(latency_s > kept_s)), 2)} were; the nearer, the more it is to be trusted.",
     ]
     if draft["latency_target_s"] != stated["latency_target_s"]:
         head.append(_relaxed(draft["latency_target_s"], stated["latency_target_s"]))

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from configs.contract import Contract, load_contract
+from configs.errors import SettingsError
 from configs.settings import Settings
+from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from models.twin.contract.proposed import propose_contract
 from models.twin.contract.tried import try_contract
@@ -48,10 +50,7 @@ def _proposed(job: str, contract: Contract, number: int) -> dict[str, Any]:
     following = load_of(simulated, contract, first + DAYS, seed + 1)
     observed = observe_job(job, *observed_messages(contract, arrived, seed), BUDGET)
     proposal = propose_contract(observed.draft, observed.seen.twin, observed.seen.arrived)
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / f"{job}.yaml").write_text(format_proposal(observed, proposal))
-        read = load_contract(job, Path(folder))
-    checked_terms(read)
+    read = proposal.outcome.contract
     later = try_contract(read, free_job(contract), following)
     return {
         "job": job, "kept_s": observed.draft["latency_target_s"], "target_s": read.latency_target_s,
@@ -59,5 +58,18 @@ def _proposed(job: str, contract: Contract, number: int) -> dict[str, Any]:
         "late": round(proposal.outcome.late_share, 5), "next_late": round(later.late_share, 5),
         "hours": round(float(proposal.outcome.executor_s.mean()) / 3600, 3),
         "hours_were": round(observed.seen.executor_hours, 3),
-        "passed": read == proposal.outcome.contract, "held": proposal.outcome.kept, "next": later.kept,
+        "repeated": round(observed.repeated, 5), "were_late": round(observed.seen.late_s / observed.seen.seconds, 5),
+        "passed": _passes(format_proposal(observed, proposal), read), "held": proposal.outcome.kept, "next": later.kept,
     }  # fmt: skip
+
+
+def _passes(text: str, contract: Contract) -> bool:
+    """Whether a contract's file passes the check, and says what was tried."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / f"{contract.job}.yaml").write_text(text)
+        try:
+            read = load_contract(contract.job, Path(folder))
+            checked_terms(read)
+        except (SettingsError, TermsError):
+            return False
+    return read == contract

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
 from pipelines.cli.contract.checked import check_file, contract_file
 from pipelines.cli.options import print_progress, settings_from_options
 
@@ -23,7 +22,7 @@ def compare_contracts(
 
     Status 0 if no term differs, 1 if one does, 2 for trouble. Both contracts are served in the job's twin, over the
     newest week of its load in the lake and in the same futures: late seconds, executor-hours, and money where a price
-    is stated. `--against <(git show main:configs/contracts/orders.yaml)` compares with what is on another branch.
+    is stated. `git show main:configs/contracts/orders.yaml` into a file gives what is on another branch.
 
     Raises:
         typer.Exit: 1, as above.
@@ -37,8 +36,6 @@ def compare_contracts(
 
     file = contract_file(contract)
     after, *_ = check_file(file)
-    if against.is_dir():
-        raise SettingsError(f"{against}: a folder. Name a file with a contract of {after.job!r}.")
     before = read_contract(against, after.job, f"a contract of {after.job!r} is compared. Name one of its own.")
     changes = changed_terms(before, after)
     if not changes:

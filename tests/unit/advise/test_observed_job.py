@@ -65,6 +65,15 @@ def test_a_lead_time_that_raises_told_is_stated():
     assert "# median of 9 raises; 90 % of them within" in format_proposal(found, proposal)
 
 
+def test_the_twin_with_the_executors_that_were_there_is_told_beside_what_was_observed():
+    metrics = rows()
+    metrics["latency_max_s"] = metrics["batch_s"] + 2.0  # of a record that came just after a batch had begun
+    found = observe_job("orders", metrics, NO_ACTION, 0.01)
+    assert found.seen.twin.trigger_s == 2.0 and found.repeated < 0.1
+    slow = observe_job("orders", metrics.assign(latency_max_s=0.5), NO_ACTION, 0.01)  # sooner than a batch can be
+    assert slow.draft["latency_target_s"] < 0.8 and slow.repeated > 0.9
+
+
 def test_cores_that_nobody_told_are_the_usual_one():
     found = observe_job("orders", rows().drop(columns="cores"), NO_ACTION, 0.01)
     assert found.draft["executors"]["cores"] == 1 and not found.cores_known
@@ -103,7 +112,7 @@ def test_what_is_proposed_for_a_shipped_job_passes_the_check_and_holds(job, tmp_
     assert read.executors.max >= contract.executors.max > read.executors.min
     stated = [line for line in text.splitlines() if ": " in line and not line.lstrip().startswith("#")]
     assert all(" # " in line for line in stated if not line.startswith("job: ")), text
-    assert "Less than a day was observed" in text
+    assert "Less than a day was observed" in text and " late over " in text
 
 
 def test_a_name_that_looks_like_a_number_is_written_as_a_name():
