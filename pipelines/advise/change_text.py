@@ -36,23 +36,23 @@ def format_terms(job: str, earlier: str, changes: Sequence[ChangedTerm]) -> str:
     return "\n".join(lines)
 
 
-def format_change(seconds: int, before: ContractOutcome, after: ContractOutcome) -> str:
-    """Say what a load of so many seconds comes to under two contracts, in the same futures, as a small table."""
-    hours, was, now = (_hours_a_day(before, seconds), _hours_a_day(after, seconds)), before.contract, after.contract
+def format_change(before: ContractOutcome, after: ContractOutcome) -> str:
+    """Say what a load comes to under two contracts, in the same futures, as a small table."""
+    hours, was, now = (_hours_a_day(before), _hours_a_day(after)), before.contract, after.contract
     rows: list[Row] = [
         ("", "before", "after", "change, by future"),
         ("late seconds", share(before.late_share, 2), share(after.late_share, 2),
          _span(100 * (after.late - before.late), 2, " points")),
         ("of at most", _allowed(before), _allowed(after), ""),
         ("executor-hours a day", number(hours[0], 2), number(hours[1], 2),
-         _span((after.executor_s - before.executor_s) / seconds * 24, 2)),
+         _span((after.executor_s - before.executor_s) / before.seconds * 24, 2)),
         ("most executors asked for", str(before.asked), str(after.asked), ""),
     ]  # fmt: skip
     if (was.price_per_executor_hour, now.price_per_executor_hour) != (None, None):
         rows.append(("price a day", _paid(was, hours[0]), _paid(now, hours[1]), ""))
     widths = [max(len(row[at]) for row in rows) for at in range(4)]
     table = ["  ".join([f"{row[0]:<{widths[0]}}", *(f"{row[at]:>{widths[at]}}" for at in (1, 2, 3))]) for row in rows]
-    futures, days = len(before.late), format_days(seconds / DAY_S)
+    futures, days = len(before.late), format_days(before.seconds / DAY_S)
     head = f"by its twin, over {days} of its load, in the same {futures} futures for both:"
     lines = [head, *(f"  {line.rstrip()}" for line in table)]
     if was.backpressure != now.backpressure:
@@ -87,8 +87,8 @@ def _paid(contract: Contract, hours: float) -> str:
     return number(None if price is None else price * hours, 2)
 
 
-def _hours_a_day(outcome: ContractOutcome, seconds: int) -> float:
-    return float(outcome.executor_s.mean()) / seconds * 24
+def _hours_a_day(outcome: ContractOutcome) -> float:
+    return float(outcome.executor_s.mean()) / outcome.seconds * 24
 
 
 def _span(each: Any, digits: int, unit: str = "") -> str:

@@ -40,7 +40,10 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     elif draft["executors"]["max"] != stated["executors"]["max"]:
         head.append(_raised(draft, stated))
     if observed.days < 1:
-        head.append("Less than a day was observed: what other hours bring is not in it.")
+        head.append(
+            "Less than a day was observed: what other hours bring is not in it, and a third of what may be late is "
+            "spared, as far as an account swings over hours."
+        )
     over = share(float(np.mean(latency_s > stated["latency_target_s"])), 2)
     rows: list[Line] = [
         ("job", stated["job"], ""),
@@ -113,15 +116,14 @@ def _planning(observed: ObservedJob, planning: dict[str, Any]) -> list[Line]:
 def _relaxed(kept_s: float, target_s: float) -> str:
     return (
         f"With the executors that were there {kept_s:g} s were kept. Under a policy that also gives executors up, "
-        f"{target_s:g} s is the nearest that leaves half of what may be late for what was not observed."
+        f"{target_s:g} s is the nearest that holds in its twin."
     )
 
 
 def _raised(draft: dict[str, Any], stated: Any) -> str:
     return (
         f"{draft['executors']['max']} executors kept {draft['latency_target_s']:g} s. Under a policy that also gives "
-        f"executors up, a ceiling of {stated['executors']['max']} is the nearest that leaves half of what may be late "
-        "for what was not observed."
+        f"executors up, a ceiling of {stated['executors']['max']} is the nearest that holds in its twin."
     )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from configs.contract import Contract
+from models.policy.core.budget import DAY_S
 from models.policy.core.capacity import Floats
-from models.twin.advice.serve import hear_last_value
+from models.twin.advice.serve import KEPT, hear_last_value
 from models.twin.contract.kept import round_up
 from models.twin.contract.tried import ContractOutcome, try_contract
-from models.twin.experiment.rehearsal import SPENT
 from models.twin.sim.job import TwinError, TwinJob, stack
 
 STEPS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
@@ -46,7 +46,8 @@ def propose_contract(
 ) -> ProposedContract:
     """Find the contract nearest to a draft that holds in the job's twin over a load, under the shipped policy.
 
-    It holds where at most half of what may be late is used (`SPENT`): the rest is for what was not observed.
+    A steered policy uses what may be late, so that over days its account settles just below the budget; over less than
+    a day it swings by `KEPT`, and so much is to be spared (`holds`).
     Target and ceiling are raised by the same factor in turn, one of the two at a time; a longer target goes before a
     higher ceiling, as it costs nothing. Executors for which there are no tasks are not tried.
 
@@ -70,14 +71,18 @@ def propose_contract(
     raise TwinError(
         f"no contract of {len(latest)} holds in the twin: {best.late_share:.2%} of the seconds are late at "
         f"{best.contract.latency_target_s:g} s with {best.contract.executors.max} executors at most, and "
-        f"{SPENT * best.contract.error_budget:.2%} may be, half of what is promised, so that the rest is for what was "
-        "not observed. Allow more by --error-budget, or make the batches quicker first"
+        f"{allowed_late(best):.2%} may be. Allow more by --error-budget, or make the batches quicker first"
     )
 
 
 def holds(outcome: ContractOutcome) -> bool:
-    """Return whether a contract leaves enough of what may be late for what was not observed."""
-    return outcome.late_share <= SPENT * outcome.contract.error_budget
+    """Return whether a contract holds: the promise is kept over the load, and with something to spare over hours."""
+    return outcome.late_share <= allowed_late(outcome)
+
+
+def allowed_late(outcome: ContractOutcome) -> float:
+    """Return the share of late seconds up to which a contract holds over a load of this length."""
+    return outcome.contract.error_budget / (KEPT if outcome.seconds < DAY_S else 1.0)
 
 
 def _candidates(draft: Stated, twin: TwinJob) -> Iterator[Stated]:

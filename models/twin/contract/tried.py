@@ -20,12 +20,14 @@ class ContractOutcome:
         late: (futures,) share of the seconds that were late.
         executor_s: (futures,) executor-seconds, from the request of an executor on.
         asked: most executors that were asked for.
+        seconds: of the load.
     """
 
     contract: Contract
     late: Floats
     executor_s: Floats
     asked: int
+    seconds: int
 
     @property
     def late_share(self) -> float:
@@ -55,4 +57,4 @@ def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Fore
         twin, least=bounds.min, most=bounds.max, cores=bounds.cores, latency_target_s=contract.latency_target_s
     )
     found = act(job, contract, arrived, ahead or hear_last_value(arrived, contract))
-    return ContractOutcome(contract, found.violation, found.executor_s, int(found.targets.max()))
+    return ContractOutcome(contract, found.violation, found.executor_s, int(found.targets.max()), len(arrived) - 1)

@@ -52,6 +52,6 @@ def compare_contracts(
 
         seen = measure_job(*read_messages(settings_from_options(), after.job), before)
         print_progress(f"simulating {len(seen.executors) / 3600:.1f} hours of load under each")
-        both = [try_contract(one, seen.twin, seen.arrived) for one in (before, after)]
-        print(format_change(len(seen.executors), *both))
+        was, now = (try_contract(one, seen.twin, seen.arrived) for one in (before, after))
+        print(format_change(was, now))
     raise typer.Exit(1)

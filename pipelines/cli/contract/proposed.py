@@ -24,8 +24,8 @@ def propose_from_lake(
     """Propose a contract for an attached job from what the lake holds of it: the promise that it keeps as it is.
 
     Its newest week is read. The latency target is the shortest that was kept with the executors that were there; where
-    that would spend more than half of what may be late in the job's twin, over that load under the shipped policy, the
-    nearest target or ceiling is taken that does not. Every number says what it was observed from. Takes seconds for an
+    that does not hold in the job's twin, over that load under the shipped policy, which also gives executors up, the
+    nearest target or ceiling is taken that does. Every number says what it was observed from. Takes seconds for an
     hour of load, some minutes for a week; what is tried goes to stderr.
 
     Raises:

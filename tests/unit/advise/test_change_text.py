@@ -13,7 +13,7 @@ def contract(**fields):
 
 
 def outcome(late, hours, **fields):
-    return ContractOutcome(contract(**fields), np.array(late), 3600 * np.array(hours), 3)
+    return ContractOutcome(contract(**fields), np.array(late), 3600 * np.array(hours), 3, 43_200)
 
 
 def test_terms_say_what_they_are_and_which_way_they_went():
@@ -34,7 +34,7 @@ def test_terms_say_what_they_are_and_which_way_they_went():
 def test_cost_is_told_by_the_day_and_by_future():
     before = outcome([0.01, 0.03], [10.0, 12.0], error_budget=0.02, price_per_executor_hour=0.5)
     after = outcome([0.04, 0.07], [12.0, 13.0], error_budget=0.05)
-    text = format_change(43_200, before, after)
+    text = format_change(before, after)
     said = [" ".join(line.split()) for line in text.splitlines()]
     assert said == [
         "by its twin, over 12.0 hours of its load, in the same 2 futures for both:",
@@ -49,5 +49,5 @@ def test_cost_is_told_by_the_day_and_by_future():
 
 def test_what_the_twin_does_not_serve_is_said():
     one, other = outcome([0.0], [1.0]), outcome([0.0], [1.0], backpressure={}, configurations={"a": {}})
-    text = format_change(3600, one, other)
+    text = format_change(one, other)
     assert "(backpressure)" in text and "(configurations)" in text and "price" not in text

@@ -117,6 +117,6 @@ def test_what_is_proposed_for_a_shipped_job_passes_the_check_and_holds(job, tmp_
 
 def test_a_name_that_looks_like_a_number_is_written_as_a_name():
     found = observe_job("123", rows(), NO_ACTION, 0.01)
-    outcome = ContractOutcome(Contract.model_validate(found.draft), np.zeros(2), np.full(2, 3600.0), 2)
+    outcome = ContractOutcome(Contract.model_validate(found.draft), np.zeros(2), np.full(2, 3600.0), 2, 4000)
     text = format_proposal(found, ProposedContract(found.draft, outcome, 1))
     assert Contract.model_validate(yaml.safe_load(text)).job == "123"

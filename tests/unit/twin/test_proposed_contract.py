@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from models.twin.contract.kept import latency_by_second, round_up, target_kept
-from models.twin.contract.proposed import SPENT, fewest_executors, holds, propose_contract
+from models.twin.contract.proposed import fewest_executors, holds, propose_contract
 from models.twin.contract.tried import ContractOutcome, try_contract
 from models.twin.sim.job import TwinError, TwinJob
 
@@ -65,11 +65,12 @@ def test_a_draft_that_holds_is_proposed_as_it_is():
     assert found.tried == 1 and found.stated == DRAFT and holds(found.outcome)
 
 
-def test_half_of_what_may_be_late_is_left():
-    just = ContractOutcome(Contract.model_validate(DRAFT), np.array([0.0, 0.02]), np.zeros(2), 1)
-    assert SPENT == 0.5 and holds(just) and just.kept
+def test_over_hours_a_third_of_what_may_be_late_is_spared():
+    just = ContractOutcome(Contract.model_validate(DRAFT), np.array([0.013, 0.0136]), np.zeros(2), 1, 86_399)
+    assert holds(just) and just.kept
     more = replace(just, late=np.array([0.02, 0.02]))
-    assert more.kept and not holds(more) and not replace(more, late=np.full(2, 0.021)).kept
+    assert more.kept and not holds(more) and holds(replace(more, seconds=86_400))
+    assert not holds(replace(more, seconds=86_400, late=np.full(2, 0.0201))) and not replace(more, late=np.ones(2)).kept
 
 
 def test_a_draft_that_does_not_hold_is_relaxed_to_the_nearest_that_does():
