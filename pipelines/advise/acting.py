@@ -14,7 +14,7 @@ from pipelines.advise.measured import MeasuredJob
 
 SEEDS = 3
 STEP_S = 0.25
-"""To which the end of a batch is told that begins and ends between two looks."""
+"""Seconds between two looks at the twin; a batch that begins and ends between them is taken to end at the later one."""
 
 
 @dataclass(frozen=True, eq=False)

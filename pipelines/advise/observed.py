@@ -22,6 +22,7 @@ LEAST_S, LEAST_BATCHES, LEAST_LATE_S = 3600.0, 200, 30
 """Least seconds of load, and batches with a latency, that a contract is proposed from; seconds that may be late in what
 was observed, so that a few of them do not decide."""
 WINDOW_DAYS = 7.0
+"""Of a proposed promise, as where a contract states none: no window can be observed."""
 
 
 @dataclass(frozen=True, eq=False)

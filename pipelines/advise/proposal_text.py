@@ -47,7 +47,7 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     over = share(float(np.mean(latency_s > stated["latency_target_s"])), 2)
     rows: list[Line] = [
         ("job", stated["job"], ""),
-        ("latency_target_s", stated["latency_target_s"], _target(observed, stated["latency_target_s"])),
+        ("latency_target_s", stated["latency_target_s"], _target(observed)),
         ("error_budget", stated["error_budget"], f"as asked for; {over} of the observed seconds were over this target"),
         ("window_days", stated["window_days"], "the usual; not observed"),
     ]  # fmt: skip
@@ -59,7 +59,9 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     if observed.lead is None:
         lines.append("  # lead_s: no raise was seen; 10 s are taken until raises have told")
     if not observed.seen.scaling_known:
-        lines.append("  # scaling: its batches do not tell what a further executor adds; 1 is taken, all of its cores")
+        lines.append(
+            "  # scaling: its batches do not tell what a further executor adds; 1 is taken, as if each did as much"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -78,7 +80,7 @@ def format_days(days: float) -> str:
     return f"{number(days, 1)} days" if days >= 1 else f"{number(24 * days, 1)} hours"
 
 
-def _target(observed: ObservedJob, target_s: float) -> str:
+def _target(observed: ObservedJob) -> str:
     latency_s, budget = observed.latency_s, observed.draft["error_budget"]
     most_s = float(np.quantile(latency_s, 1 - budget))
     return (
