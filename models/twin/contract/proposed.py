@@ -47,8 +47,9 @@ def propose_contract(
     """Find the contract nearest to a draft that holds in the job's twin over a load, under the shipped policy.
 
     A steered policy uses what may be late, so that over days its account settles near the budget; over hours it swings
-    by as much as `KEPT`, which is therefore to be spared over less than a day (`allowed_late`). Target and ceiling are raised by the same factor in turn, one of the two at a time; a longer target goes before a
-    higher ceiling, as it costs nothing. Executors for which there are no tasks are not tried.
+    by as much as `KEPT`, which is therefore to be spared over less than a day (`allowed_late`). Target and ceiling are
+    raised by the same factor in turn, one of the two at a time; a longer target goes before a higher ceiling, as it
+    costs nothing. Executors for which there are no tasks are not tried.
 
     Args:
         draft: what was observed: the promise that is kept now, and the executors that were there.
