@@ -20,7 +20,7 @@ from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning
 
 __all__ = [
     "BATCH_SHARE", "LEAST_BUDGET", "UTILISATION", "Contract", "Executors", "Planning",
-    "jobs_with_contract", "load_contract", "read_contracts",
+    "jobs_with_contract", "load_contract", "read_contract", "read_contracts",
 ]  # fmt: skip
 
 LEAST_BUDGET = 1e-4
@@ -126,9 +126,24 @@ def load_contract(job: str, folder: Path) -> Contract:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
         raise SettingsError(f"job {job!r} has no contract at {path}. Known contracts: {known}. Copy one and edit it.")
+    return read_contract(path, job, "the file's name and the job's must be one. Rename one of them.")
+
+
+def read_contract(path: Path, job: str, unlike: str) -> Contract:
+    """Read and check a job's contract from a file of whatever name; keys that are left out have their defaults.
+
+    Args:
+        path: of the file.
+        job: whose contract it has to be.
+        unlike: what to say where it is another job's.
+
+    Raises:
+        SettingsError: the file cannot be read or is not YAML, a key or value in it is wrong, it is another job's, or
+            no job can keep what it promises; the message names the file, the key, its value and the remedy.
+    """
     contract, read = read_section(path, Contract, "docs/contract.md", "contract", f"job: {job}")
     if contract.job != job:
-        what = f"job={contract.job!r}; the file's name and the job's must be one. Rename one of them."
+        what = f"job={contract.job!r}; {unlike}"
         raise SettingsError(f"{path.name}, line {read.line_of(('job',))}: {what}")
     unkept = [(read.line_of(key), ".".join(map(str, key)), what) for key, what in _list_unkept(contract)]
     if unkept:

@@ -13,6 +13,8 @@ from models.twin.calibration.replayed import replay_recording
 from pipelines.advise.measured import MeasuredJob
 
 SEEDS = 3
+STEP_S = 0.25
+"""Seconds between two looks at the twin; a batch that begins and ends between them is taken to end at the later one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ def compare_acting(seen: MeasuredJob) -> Acting:
     seconds, every = len(seen.executors), looks_of(contract).every_s
     late_s = float(found.violation.mean()) * seconds
     return Acting(
-        Served(seen.late_s, seen.executor_hours), _repeat(seen),
+        Served(seen.late_s, seen.executor_hours), repeat_recorded(seen),
         Served(late_s, float(found.executor_s.mean()) / 3600), seconds,
         np.repeat(found.targets.mean(axis=1), every)[:seconds],
     )  # fmt: skip
@@ -70,13 +72,13 @@ def acting_to_json(acting: Acting) -> dict[str, Any]:
     return {"recorded_s": acting.seconds, **ways}
 
 
-def _repeat(seen: MeasuredJob) -> Served:
-    """The twin with the executors of each second, which are there at once."""
+def repeat_recorded(seen: MeasuredJob) -> Served:
+    """Serve all recorded load of a job in its twin with the executors of each second, which are there at once."""
     there = np.maximum(np.rint(seen.executors), 1.0)
     job = replace(seen.twin, least=1, most=int(max(there.max(), seen.twin.most)), startup_s=(0.0,))
     at = np.flatnonzero(np.diff(there)) + 1
     curves = replay_recording(
-        job, seen.arrived, at.astype(float), there[at].astype(np.int64), int(there[0]), np.arange(SEEDS), step_s=1.0
+        job, seen.arrived, at.astype(float), there[at].astype(np.int64), int(there[0]), np.arange(SEEDS), step_s=STEP_S
     )
     late = (curves.latency_s > seen.contract.latency_target_s).sum(axis=1)
     return Served(float(late.mean()), float(curves.executors.sum(axis=1).mean()) / 3600)

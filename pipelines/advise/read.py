@@ -64,7 +64,7 @@ def _phases(path: Path) -> pd.DataFrame:
 
 
 def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
-    """Measure a job by its newest week in the lake, wall time; starts and stops a Spark session, takes seconds.
+    """Measure a job by its newest week in the lake; see `read_messages`.
 
     Raises:
         SettingsError: the job has no contract, or a wrong one.
@@ -73,6 +73,22 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
         JavaError, JarsError: Spark does not start.
         MessageError, TwinError: no job may have that name, or such a contract.
     """
+    contract = load_contract(job_name(job), settings.contracts_dir)
+    return measure_job(*read_messages(settings, job), contract)
+
+
+def read_messages(settings: Settings, job: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read a job's newest week of the lake, wall time; starts and stops a Spark session, takes seconds.
+
+    Returns:
+        Rows of metrics and of outcomes, as `measure_job` and `observe_job` take them.
+
+    Raises:
+        LakeError: nothing was ever ingested.
+        UnfinishedFitError: the lake holds nothing of the job.
+        JavaError, JarsError: Spark does not start.
+        MessageError: no job may have that name.
+    """
     from pyspark.sql import functions as F
 
     from pipelines.lake.folder import lake_folder
@@ -80,7 +96,6 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
     from pipelines.spark.session import local_session
 
     job = job_name(job)
-    contract = load_contract(job, settings.contracts_dir)
     spark = local_session("advise", delta=True)
     try:
         lake = Lake(spark, lake_folder(settings))
@@ -92,7 +107,7 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
                 f"the lake holds nothing of a running job {job!r}; attach its agent and run the DAG ingest_metrics"
             )
         since = newest - DAYS * 86_400
-        wanted = [name for name in dict.fromkeys((*INTERVAL, *BATCH)) if name in rows.columns]  # an old table has fewer
+        wanted = [name for name in dict.fromkeys((*INTERVAL, *BATCH, "cores")) if name in rows.columns]  # old: fewer
         metrics = live.where(F.col("wall_time") >= since).select(*wanted).toPandas()
         outcomes = pd.DataFrame(columns=list(_ACTION))
         if exists(lake.root, "outcomes"):
@@ -100,4 +115,4 @@ def measure_in_lake(settings: Settings, job: str) -> MeasuredJob:
             outcomes = acts.select(*_ACTION).orderBy("wall_time").toPandas()
     finally:
         spark.stop()
-    return measure_job(metrics, outcomes, contract)
+    return metrics, outcomes

@@ -11,12 +11,13 @@ import typer
 
 from configs.errors import CorrectableError, SettingsError
 from configs.settings import load
-from pipelines.cli import contract, pool, serve, traces, twin
+from pipelines.cli import pool, serve, traces, twin
 from pipelines.cli.advise import advise
 from pipelines.cli.backfill import backfill
 from pipelines.cli.backtest import backtest
 from pipelines.cli.bench import commands as bench
 from pipelines.cli.codecs import codecs
+from pipelines.cli.contract import commands as contract
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
 from pipelines.cli.placement import job

@@ -1,1 +1,1 @@
-"""What a team has of pools: `tidecast bench team`."""
+"""What a team does with jobs: contracts proposed from what was observed, pools."""

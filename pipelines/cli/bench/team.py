@@ -1,4 +1,4 @@
-"""`tidecast bench team`: what a team has of pools."""
+"""`tidecast bench team`: what a team does with jobs, on jobs whose answer is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.options import JsonFile, choose_names
+from pipelines.cli.options import JsonFile, choose_names, print_progress, settings_from_options
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import write_figure
 
@@ -16,19 +16,25 @@ def measure_team(
     parts: Annotated[str, typer.Option(help="Of the bench, with commas between; all by default.")] = "",
     as_json: JsonFile = None,
 ) -> None:
-    """Divide a pool that is too small for its jobs' peaks: what do late seconds cost, beside other ways to divide it?
+    """Propose contracts for jobs that are only observed, and divide a pool that is too small for its jobs' peaks.
 
-    `pools`: twenty drawn mixes of three to five jobs in the twin, a day each, and how long a division of 500 jobs
-    takes; ten minutes. What the file of `--json` says of other parts stays.
+    `init`: a contract for each shipped job, from a simulated lake; a minute. `pools`: what late seconds cost on twenty
+    drawn mixes of three to five jobs in the twin, a day each, beside other ways to divide the pool, and how long a
+    division of 500 jobs takes; ten minutes. What the file of `--json` says of other parts stays.
 
     Raises:
         SettingsError: an unknown part (status 2).
+        TwinError: nothing can be proposed for a job (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
+    from pipelines.bench.team.init import measure_proposals
     from pipelines.bench.team.pools import measure_pools
 
-    ways: dict[str, Callable[[], dict[str, Any]]] = {"pools": lambda: measure_pools(print)}
+    ways: dict[str, Callable[[], dict[str, Any]]] = {
+        "init": lambda: measure_proposals(settings_from_options(), print_progress),
+        "pools": lambda: measure_pools(print_progress),
+    }
     found = dict[str, Any]()
     names = choose_names("--parts", parts, ways)
     if as_json is not None and as_json.exists():
@@ -37,3 +43,8 @@ def measure_team(
         found[name] = ways[name]()
         write_figure(as_json, found)
         print(f"{name}: measured", flush=True)
+    for one in found["init"]["jobs"] if "init" in names else []:
+        print(
+            f"{one['job']:<16}{one['kept_s']:g} s kept with {one['were']}; proposed {one['target_s']:g} s with "
+            f"{one['executors'][0]} to {one['executors'][1]}: {one['late']:.2%} late, then {one['next_late']:.2%}"
+        )

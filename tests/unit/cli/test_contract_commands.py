@@ -1,4 +1,4 @@
-"""`tidecast contract`: what is wrong is told with its line; what was understood, and whether a trace replays."""
+"""`tidecast contract`: what is wrong is told with its line; what is proposed, what a change costs, what replays."""
 
 import json
 import math
@@ -7,11 +7,14 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from configs.errors import SettingsError
 from models.contract.state import begin
 from models.contract.trace import header, trace_line
 from pipelines.bench.controller import measure_decisions
 from pipelines.cli.app import app
 from tests.fakes.shared_job import EAGER, run_queue, shared_plan, shared_terms
+from tests.unit.advise.test_measured_job import NO_ACTION
+from tests.unit.advise.test_observed_job import rows
 
 TERMS = shared_terms(lag={"max_ms": 900}, weights=EAGER)
 LINES = [
@@ -122,6 +125,90 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, section, told):
 def test_a_file_that_is_no_contract_is_refused(tmp_path):
     assert "no contract's file" in str(run("check", tmp_path / "none.yaml").exception)
     assert "has no contract at" in str(run("check", "nowhere").exception)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A team's contracts: one is right, one wrong in two lines, one wrong in its terms, one called as nothing reads."""
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    (tmp_path / "orders.yaml").write_text("job: orders\n")
+    (tmp_path / "rides.yaml").write_text("job: rides\nlatency: 3\nexecutors:\n  max: 0\n")
+    (tmp_path / "trips.yaml").write_text("job: trips\nbackpressure:\n  paths:\n    - {}\n    - {}\n")
+    return tmp_path
+
+
+def test_all_problems_of_all_contracts_are_told_line_by_line(folder):
+    (folder / "late.yml").write_text("job: late\n")
+    ran = run("check", "--all")
+    *problems, last = ran.output.splitlines()
+    assert ran.exit_code == 1 and last == "4 contracts, 4 problems" and len(problems) == 4
+    assert "late.yml: no contract's file" in problems[0]
+    assert problems[1].startswith("rides.yaml, line 2: latency=3: no such key")
+    assert problems[2].startswith("rides.yaml, line 4: executors.max=0")
+    assert problems[3].startswith("trips.yaml, line 3: backpressure.paths: ")
+
+
+def test_several_contracts_that_are_right_are_status_0(folder):
+    ran = run("check", "orders", folder / "orders.yaml")
+    assert ran.exit_code == 0 and ran.output == "2 contracts, no problems\n"
+    ran = run("check", "orders", "nowhere", "a/b")
+    assert ran.exit_code == 1 and "3 contracts, 2 problems" in ran.output and "no contract at" in ran.output
+
+
+def test_nothing_to_check_is_trouble(folder, monkeypatch):
+    assert "Which contracts?" in str(run("check").exception)
+    assert "Which contracts?" in str(run("check", "orders", "--all").exception)
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(folder / "none"))
+    assert "no contract in it" in str(run("check", "--all").exception)
+
+
+@pytest.fixture
+def lake(monkeypatch):
+    """What the lake holds of a job, in the place of its tables."""
+    monkeypatch.setattr("pipelines.advise.read.read_messages", lambda settings, job: (rows(), NO_ACTION))
+
+
+def test_a_contract_is_proposed_and_written_where_there_is_none(folder, lake):
+    shown = run("init", "fares", "--price", "0.5")
+    assert shown.exit_code == 0 and "price_per_executor_hour: 0.5 # as given" in shown.stdout
+    assert shown.stderr.startswith("2.5 s with 1 to 2 executors: ") and not (folder / "fares.yaml").exists()
+    assert run("init", "fares", "--price", "0.5", "--write").exit_code == 0
+    assert (folder / "fares.yaml").read_text() == shown.stdout
+    assert run("check", "fares").exit_code == 0
+    refused = run("init", "orders", "--write")
+    assert "has a contract already" in str(refused.exception)
+    assert (folder / "orders.yaml").read_text() == "job: orders\n"
+
+
+def test_a_diff_has_the_status_of_diff(folder, lake, tmp_path):
+    earlier = tmp_path / "before"
+    earlier.write_text("job: orders  # as it is\nlatency_target_s: 5\n")
+    same = run("diff", "orders", "--against", earlier)
+    assert same.exit_code == 0 and "no term differs" in same.output
+    earlier.write_text("job: orders\nlatency_target_s: 2\nexecutors: {max: 6}\n")
+    terms = run("diff", "orders", "--against", earlier, "--terms-only")
+    assert terms.exit_code == 1 and "orders: 2 terms differ" in terms.output and "twin" not in terms.output
+    full = run("diff", folder / "orders.yaml", "--against", earlier)
+    assert full.exit_code == 1 and full.stdout.startswith(terms.stdout)
+    assert "in the same 6 futures for both" in full.stdout and "executor-hours a day" in full.stdout
+    assert "executors.max: 6 → 4" in full.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("job: rides\n", "a contract of 'orders' is compared"),
+        ("", "None is not a mapping"),
+        (None, "before: cannot be"),
+    ],
+)
+def test_a_diff_against_what_is_no_contract_of_the_job_is_trouble(folder, text, told):
+    earlier = folder / "before"
+    if text is not None:
+        earlier.write_text(text)
+    for ran in (run("diff", "orders", "--against", earlier), run("diff", "rides", "--against", earlier)):
+        assert isinstance(ran.exception, SettingsError)
+    assert told in str(run("diff", "orders", "--against", earlier).exception)
 
 
 def test_a_decision_is_timed_for_every_plan():

@@ -63,8 +63,8 @@ def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_l
 @pytest.mark.parametrize(
     "command",
     [
-        "models list", "models rollback", "advise", "contract check", "backfill", "job show", "job measure",
-        "job contracts", "twin fit --job",
+        "models list", "models rollback", "advise", "contract check", "contract init", "backfill", "job show",
+        "job measure", "job contracts", "twin fit --job",
     ],
 )  # fmt: skip
 def test_a_job_with_a_slash_is_told_in_a_line_by_every_command(monkeypatch, capsys, command):

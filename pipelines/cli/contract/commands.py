@@ -1,9 +1,8 @@
-"""`tidecast contract`: what one may say, what it is understood to say, and whether a control trace follows from it."""
+"""`tidecast contract NAME`: what is said of contracts and of control traces, a command each."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +10,16 @@ from typing import Annotated
 import typer
 
 from configs.errors import CorrectableError, SettingsError
-from pipelines.cli.options import checked_job, command_group, settings_from_options
+from pipelines.cli.contract.checked import all_contracts, check_file, contract_file, list_problems
+from pipelines.cli.contract.compared import compare_contracts
+from pipelines.cli.contract.proposed import propose_from_lake
+from pipelines.cli.options import command_group, settings_from_options
 
 app = command_group(
-    "Check a job's contract, print the schema of contracts, and replay decisions that were made under one."
+    "Check, propose and compare contracts, print their schema, and replay decisions that were made under one."
 )
+app.command("init")(propose_from_lake)
+app.command("diff")(compare_contracts)
 
 
 class TraceFileError(CorrectableError):
@@ -23,32 +27,34 @@ class TraceFileError(CorrectableError):
 
 
 @app.command("check")
-def check_contract(contract: Annotated[str, typer.Argument(help="A job, or a contract's file.")]) -> None:
-    """Say what is wrong in a contract, line by line, or print what follows from it: paths, scales, boxes, ladder.
+def check_contract(
+    contracts: Annotated[list[str] | None, typer.Argument(help="Jobs, or contracts' files.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All contracts in the folder of contracts.")] = False,
+) -> None:
+    """Say what is wrong in contracts, line by line, or print what follows from one: paths, scales, boxes, ladder.
+
+    Of several contracts, or all, every problem is a line of its own, with file and line, and the status is 1 if there
+    is one.
 
     Raises:
-        SettingsError: there is no such contract, no job can have the name, or something in it is wrong (status 2).
+        typer.Exit: 1, as above.
+        SettingsError: none is named, or names and `--all`; there are none; of a single one: there is no such contract,
+            no job can have the name, or something in it is wrong (status 2).
     """
-    from configs.contract import load_contract
-    from configs.lines import read_lined
-    from models.contract.declared import TermsError
     from models.contract.promised.text import describe_terms
-    from models.policy.core.sustained import checked_terms
 
-    file = Path(contract)
-    if file.suffix not in (".yaml", ".yml"):
-        file = settings_from_options().contracts_dir / f"{checked_job(contract)}.yaml"
-    elif file.suffix == ".yml" or not file.is_file():
-        raise SettingsError(f"{file}: no contract's file. Contracts are files <job>.yaml; name one, or a job.")
-    checked = load_contract(file.stem, file.parent)
-    try:
-        rates, terms = checked_terms(checked)
-    except TermsError as error:
-        told = str(error).removeprefix("Terms: ")
-        key = re.match(r"[\w.]*", told)
-        at = read_lined(file.read_text()).line_of(["backpressure", *(key[0].split(".") if key else [])])
-        raise SettingsError(f"{file.name}, line {at}: backpressure.{told}") from None
-    print(*describe_terms(checked, rates, terms), sep="\n")
+    if bool(contracts) == every:
+        raise SettingsError("Which contracts? Name jobs or files, as `tidecast contract check orders`, or say --all.")
+    if contracts and len(contracts) == 1:
+        checked, rates, terms = check_file(contract_file(contracts[0]))
+        print(*describe_terms(checked, rates, terms), sep="\n")
+        return
+    names = contracts or all_contracts(settings_from_options())
+    problems = list_problems(names)
+    print(*problems, sep="\n", end="\n" * bool(problems))
+    print(f"{len(names)} contracts, {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command("schema")

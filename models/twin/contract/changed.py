@@ -1,0 +1,60 @@
+"""Which terms of a job's contract differ from those of another of its contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from configs.contract import Contract
+
+DERIVED = ("quantile", "hold_s", "scale_down_delay_s", "catch_up_s", "cooldown_s")
+"""Of `planning`: what follows from promise and lead time where a contract does not state it."""
+
+
+class ChangedTerm(NamedTuple):
+    """A term that differs.
+
+    Attributes:
+        key: in the file, with dots between sections.
+        before, after: its values; None where a contract has none.
+        follows: whether both are what the promise and the lead time of their contract come to.
+    """
+
+    key: str
+    before: Any
+    after: Any
+    follows: bool
+
+
+def changed_terms(before: Contract, after: Contract) -> list[ChangedTerm]:
+    """List the terms in which two contracts differ, as they were understood, in the order of a contract's keys."""
+    was, now = (dict(_leaves(one.model_dump(mode="json"))) for one in (before, after))
+    keys = [*now, *(key for key in was if key not in now)]
+    return [
+        ChangedTerm(key, was.get(key), now.get(key), _follows(before, key) and _follows(after, key))
+        for key in keys
+        if was.get(key) != now.get(key)
+    ]
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """(Key with dots, value) of all that is no section; lists of numbers are values, those of sections are not."""
+    if isinstance(value, dict) and (value or not place):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}.{number}")
+    else:
+        yield place, value
+
+
+def _follows(contract: Contract, key: str) -> bool:
+    section, _, name = key.partition(".")
+    if section != "planning" or name not in DERIVED:
+        return False
+    alone = Contract(
+        job=contract.job, latency_target_s=contract.latency_target_s, error_budget=contract.error_budget,
+        planning=type(contract.planning)(lead_s=contract.planning.lead_s),
+    )  # fmt: skip
+    return bool(getattr(alone.planning, name) == getattr(contract.planning, name))
