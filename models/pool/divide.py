@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from configs.pool import ClusterPool
 from models.pool.ahead import PoolShortage, find_shortage, room_from
 from models.pool.quota import add_use, cores_left
-from models.pool.reasons import describe_yield, find_rival
+from models.pool.reasons import describe_yield, rank_rivals
 from models.pool.shares import JobClaim, PoolSize, divide
 from models.pool.wants import Grant, HeldGrant, PoolMemory, Want, late_price
 
@@ -52,14 +52,14 @@ def grant(
     if any(given[job] < min(one.floor, one.wanted) for job, one in claims.items() if job not in keeps):
         keeps = {job: why for job, why in keeps.items() if why != "paced"}
         given = _divided(whole, claims, keeps)
-    room, until = whole, room_from(cores, wants, now)
+    room, until, rivals = whole, room_from(cores, wants, now), rank_rivals(claims, given)
     for job, has in given.items():
         room = room.minus(claims[job].size, has)
     granted = {}
     for job in sorted(wants, key=lambda job: (-pool.jobs[job].weight, job)):
         extra = room.holds(claims[job].size, wants[job].replay) if wants[job].replay else 0
         room = room.minus(claims[job].size, extra)
-        reason, code = _why(job, pool, claims, given, wants, keeps, until)
+        reason, code = _why(job, pool, claims, given, wants, keeps, rivals, until)
         codes: tuple[str, ...] = (code,)
         if cores < pool.cores and reason:
             reason, codes = f"{reason}; the quota leaves {math.floor(cores)} of {pool.cores} cores", (code, "quota")
@@ -121,7 +121,7 @@ def _changed(held: HeldGrant, given: int, known: bool, now: float) -> HeldGrant:
 
 def _why(
     job: str, pool: ClusterPool, claims: Mapping[str, JobClaim], given: Mapping[str, int], wants: Mapping[str, Want],
-    keeps: Mapping[str, str], until: float | None,
+    keeps: Mapping[str, str], rivals: Sequence[str], until: float | None,
 ) -> tuple[str, str]:  # fmt: skip
     """The reason of a job's grant, "" where it has what it asked for, and its code."""
     missing, has = wants[job].executors - given[job], given[job]
@@ -129,7 +129,7 @@ def _why(
         return f"pool {pool.name}: {has} kept, {KEPT[keeps[job]]}", keeps[job]
     if missing <= 0:
         return "", "granted"
-    rival = find_rival(job, claims, given)
+    rival = next((other for other in rivals if other != job), None)
     if rival is None:
         return f"pool {pool.name}: {missing} more have no room", "yields"
     lates = {other: _with_and_without(claims[other], given[other]) for other in (job, rival)}

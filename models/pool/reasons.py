@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,16 +14,10 @@ UNLIKE = 0.1
 """Shares of budgets left that differ by more are told as the reason."""
 
 
-def find_rival(job: str, claims: Mapping[str, JobClaim], given: Mapping[str, int]) -> str | None:
-    """Find to whom a job yields: of those above their floor, the one whose last executor saves most per core.
-
-    None where nobody else has more than its floor.
-    """
-    others = [
-        other for other, claim in claims.items()
-        if other != job and given[other] > min(claim.floor, claim.wanted)
-    ]  # fmt: skip
-    return max(others, key=lambda other: (_last_saves(claims[other], given[other]), other), default=None)
+def rank_rivals(claims: Mapping[str, JobClaim], given: Mapping[str, int]) -> list[str]:
+    """Return the two jobs that others yield to: of those above their floor, whose last executor saves most per core."""
+    above = [job for job, claim in claims.items() if given[job] > min(claim.floor, claim.wanted)]
+    return heapq.nlargest(2, above, key=lambda job: (_last_saves(claims[job], given[job]), job))
 
 
 def describe_yield(
