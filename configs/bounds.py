@@ -33,7 +33,7 @@ REMOVED = {
 """Settings of earlier releases, and what came in their place."""
 
 
-_SECRET = re.compile(r"passw|token|secret|jaas", re.IGNORECASE)
+_SECRET = re.compile(r"passw|token|secret|jaas|hoo?k|^alerts\b.*https?:", re.IGNORECASE)
 
 
 class Section(BaseModel):
