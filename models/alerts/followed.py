@@ -10,6 +10,9 @@ from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MetricSample, Outcome
 
+STRANGE = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
+"""What values that nobody expects in a job's messages may raise; it concerns that job alone."""
+
 
 @dataclass(frozen=True)
 class Followed:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from configs.contract import Contract
-from models.alerts.followed import Followed
+from models.alerts.followed import STRANGE, Followed
 from models.alerts.knowledge import Knowledge
 from models.alerts.metric import Sample
 from models.policy.core.budget import DAY_S, Promise
@@ -30,7 +30,7 @@ def samples_of(known: Knowledge, now: float, report: Callable[[str, Exception], 
     for job in sorted({*known.jobs, *known.contracts, *known.wrong}):
         try:
             of_job = list(_of_job(job, known))
-        except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
+        except STRANGE as error:
             report(job, error)
             continue
         for sample in of_job:

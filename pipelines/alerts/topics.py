@@ -11,13 +11,12 @@ from typing import Any
 
 from configs.contract import Contract
 from configs.sections import Kafka
-from models.alerts.followed import Followed, take
+from models.alerts.followed import STRANGE, Followed, take
 from pipelines.kafka.broker import Follower, Record
 from tidecast.messages import (
     Decision,
     Forecast,
     Heartbeat,
-    MessageError,
     MetricSample,
     Outcome,
     Reject,
@@ -88,7 +87,7 @@ class FollowedTopics:
             for record in records:
                 try:
                     self._add(record, contracts)
-                except MessageError:  # whoever acts on it has rejected it
+                except STRANGE:  # a MessageError, too; whoever acts on it has rejected it
                     continue
 
     def _add(self, record: Record, contracts: Mapping[str, Contract]) -> None:
