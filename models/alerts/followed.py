@@ -10,6 +10,8 @@ from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MetricSample, Outcome
 
+GAP_S = 60.0
+"""Seconds without metrics after which a job counts as started anew: others need a moment to hear of it."""
 STRANGE = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
 """What values that nobody expects in a job's messages may raise; it concerns that job alone."""
 
@@ -26,6 +28,7 @@ class Followed:
         acts: whether that decision is one to be applied.
         forecast: the newest one.
         heard: by who says it ("autoscaler", "serving"), when it was last heard.
+        measured_since: since when metrics come without a gap of `GAP_S`.
         unfollowed_at: since when the agent, which acts, has not asked for `target`; None where it has.
         account: late seconds as counted here; its unread ones came after `promised_at`.
         promised: late seconds within the window, as the newest decision that says so had them.
@@ -41,6 +44,7 @@ class Followed:
     acts: bool = False
     forecast: Forecast | None = None
     heard: Mapping[str, float] = field(default_factory=dict)
+    measured_since: float = 0.0
     unfollowed_at: float | None = None
     account: Account = field(default_factory=Account)
     promised: float = 0.0
@@ -117,6 +121,8 @@ def _measured(job: Followed, sample: MetricSample, contract: Contract | None, fr
     before = job.sample
     if before is not None and sample.wall_time < before.wall_time:
         return job
+    if before is None or sample.wall_time - before.wall_time > GAP_S:
+        job = replace(job, measured_since=sample.wall_time, unfollowed_at=None)
     rests = sample.arrival_rps == 0 and not sample.lag_records
     account = job.account
     if rests and before is not None and contract is not None:

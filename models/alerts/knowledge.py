@@ -45,7 +45,6 @@ class Knowledge:
     """What a follower knows.
 
     Attributes:
-        began: when it began to listen, epoch seconds.
         jobs: what is known of each job with a contract's file, by name.
         contracts: those that can be read, or could last.
         wrong: jobs whose contract cannot be read.
@@ -57,7 +56,6 @@ class Knowledge:
         failed: messages that webhooks did not take, by host.
     """
 
-    began: float
     jobs: Mapping[str, Followed] = field(default_factory=dict)
     contracts: Mapping[str, Contract] = field(default_factory=dict)
     wrong: frozenset[str] = frozenset()

@@ -62,7 +62,7 @@ METRICS = (
     _of_job("forecast_timestamp_seconds", "When the newest forecast was made."),
     _of_job(
         "heartbeat_timestamp_seconds",
-        "When autoscaler or serving was last heard about the job; when this process began where it has heard none.",
+        "When autoscaler or serving was last heard about the job, or its metrics began where that is later.",
         "by",
     ),
     _of_job(

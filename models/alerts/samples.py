@@ -58,7 +58,8 @@ def _of_job(job: str, known: Knowledge) -> Iterator[Sample]:
         if sample.mode is not None:
             yield from of("mode", 1, mode=sample.mode)
         for by in ("autoscaler", "serving") if seen.forecast or "serving" in seen.heard else ("autoscaler",):
-            yield from of("heartbeat_timestamp_seconds", seen.heard.get(by, known.began), by=by)
+            heard_at = max(seen.heard.get(by, 0.0), seen.measured_since)
+            yield from of("heartbeat_timestamp_seconds", heard_at, by=by)
     if batch := seen.batch:
         for level, name in _LEVELS.items():
             yield from of("latency_seconds", getattr(batch, name), level=level)

@@ -104,7 +104,7 @@ ALERTS = (
         "TidecastJobNotForecast", "ticket",
         _when(Comparison(_BEAT, ">", 120, where=(("by", "serving"),), age=True), _MEASURED, _BROKER),
         "{job}: no sign of serving for {value}; it is planned by what is observed alone", "s",
-        "See that the DAG `serve_forecasts` runs and is not paused, or `tidecast serve`.",
+        "See that the DAG `serve_forecasts` runs and is not paused; its log says what stopped it.",
     ),
     Alert(
         "TidecastLoadDrifted", "ticket",
@@ -121,13 +121,13 @@ ALERTS = (
     Alert(
         "TidecastIngestStuck", "ticket",
         _when(
-            Comparison("tidecast_ingest_timestamp_seconds", ">", 3 * INGEST_S, age=True),
+            Comparison("tidecast_ingest_timestamp_seconds", ">", INGEST_S, age=True),
             Comparison("tidecast_ingest_waiting_records", ">", 0), _BROKER,
         ),
         "records of the topic {topic} wait, and none were ingested for {value}", "s",
         "In Airflow: is `ingest_metrics` paused, failed or queued? Its log says what stopped it; records stay on the "
         "topic for `kafka.retention_h`.",
-        for_s=60,
+        for_s=2 * INGEST_S,  # a topic on which a record is rare has an old ingest, until the next run takes it
     ),
     Alert(
         "TidecastLakeFillsDisk", "ticket",

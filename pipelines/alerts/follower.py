@@ -130,7 +130,7 @@ def _tick(
     now, contracts = time.time(), folder.contracts
     jobs, refused = topics.known(contracts)
     known = Knowledge(
-        began, jobs, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake, rounds.drifts, refused,
+        jobs, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake, rounds.drifts, refused,
         alerting.failed,
     )  # fmt: skip
     exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))

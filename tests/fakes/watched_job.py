@@ -36,6 +36,8 @@ class WatchedJob:
     forecast_at: float = 0.0
     decided_at: float = 0.0
     late_s: float = 20.0
+    contract_at: float = BEGAN - 2 * 86_400
+    contract_waits: int = 0
 
     def look(self, now: float) -> Knowledge:
         """What is known at a moment; looks follow each other by 30 s at most."""
@@ -48,9 +50,13 @@ class WatchedJob:
         hidden = trouble == "broker"
         waiting = None if hidden else round(2 * (now - self.ingested_at))
         free, files = (200 << 20 if trouble == "disk" else 50 << 30), (600 if trouble == "files" else 190)
+        if self.contract_waits and self.ingested_at == now:
+            self.contract_at, self.contract_waits = now, 0
+        self.contract_waits = self.contract_waits or int(50_000 <= now % 86_400 < 50_030)  # somebody changes one
         return Knowledge(
-            BEGAN, {JOB: self.seen}, {JOB: CONTRACT}, frozenset({JOB} if trouble == "contract" else ()), not hidden,
-            {"metrics": Ingested(self.ingested_at, 7200, 0, waiting)},
+            {JOB: self.seen}, {JOB: CONTRACT}, frozenset({JOB} if trouble == "contract" else ()), not hidden,
+            {"metrics": Ingested(self.ingested_at, 7200, 0, waiting),
+             "contracts": Ingested(self.contract_at, 1, 0, self.contract_waits)},
             LakeSeen({"metrics": 90 << 20}, {"metrics": files}, 24 << 20, free),
             {JOB: DriftSeen(self.since, 1.3)} if trouble == "drift" else {},
         )  # fmt: skip

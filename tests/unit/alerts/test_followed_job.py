@@ -46,7 +46,7 @@ def nobody(job, error):
 
 def exposed(job, **known):
     """Values by metric and labels beside the job's."""
-    found = samples_of(Knowledge(NOW - 100, {"orders": job}, {"orders": CONTRACT}, **known), NOW, nobody)
+    found = samples_of(Knowledge({"orders": job}, {"orders": CONTRACT}, **known), NOW, nobody)
     return {
         (
             name.removeprefix("tidecast_").removeprefix("job_"),
@@ -80,10 +80,18 @@ def test_a_job_of_which_nothing_is_heard_has_its_contract_alone():
     assert ("heartbeat_timestamp_seconds", "autoscaler") not in found, "it may never have run"
 
 
-def test_an_autoscaler_that_was_never_heard_counts_as_silent_since_the_beginning():
-    found = exposed(after(SAMPLE))
-    assert found[("heartbeat_timestamp_seconds", "autoscaler")] == NOW - 100
+def test_an_autoscaler_that_was_never_heard_counts_as_silent_since_the_metrics_began():
+    found = exposed(after(replace(SAMPLE, wall_time=NOW - 59), SAMPLE))
+    assert found[("heartbeat_timestamp_seconds", "autoscaler")] == NOW - 59
     assert ("heartbeat_timestamp_seconds", "serving") not in found, "who wants no forecasts has none"
+
+
+def test_a_job_that_comes_back_is_not_said_to_be_undecided_or_deaf_at_once():
+    job = after(replace(DECISION, executors=5), SAMPLE)
+    assert job.unfollowed_at == NOW
+    again = take(job, replace(SAMPLE, wall_time=NOW + 3600), CONTRACT, NOW)
+    assert again.unfollowed_at == NOW + 3600 == again.measured_since
+    assert exposed(again)[("heartbeat_timestamp_seconds", "autoscaler")] == NOW + 3600
 
 
 def test_broker_ingest_lake_and_drift_are_exposed():
@@ -177,7 +185,7 @@ def test_a_job_with_strange_values_is_left_out_and_reported_and_the_others_stay(
         "b": replace(after(FORECAST), forecast=replace(FORECAST, quantiles=[])),
         "c\n": Followed(),
     }
-    found = samples_of(Knowledge(NOW, jobs), NOW, lambda job, error: told.append(job))
+    found = samples_of(Knowledge(jobs), NOW, lambda job, error: told.append(job))
     assert told == ["b"] and {one.labels["job"] for one in found["tidecast_job_contract_valid"]} == {"a", "c\n"}
 
 
@@ -200,7 +208,7 @@ def test_a_job_with_strange_values_is_left_out_and_reported_and_the_others_stay(
     )
 )  # fmt: skip
 def test_whatever_a_border_lets_through_is_exposed_as_declared(messages):
-    found = samples_of(Knowledge(NOW, {"orders": after(*messages)}, {"orders": CONTRACT}), NOW, nobody)
+    found = samples_of(Knowledge({"orders": after(*messages)}, {"orders": CONTRACT}), NOW, nobody)
     for name, samples in found.items():
         for sample in samples:
             assert set(sample.labels) == set(BY_NAME[name].labels) and math.isfinite(sample.value)
