@@ -10,7 +10,7 @@ from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MetricSample, Outcome
 
-GAP_S = 60.0
+ANEW_S = 60.0
 """Seconds without metrics after which a job counts as started anew: others need a moment to hear of it."""
 STRANGE = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
 """What values that nobody expects in a job's messages may raise; it concerns that job alone."""
@@ -28,7 +28,7 @@ class Followed:
         acts: whether that decision is one to be applied.
         forecast: the newest one.
         heard: by who says it ("autoscaler", "serving"), when it was last heard.
-        measured_since: since when metrics come without a gap of `GAP_S`.
+        measured_since: since when metrics come without a gap of `ANEW_S`.
         unfollowed_at: since when the agent, which acts, has not asked for `target`; None where it has.
         account: late seconds as counted here; its unread ones came after `promised_at`.
         promised: late seconds within the window, as the newest decision that says so had them.
@@ -60,13 +60,13 @@ class Followed:
         return self.promised + self.account.unread[1] if self.promised_at else self.account.late_s
 
 
-def take(job: Followed, message: Message, contract: Contract | None, began: float) -> Followed:
+def take(job: Followed, message: Message, contract: Contract, began: float) -> Followed:
     """Return what is known of a job after a message about it.
 
     Args:
         job: what was known; not changed.
         message: any that names the job; others than metrics, forecasts, decisions, outcomes and heartbeats say nothing.
-        contract: of the job, by which late seconds are counted; None: they are not.
+        contract: of the job, by which late seconds are counted.
         began: epoch seconds; counts are of messages from then on.
     """
     fresh = message.wall_time >= began
@@ -113,7 +113,7 @@ def _late_s(inputs: Mapping[str, Any]) -> float | None:
     return float(late_s) if isinstance(late_s, int | float) and late_s >= 0 else None
 
 
-def _measured(job: Followed, sample: MetricSample, contract: Contract | None, fresh: bool) -> Followed:
+def _measured(job: Followed, sample: MetricSample, contract: Contract, fresh: bool) -> Followed:
     if sample.kind == "batch":
         return _batched(job, sample, contract, fresh)
     if sample.executors is None:  # back-dated history says nothing about now
@@ -121,11 +121,11 @@ def _measured(job: Followed, sample: MetricSample, contract: Contract | None, fr
     before = job.sample
     if before is not None and sample.wall_time < before.wall_time:
         return job
-    if before is None or sample.wall_time - before.wall_time > GAP_S:
+    if before is None or sample.wall_time - before.wall_time > ANEW_S:
         job = replace(job, measured_since=sample.wall_time, unfollowed_at=None)
     rests = sample.arrival_rps == 0 and not sample.lag_records
     account = job.account
-    if rests and before is not None and contract is not None:
+    if rests and before is not None:
         account = account.rest(Promise.of(contract), sample.wall_time - before.wall_time, sample.time_scale)
     job = replace(job, sample=sample, rests=rests, account=account)
     if _follows(job):
@@ -141,11 +141,8 @@ def _follows(job: Followed) -> bool:
     return sample.executors + (sample.pending_executors or 0) == job.target
 
 
-def _batched(job: Followed, batch: MetricSample, contract: Contract | None, fresh: bool) -> Followed:
+def _batched(job: Followed, batch: MetricSample, contract: Contract, fresh: bool) -> Followed:
     if batch.latency_max_s is None:
-        return job
-    job = replace(job, batch=batch)
-    if contract is None:
         return job
     before = job.account
     account = before.add_batch(Promise.of(contract), batch.wall_time, batch.latency_max_s, batch.time_scale)
@@ -153,4 +150,4 @@ def _batched(job: Followed, batch: MetricSample, contract: Contract | None, fres
     if fresh:
         job = replace(job, late_s=job.late_s + late_s, production_s=job.production_s + seconds)
     counted_before = batch.wall_time <= job.promised_at
-    return replace(job, account=account.mark_read() if counted_before else account)
+    return replace(job, batch=batch, account=account.mark_read() if counted_before else account)

@@ -30,7 +30,9 @@ _KINDS: dict[str, Any] = {
 BACK_S = {("decisions", "forecasts"): 86_400.0, ("metrics", "heartbeats"): 3600.0, ("outcomes", "rejects"): 0.0}
 """Seconds that are read back at the start: a decision may stand for hours, the long window is an hour of a week."""
 AGAIN_S, POLL_S = 5.0, 0.2
-"""Seconds until the broker is tried again; longest wait for records of the newest group of topics."""
+"""Seconds until the broker is tried again; longest wait for metrics."""
+FIRST_S, MOST_S = 1.0, 10.0
+"""Seconds without a decision or forecast after which those that were kept are read, and most that this may take."""
 _REFUSING = ("autoscaler", "serving")
 
 
@@ -53,6 +55,7 @@ class FollowedTopics:
         self._lock = threading.Lock()
         self._jobs: dict[str, Followed] = {}
         self._refused = Counter[str]()
+        self._polled_at: float | None = None
 
     def known(self, jobs: Collection[str]) -> tuple[dict[str, Followed], dict[str, int]]:
         """Return what is known of these jobs, of others nothing is kept; and refused records by who refused them."""
@@ -74,11 +77,15 @@ class FollowedTopics:
             followers = []
             for topics, back_s in BACK_S.items():
                 followers.append(opened.enter_context(closing(Follower(self._kafka, [*topics]))))
-                followers[-1].seek_to_time(time.time() - back_s)
+                followers[-1].seek_to_time(self._polled_at or time.time() - back_s)
             self._report("topics", "")
+            decided, measured, counted = followers
+            until = time.monotonic() + MOST_S  # decisions first: they say which late seconds are counted already
+            while (records := decided.poll(FIRST_S)) and time.monotonic() < until:
+                self.add(records)
             while not stop.is_set():
-                for follower in followers:
-                    self.add(follower.poll(POLL_S if follower is followers[1] else 0.0))
+                self.add([*records, *decided.poll(0), *counted.poll(0), *measured.poll(POLL_S)])
+                records, self._polled_at = [], time.time()
 
     def add(self, records: Collection[Record]) -> None:
         """Take records into what is known; also what cannot be accepted of one job leaves the others as they are."""

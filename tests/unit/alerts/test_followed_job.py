@@ -33,10 +33,10 @@ FORECAST = Forecast(
 )  # fmt: skip
 
 
-def after(*messages, contract=CONTRACT, began=NOW - 100):
+def after(*messages, began=NOW - 100):
     job = Followed()
     for message in messages:
-        job = take(job, message, contract, began)
+        job = take(job, message, CONTRACT, began)
     return job
 
 
