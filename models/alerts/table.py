@@ -77,12 +77,14 @@ ALERTS = (
         "{job}: no metrics for {value}; nothing is decided for it", "s",
         "Does the job run, and does its driver reach the broker? Its log (logger `tidecast`) says so. Of a job that "
         "was ended for good, take the contract away.",
+        for_s=30,
     ),
     Alert(
         "TidecastJobNotDecided", "page",
         _when(Comparison(_BEAT, ">", SILENT_S, where=(("by", "autoscaler"),), age=True), _MEASURED, _BROKER),
         "{job}: no sign of its autoscaler for {value}", "s",
         "See that `tidecast autoscale` runs on this broker and prefix, and that the job has a contract there.",
+        for_s=30,
     ),
     Alert(
         "TidecastDecisionNotFollowed", "page",
@@ -105,6 +107,7 @@ ALERTS = (
         _when(Comparison(_BEAT, ">", 120, where=(("by", "serving"),), age=True), _MEASURED, _BROKER),
         "{job}: no sign of serving for {value}; it is planned by what is observed alone", "s",
         "See that the DAG `serve_forecasts` runs and is not paused; its log says what stopped it.",
+        for_s=30,
     ),
     Alert(
         "TidecastLoadDrifted", "ticket",

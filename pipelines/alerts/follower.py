@@ -130,9 +130,9 @@ def _tick(
     now, contracts = time.time(), folder.contracts
     jobs, refused = topics.known(contracts)
     known = Knowledge(
-        jobs, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake, rounds.drifts, refused,
-        alerting.failed,
+        jobs if topics.caught_up else {}, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake,
+        rounds.drifts, refused, alerting.failed,
     )  # fmt: skip
     exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))
-    if now - began > FIRST_S:
+    if now - began > FIRST_S and (topics.caught_up or not rounds.broker_up):
         alerting.look(holding(exposition.samples, now), contracts, now)

@@ -31,13 +31,17 @@ BACK_S = {("decisions", "forecasts"): 86_400.0, ("metrics", "heartbeats"): 3600.
 """Seconds that are read back at the start: a decision may stand for hours, the long window is an hour of a week."""
 AGAIN_S, POLL_S = 5.0, 0.2
 """Seconds until the broker is tried again; longest wait for metrics."""
-FIRST_S, MOST_S = 1.0, 10.0
-"""Seconds without a decision or forecast after which those that were kept are read, and most that this may take."""
+QUIET_S, MOST_S = 1.0, 10.0
+"""Seconds without a record after which what was kept of a topic is read; most that this may take for decisions."""
 _REFUSING = ("autoscaler", "serving")
 
 
 class FollowedTopics:
-    """Follows the topics in a thread, and holds what is known; records that cannot be accepted are left out."""
+    """Follows the topics in a thread, and holds what is known; records that cannot be accepted are left out.
+
+    Attributes:
+        caught_up: whether what was kept of metrics has been read: until then the newest one known is an old one.
+    """
 
     def __init__(
         self, kafka: Kafka, contracts: Callable[[], Mapping[str, Contract]], began: float,
@@ -56,6 +60,7 @@ class FollowedTopics:
         self._jobs: dict[str, Followed] = {}
         self._refused = Counter[str]()
         self._polled_at: float | None = None
+        self.caught_up = False
 
     def known(self, jobs: Collection[str]) -> tuple[dict[str, Followed], dict[str, int]]:
         """Return what is known of these jobs, of others nothing is kept; and refused records by who refused them."""
@@ -73,19 +78,25 @@ class FollowedTopics:
                 stop.wait(AGAIN_S)
 
     def _follow(self, stop: threading.Event) -> None:
+        began, followers = time.time(), []
         with ExitStack() as opened:
-            followers = []
             for topics, back_s in BACK_S.items():
                 followers.append(opened.enter_context(closing(Follower(self._kafka, [*topics]))))
                 followers[-1].seek_to_time(self._polled_at or time.time() - back_s)
             self._report("topics", "")
             decided, measured, counted = followers
+            self.caught_up = False
             until = time.monotonic() + MOST_S  # decisions first: they say which late seconds are counted already
-            while (records := decided.poll(FIRST_S)) and time.monotonic() < until:
+            while (records := decided.poll(QUIET_S)) and time.monotonic() < until:
                 self.add(records)
+            until = time.monotonic() + QUIET_S
             while not stop.is_set():
-                self.add([*records, *decided.poll(0), *counted.poll(0), *measured.poll(POLL_S)])
+                metrics = measured.poll(POLL_S)
+                self.add([*records, *decided.poll(0), *counted.poll(0), *metrics])
                 records, self._polled_at = [], time.time()
+                until = time.monotonic() + QUIET_S if metrics else until
+                if time.monotonic() > until or any(record.timestamp >= began for record in metrics):
+                    self.caught_up = True
 
     def add(self, records: Collection[Record]) -> None:
         """Take records into what is known; also what cannot be accepted of one job leaves the others as they are."""

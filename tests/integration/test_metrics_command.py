@@ -1,4 +1,4 @@
-"""`tidecast metrics` beside a real broker: a scrape has what the topics hold, and a webhook is told of a silent job."""
+"""`tidecast metrics` beside a real broker: a scrape has what the topics hold, and a webhook is told what is wrong."""
 
 import http.server
 import json
@@ -17,6 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import waiting
 from tidecast.messages import Decision, Heartbeat, MetricSample
+
+SPENT = {"promise": {"late_s": 1e9}}
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topic
     publisher, then = Publisher(empty_topics), now - 7200
     publisher.send("metrics", "orders", replace(sample, time=now - 200, wall_time=now - 200))
     publisher.send(
-        "decisions", "orders", Decision("d", "orders", then, then, 1.0, "act", "mpc", 3, "r", ["up"], {}, {})
+        "decisions", "orders", Decision("d", "orders", then, then, 1.0, "act", "mpc", 3, "r", ["up"], SPENT, {})
     )
     publisher.flush()
     environment = {
@@ -84,7 +86,7 @@ def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topic
             run.send_signal(signal.SIGTERM)
         said = run.stderr.read()
     assert run.returncode == 0 and "T0PSECRET" not in said and "Traceback" not in said, said
-    assert {alert["alert"] for alert in bodies[0]["alerts"]} >= {"TidecastJobSilent"}
+    assert {alert["alert"] for alert in bodies[0]["alerts"]} == {"TidecastBudgetSpent"}
 
 
 def wait_until(holds, what):

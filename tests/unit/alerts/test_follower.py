@@ -24,7 +24,7 @@ from pipelines.alerts.topics import FollowedTopics
 from pipelines.kafka.broker import BrokerError, Record
 from pipelines.lake.size import day_growth, table_size
 from tests.fakes.watched_job import BEGAN, CONTRACT, JOB, WatchedJob
-from tidecast.messages import MetricSample, Reject, encode
+from tidecast.messages import Decision, MetricSample, Reject, encode
 
 NOW, OPENMETRICS = 1.7e9, "application/openmetrics-text; version=1.0.0"
 SAMPLE = MetricSample(JOB, "interval", NOW, NOW, arrival_rps=4.0, lag_records=3, executors=2)
@@ -124,6 +124,83 @@ def test_a_broker_that_is_away_is_said_once_and_tried_again(monkeypatch, capsys)
     monkeypatch.setattr("pipelines.alerts.topics.AGAIN_S", 0.0)
     FollowedTopics(Kafka(), dict, 0.0, Reports()).run(stop)
     assert len(tried) == 3 and capsys.readouterr().err == "metrics: topics: away, for the 1. time\n"
+
+
+class KeptTopics:
+    """Stands in for followers of a broker that is lost once, after everything was read."""
+
+    def __init__(self, stop):
+        self.stop, self.seeks, self.rounds = stop, [], 0
+        now = time.time()
+        decision = Decision(
+            "d", JOB, now - 50, now - 50, 1.0, "act", "mpc", 2, "r", ["up"], {"promise": {"late_s": 7.0}}, {}
+        )
+        late = [
+            MetricSample(JOB, "batch", now - at, now - at, batch_rows=9, batch_s=2.0, latency_max_s=60.0)
+            for at in range(190, 0, -10)
+        ]
+        self.kept = {
+            "decisions": [[record("decisions", JOB, decision)]],
+            "metrics": [
+                [record("metrics", JOB, one) for one in late],
+                [record("metrics", JOB, replace(SAMPLE, wall_time=now))],
+            ],
+        }  # fmt: skip
+
+    def __call__(self, kafka, topics):
+        return KeptFollower(self, topics)
+
+
+class KeptFollower:
+    def __init__(self, kept, topics):
+        self.kept, self.topics = kept, topics
+
+    def seek_to_time(self, at):
+        self.kept.seeks.append((self.topics[0], round(time.time() - at)))
+
+    def poll(self, wait_s):
+        left = self.kept.kept.get(self.topics[0], [])
+        if left:
+            return left.pop(0)
+        if self.topics[0] == "metrics":
+            self.kept.rounds += 1
+            if self.kept.rounds == 3:
+                raise BrokerError("lost")
+            if self.kept.rounds == 6:
+                self.kept.stop.set()
+        return []
+
+    def close(self):
+        pass
+
+
+def test_decisions_are_read_before_metrics_and_a_lost_broker_is_gone_on_with_where_it_was(monkeypatch, capsys):
+    stop = threading.Event()
+    kept = KeptTopics(stop)
+    monkeypatch.setattr("pipelines.alerts.topics.Follower", kept)
+    monkeypatch.setattr("pipelines.alerts.topics.AGAIN_S", 0.0)
+    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, 0.0, Reports())
+    topics.run(stop)
+    assert kept.seeks == [
+        ("decisions", 86_400), ("metrics", 3600), ("outcomes", 0), ("decisions", 0), ("metrics", 0), ("outcomes", 0),
+    ]  # fmt: skip
+    job = topics.known([JOB])[0][JOB]
+    assert job.decisions == 1 and job.sample.executors == 2
+    assert job.late_s > job.account.unread[1] > 0, "what came before the decision is in what it says"
+    assert capsys.readouterr().err == "metrics: topics: lost\nmetrics: topics: well again\n"
+    assert not topics.caught_up, "records may still come"
+
+
+@pytest.mark.parametrize(("quiet_s", "stamped", "caught_up"), [(0.0, 0.0, True), (9.0, 0.0, False), (9.0, 4e9, True)])
+def test_what_was_kept_is_read_once_a_new_record_comes_or_none_does(monkeypatch, quiet_s, stamped, caught_up):
+    stop = threading.Event()
+    kept = KeptTopics(stop)
+    kept.kept, kept.rounds = {"metrics": [[replace(record("metrics", JOB, SAMPLE), timestamp=stamped)]]}, 3
+    monkeypatch.setattr("pipelines.alerts.topics.Follower", kept)
+    monkeypatch.setattr("pipelines.alerts.topics.QUIET_S", quiet_s)
+    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, 0.0, Reports())
+    topics.run(stop)
+    assert topics.caught_up == caught_up
 
 
 def test_a_contract_that_becomes_wrong_stays_as_it_was_and_is_said_to_be_wrong(tmp_path):

@@ -17,7 +17,7 @@ from pipelines.alerts.kept import digest_of, read_told
 from pipelines.alerts.webhook import Channel, host_of, post
 
 SECRET = "T0PSECRET"
-SILENT = Key("TidecastJobSilent", (("job", "orders"),))
+BURNS = Key("TidecastBudgetBurnsFast", (("job", "orders"),))
 AWAY = Key("TidecastBrokerAway", ())
 
 
@@ -83,15 +83,15 @@ def test_an_address_that_nobody_answers_is_told_without_it(address, caplog):
 def test_what_is_posted_says_it_to_people_and_programs(served):
     url, posted = served
     channel = Channel(f"{url}/ok", {})
-    assert channel.look({SILENT: 70.0, AWAY: 0.0}, 1.8e9, 600) is None
-    assert ended(channel, {SILENT: 75.0, AWAY: 0.0}, 1.8e9 + 1) == ""
+    assert channel.look({BURNS: 70.0, AWAY: 0.0}, 1.8e9, 600) is None
+    assert ended(channel, {BURNS: 75.0, AWAY: 0.0}, 1.8e9 + 1) == ""
     (_, body), (alert,) = posted[0], posted[0][1]["alerts"]
-    assert body["text"].startswith("[page] orders: no metrics for 70 s; nothing is decided for it. Does the job run")
+    assert body["text"].startswith("[page] orders: the error budget goes 70.00 times as fast as allowed. `tidecast job")
     assert {name: alert[name] for name in ("alert", "status", "severity", "labels", "since", "value")} == {
-        "alert": "TidecastJobSilent", "status": "new", "severity": "page", "labels": {"job": "orders"},
+        "alert": "TidecastBudgetBurnsFast", "status": "new", "severity": "page", "labels": {"job": "orders"},
         "since": "2027-01-15T08:00:00Z", "value": 70.0,
     }  # fmt: skip
-    channel.look({SILENT: 75.0, AWAY: 0.0}, 1.8e9 + 62, 600)
+    channel.look({BURNS: 75.0, AWAY: 0.0}, 1.8e9 + 62, 600)
     ended(channel, {}, 1.8e9 + 63)
     channel.look({}, 1.8e9 + 200, 600)
     ended(channel, {}, 1.8e9 + 201)
@@ -104,10 +104,10 @@ def test_a_webhook_that_hangs_holds_nothing_up_and_is_given_up(served):
     channel = Channel(f"{url}/slow", {})
     began = time.monotonic()
     for now in range(61):
-        assert channel.look({SILENT: 1.0}, now, 600) is None
+        assert channel.look({BURNS: 1.0}, now, 600) is None
     assert time.monotonic() - began < 1
-    assert channel.look({SILENT: 1.0}, 62, 600).startswith("it has not answered for 60 s. Its alerts wait")
-    assert channel.failed == 1 and channel.state[SILENT].times == 0
+    assert channel.look({BURNS: 1.0}, 62, 600).startswith("it has not answered for 60 s. Its alerts wait")
+    assert channel.failed == 1 and channel.state[BURNS].times == 0
 
 
 def test_a_webhook_that_fails_is_tried_ever_more_seldom_until_it_takes_the_message():
@@ -119,10 +119,10 @@ def test_a_webhook_that_fails_is_tried_ever_more_seldom_until_it_takes_the_messa
 
     channel = Channel("https://h.example/x", {}, send)
     for now in range(200):
-        channel.look({SILENT: 1.0}, now, 600)
+        channel.look({BURNS: 1.0}, now, 600)
         for thread in {*threading.enumerate()} - {*threads}:
             thread.join()
-    assert tried == [0, 11, 32, 73] and channel.state[SILENT].times == 1 and channel.failed == 3
+    assert tried == [0, 11, 32, 73] and channel.state[BURNS].times == 1 and channel.failed == 3
 
 
 def contract(job, address, **more):
@@ -146,13 +146,13 @@ def looked(told, held, contracts, *moments):
 
 
 def held(*jobs):
-    return {Key("TidecastJobSilent", (("job", job),)): 70.0 for job in jobs}
+    return {Key("TidecastBudgetBurnsFast", (("job", job),)): 70.0 for job in jobs}
 
 
 def test_jobs_of_one_webhook_share_a_message_and_what_is_of_no_job_goes_to_all(tmp_path):
     sent, ours, theirs = [], f"https://a.example/{SECRET}", "https://b.example/x"
     contracts = {"a": contract("a", ours), "b": contract("b", ours), "c": contract("c", theirs), "d": Contract(job="d")}
-    away = {Key("TidecastJobSilent", (("job", job),)): 70.0 for job in "abcd"}
+    away = {Key("TidecastBudgetBurnsFast", (("job", job),)): 70.0 for job in "abcd"}
     looked(alerting(tmp_path, sent), {**away, Key("TidecastBrokerAway", ()): 0.0}, contracts, 0, 1, 70, 71)
     assert sent == [(ours, ["a", "b"]), (theirs, ["c"]), (ours, [""]), (theirs, [""])]
 
