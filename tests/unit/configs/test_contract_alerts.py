@@ -43,7 +43,13 @@ def test_reader_and_schema_take_the_same_and_no_error_repeats_the_address(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "said", [{"alert": {"webhook": f"https://a/{SECRET}"}}, {"webhok": f"https://a/{SECRET}"}, {"hook": SECRET}]
+    "said",
+    [
+        {"alert": {"webhook": f"https://a/{SECRET}"}},
+        {"webhok": f"https://a/{SECRET}"},
+        {"hook": SECRET},
+        {"to": f"https://a/{SECRET}"},
+    ],
 )
 def test_an_address_under_a_wrong_key_is_not_repeated_either(tmp_path, said):
     with pytest.raises(SettingsError) as refused:
