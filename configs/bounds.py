@@ -33,7 +33,7 @@ REMOVED = {
 """Settings of earlier releases, and what came in their place."""
 
 
-_SECRET = re.compile(r"passw|token|secret|jaas", re.IGNORECASE)
+_SECRET = re.compile(r"passw|token|secret|jaas|hoo?k|://[^/\s]+/.", re.IGNORECASE)
 
 
 class Section(BaseModel):
@@ -53,7 +53,7 @@ def describe_errors(
 ) -> list[str]:
     """Describe pydantic's errors, one line per wrong value: its key, the value seen, and what would be right.
 
-    A key of REMOVED is told as one that may be deleted. What may be a password or a token is not repeated.
+    A key of REMOVED is told as one that may be deleted. What may be a password, a token or a webhook is not repeated.
 
     Args:
         error: of a section, contract (a job's YAML of latency target and executor bounds) or declared dataclass.

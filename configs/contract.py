@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from configs.alerts import Alerts
 from configs.backpressure import Backpressure
 from configs.bounds import JobName, Key, Section, Share
 from configs.configurations import StatedConfigurations
@@ -46,6 +47,7 @@ class Contract(Section):
             `catch_up_s` three latency targets, and `cooldown_s` 0.6 of one, at most 3 s.
         backpressure: what holds where a replay shares the job; None: all of it follows from the promise.
         configurations: of a managed job, one of which each start takes, by what they have earned; empty: none.
+        alerts: who is told when something is wrong, where nobody looks at Prometheus; None: nobody.
     """
 
     job: JobName
@@ -57,6 +59,7 @@ class Contract(Section):
     planning: Planning = Planning()
     backpressure: Backpressure | None = None
     configurations: StatedConfigurations = Field(default_factory=dict)
+    alerts: Alerts | None = Field(None, exclude=True)  # its address is a secret, and decisions do not depend on it
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -1,17 +1,105 @@
-"""A section of a YAML file of its own, whose errors are told with their lines."""
+"""YAML files with the line of every key, so that what is wrong in one is told where it stands."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import yaml
 from pydantic import ValidationError
 
-from configs.bounds import Section, describe_errors
+from configs.bounds import Key, Section, describe_errors
 from configs.errors import SettingsError
-from configs.lines import LinedYaml, LinesError, read_lined
 
 S = TypeVar("S", bound=Section)
+
+
+class LinesError(ValueError):
+    """A text that is not YAML, or holds a key twice; the message begins with the line."""
+
+
+@dataclass(frozen=True)
+class LinedYaml:
+    """What a YAML text says, and the line of every key and list item in it by its place, the first line being 1."""
+
+    data: Any
+    lines: dict[tuple[int | str, ...], int] = field(default_factory=dict)
+
+    def line_of(self, key: Key) -> int:
+        """Return the line of a key, or of the nearest section around it where the file does not have it."""
+        place = tuple(key)
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+
+def read_lined(text: str) -> LinedYaml:
+    """Read the first document of a YAML text.
+
+    Raises:
+        LinesError: it is not YAML, or a mapping has a key twice, of which YAML would silently take the second.
+        RecursionError: it is nested too deep.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise LinesError(f"line {line}: not YAML: {error.reason}. Mend the line.") from None
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return LinedYaml(None)
+        _refuse_twice(node)
+        data = loader.construct_document(node)
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
+        raise LinesError(f"line {mark.line + 1 if mark else 1}: not YAML: {problem}. Mend the line.") from None
+    except LinesError:
+        raise
+    except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:  # of a date, a number, a tag
+        raise LinesError(f"line 1: not YAML: a value is not what it looks like ({error}). Quote it.") from None
+    finally:
+        loader.dispose()
+    return LinedYaml(data, dict(_places(node, (), frozenset())))
+
+
+def _places(
+    node: yaml.Node, place: tuple[int | str, ...], around: frozenset[int]
+) -> Iterator[tuple[tuple[int | str, ...], int]]:
+    """Places and lines of a document that was constructed: merged keys stand in their mapping, the own ones last."""
+    if id(node) in around:  # an alias of what it stands in
+        return
+    within = around | {id(node)}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            at = (*place, str(key.value))
+            yield at, key.start_mark.line + 1
+            yield from _places(value, at, within)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            yield (*place, number), value.start_mark.line + 1
+            yield from _places(value, (*place, number), within)
+
+
+def _refuse_twice(root: yaml.Node) -> None:
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            lines: dict[str, int] = {}
+            for key, value in node.value:
+                name, line = str(key.value), key.start_mark.line + 1
+                if isinstance(key, yaml.ScalarNode) and name in lines:
+                    raise LinesError(f"line {line}: {name} is stated in line {lines[name]} already. Delete one.")
+                lines[name] = line
+                waiting.append(value)
 
 
 def read_section(path: Path, form: type[S], listed: str, root: str, begin: str) -> tuple[S, LinedYaml]:

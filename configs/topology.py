@@ -11,8 +11,7 @@ from pydantic import Field, model_validator
 
 from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole
 from configs.errors import SettingsError
-from configs.files import read_section
-from configs.lines import LinedYaml
+from configs.files import LinedYaml, read_section
 
 LISTED = "docs/placement.md"
 

@@ -149,6 +149,14 @@ class Orchestrator:
         self.wait_run(dag, started[0])
         return started[0]
 
+    def asset_events(self, by: str) -> list[dict[str, Any]]:
+        """Return the newest 100 asset events of a DAG, newest first: `name` of the asset, `timestamp` (ISO), `extra`.
+
+        Raises:
+            OrchestratorError: Airflow does not answer, or refuses.
+        """
+        return list(self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=100)["asset_events"])
+
     def _caused_by_newest_event(self, dag: str, by: str) -> list[str]:
         events = self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=1)["asset_events"]
         return [str(run["run_id"]) for event in events for run in event["created_dagruns"] if run["dag_id"] == dag]

@@ -20,6 +20,7 @@ from pipelines.cli.codecs import codecs
 from pipelines.cli.contract import commands as contract
 from pipelines.cli.demo import compare, report, run
 from pipelines.cli.learning import adapt, drift, forecast, models
+from pipelines.cli.metrics import metrics
 from pipelines.cli.placement import job
 from pipelines.cli.placement.plan import plan
 from pipelines.cli.serve import autoscale
@@ -32,7 +33,8 @@ app = typer.Typer(
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
 for command in (
-    run, compare, up, down, doctor, backup, restore, report, advise, backtest, autoscale, backfill, codecs, plan,
+    run, compare, up, down, doctor, backup, restore, report, advise, backtest, autoscale, metrics, backfill, codecs,
+    plan,
 ):  # fmt: skip
     app.command()(command)
 for noun, group in {

@@ -18,6 +18,11 @@ SLOW = 1.25
 """Times what the contract guesses: a service time above that is called slow."""
 
 
+def fast_rate(error_budget: float) -> float:
+    """Return the burn rate from which on, in both windows, a budget (share of late seconds, above 0) goes too fast."""
+    return min(FAST, MOSTLY / error_budget)
+
+
 def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> str | None:
     """Say how fast the budget goes and what is in the way, if both windows are fast; else None.
 
@@ -32,9 +37,8 @@ def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> 
     """
     if seen.burn is None:
         return None
-    fast = min(FAST, MOSTLY / contract.error_budget)
     burn = min(seen.burn)
-    if not burn >= fast:
+    if not burn >= fast_rate(contract.error_budget):
         return None
     there = float(capacity.sustained_rps(np.array([seen.executors]))[0])
     slower, missing = seen.per_record_s / contract.planning.per_record_s, seen.target - seen.executors

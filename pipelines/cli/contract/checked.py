@@ -38,7 +38,7 @@ def check_file(file: Path) -> tuple[Contract, SustainedRates, Terms]:
         SettingsError: something in it is wrong; the message has a line for each problem, with file and line.
     """
     from configs.contract import load_contract
-    from configs.lines import read_lined
+    from configs.files import read_lined
     from models.contract.declared import TermsError
     from models.policy.core.sustained import checked_terms
 

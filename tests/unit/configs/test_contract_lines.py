@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
-from configs.lines import LinesError, read_lined
+from configs.files import LinesError, read_lined
 from configs.settings import ROOT
 
 HASHES = {"key_window": "6a716c3216117495", "ride_count": "c815e124d7f1b5a0"}

@@ -161,3 +161,8 @@ def test_nobody_answers(monkeypatch):
     with pytest.raises(OrchestratorError, match="TIDECAST_AIRFLOW__URL"):
         Orchestrator(load(airflow={"url": URL})).pause("d")
     assert len(asked) == 1, "it is told at once"
+
+
+def test_asset_events_of_a_dag_are_told_as_airflow_has_them(airflow):
+    dags, _ = airflow({"GET /assets/events": {"asset_events": [{"name": "drift", "extra": {"job": "a"}}]}})
+    assert dags.asset_events("ingest_metrics") == [{"name": "drift", "extra": {"job": "a"}}]

@@ -1,0 +1,138 @@
+"""The follower's process: puts together what its threads know, exposes it, and lets webhooks be told."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from configs.contract import Contract
+from configs.settings import Settings
+from models.alerts.knowledge import Knowledge
+from models.alerts.samples import samples_of
+from models.alerts.standing import Key, holding
+from pipelines.alerts.contracts import FolderOfContracts
+from pipelines.alerts.exposition import Exposition, open_endpoint
+from pipelines.alerts.kept import digest_of, read_told, write_told
+from pipelines.alerts.rounds import Rounds
+from pipelines.alerts.topics import FollowedTopics
+from pipelines.alerts.webhook import Channel, Post, post
+from pipelines.kafka.broker import bootstrap_address
+from pipelines.serve.claim import stop_on_signals
+
+TICK_S, FIRST_S = 1.0, 60.0
+"""Seconds between two looks at what is known, and after the start in which webhooks are told nothing."""
+_FILE = "alerts.json"
+
+
+class Reports:
+    """Says on stderr what is wrong, each subject's newest trouble once, and once that it is over."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def __call__(self, about: str, what: str) -> None:
+        """Say what is wrong with something; "" where nothing is any more."""
+        before = self._said.get(about, "")
+        if bool(what) != bool(before):
+            print(f"metrics: {about}: {what or 'well again'}", file=sys.stderr, flush=True)
+        self._said[about] = what
+
+
+class Alerting:
+    """Webhooks of the contracts, a channel each; jobs that name the same one share it."""
+
+    def __init__(self, settings: Settings, reports: Reports, now: float, send: Post = post) -> None:
+        self._file, self._reports, self._post = settings.var_dir / _FILE, reports, send
+        self._told = read_told(self._file, now)
+        self._channels: dict[str, Channel] = {}
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """Messages that were not taken, by host."""
+        found: dict[str, int] = {}
+        for channel in self._channels.values():
+            found[channel.host] = found.get(channel.host, 0) + channel.failed
+        return found
+
+    def look(self, held: Mapping[Key, float], contracts: Mapping[str, Contract], now: float) -> None:
+        """Let every webhook be told of its jobs' alerts, and of those that are of no job; never waits for one."""
+        jobs: dict[str, list[str]] = {}
+        for job, contract in contracts.items():
+            if contract.alerts is not None:
+                jobs.setdefault(contract.alerts.webhook.get_secret_value(), []).append(job)
+        self._channels = {webhook: self._channel(webhook) for webhook in jobs}
+        for webhook, channel in self._channels.items():
+            own = {key: value for key, value in held.items() if dict(key.labels).get("job") in (None, *jobs[webhook])}
+            repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
+            if (said := channel.look(own, now, repeat_s)) is not None:
+                # Two webhooks of a host differ in what is secret.
+                self._reports(f"webhook {digest_of(webhook)[:4]} at {channel.host}", said)
+                self._keep()
+
+    def _channel(self, webhook: str) -> Channel:
+        known = self._channels.get(webhook)
+        return known or Channel(webhook, self._told.get(digest_of(webhook), {}), self._post)
+
+    def _keep(self) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_told(self._file, {digest_of(webhook): one.state for webhook, one in self._channels.items()})
+        except OSError as error:
+            self._reports("alerts", f"what was told cannot be kept: {error}")
+
+
+def run_follower(settings: Settings, host: str, port: int) -> None:
+    """Follow topics, lake and contracts until SIGTERM or ctrl-C; answers scrapes, and posts alerts to webhooks.
+
+    Prints where it listens. What cannot be read is said on stderr once, and tried again. Call it from the main thread.
+
+    Args:
+        settings: of the whole pipeline.
+        host: address to listen on.
+        port: 0 for any free one.
+
+    Raises:
+        BrokerError: no broker is set.
+        EndpointError: the address cannot be listened on.
+    """
+    bootstrap_address(settings.kafka)
+    # Else its client logs every refused connection ten times a second.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    stop, began, reports, exposition = threading.Event(), time.time(), Reports(), Exposition()
+    folder, rounds = FolderOfContracts(settings.contracts_dir), Rounds(settings, reports)
+    topics = FollowedTopics(settings.kafka, lambda: folder.contracts, began, reports)
+    alerting = Alerting(settings, reports, began)
+    with stop_on_signals(stop):
+        folder.look()
+        port, close = open_endpoint(exposition, host, port)
+        print(f"metrics: http://{host}:{port}/metrics", flush=True)
+        for run in (rounds.run, topics.run):
+            threading.Thread(target=partial(run, stop), daemon=True).start()
+        while not stop.wait(TICK_S):
+            try:
+                _tick(began, folder, rounds, topics, alerting, exposition, reports)
+            except Exception as error:  # one look may not end the others
+                reports("look", f"{type(error).__name__}: {error}")
+            else:
+                reports("look", "")
+        close()
+
+
+def _tick(
+    began: float, folder: FolderOfContracts, rounds: Rounds, topics: FollowedTopics, alerting: Alerting,
+    exposition: Exposition, reports: Reports,
+) -> None:  # fmt: skip
+    folder.look()
+    now, contracts = time.time(), folder.contracts
+    jobs, refused = topics.known(contracts)
+    known = Knowledge(
+        jobs if topics.caught_up else {}, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake,
+        rounds.drifts, refused, alerting.failed,
+    )  # fmt: skip
+    exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))
+    if now - began > FIRST_S and (topics.caught_up or not rounds.broker_up):
+        alerting.look(holding(exposition.samples, now), contracts, now)

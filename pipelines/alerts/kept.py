@@ -1,0 +1,51 @@
+"""What was told of which alert, kept in a file, so that a new process tells nothing twice and what is over."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from models.alerts.standing import Key, StandingAlert, State
+from pipelines.stack.private import write_private
+
+
+def digest_of(webhook: str) -> str:
+    """Return what stands for a webhook in the file, as its address is a secret: 16 hexadecimal digits of a SHA-256."""
+    return hashlib.sha256(webhook.encode()).hexdigest()[:16]
+
+
+def read_told(file: Path, now: float) -> dict[str, dict[Key, StandingAlert]]:
+    """Read what was told, by the digest of its webhook; nothing where there is no such file, or another's.
+
+    What was told counts as holding at `now` (epoch seconds), so that it is over only if it is not found again.
+    """
+    try:
+        return {
+            digest: {_key(one["key"]): replace(StandingAlert(**one["standing"]), held_at=now) for one in kept}
+            for digest, kept in json.loads(file.read_text()).items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def write_told(file: Path, states: Mapping[str, State]) -> None:
+    """Write what was told, by the digest of its webhook; `read_told` is the inverse.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    kept = {
+        digest: [{"key": key, "standing": asdict(one)} for key, one in state.items() if one.times]
+        for digest, state in states.items()
+    }
+    write_private(file, json.dumps(kept))
+
+
+def _key(kept: list[object]) -> Key:
+    alert, labels = kept
+    if not isinstance(labels, list):
+        raise TypeError(f"labels {labels!r}: a list is expected")
+    return Key(str(alert), tuple((str(name), str(value)) for name, value in labels))

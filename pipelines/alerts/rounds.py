@@ -1,0 +1,137 @@
+"""What is looked at now and then beside the topics: broker, lake and the drifts that the ingest has reported."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from configs.settings import Settings
+from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
+from pipelines.airflow.rest import Orchestrator
+from pipelines.ingest.columns import KINDS
+from pipelines.kafka.broker import topic_offsets
+from pipelines.lake import tables
+from pipelines.lake.folder import lake_folder
+from pipelines.lake.size import day_growth, table_size
+
+_log = logging.getLogger(__name__)
+ROUND_S = 15.0
+"""Seconds between two rounds; one takes as long as the broker, the disk and Airflow need to answer."""
+AIRFLOW_EVERY = 4
+"""Rounds from one question to Airflow to the next."""
+INGEST_DAG, DRIFT = "ingest_metrics", "drift"
+"""The DAG that reports drifts, and the asset by which it does."""
+Offsets = Mapping[int, tuple[int, int]]
+
+
+class Rounds:
+    """A thread that looks every `ROUND_S` seconds; what it found stays until the next look.
+
+    Attributes:
+        broker_up: whether the broker answered; None before the first look.
+        ingests: newest ingest by topic.
+        lake: its size; None where there is none, or on HDFS.
+        drifts: newest reported drift by job.
+    """
+
+    def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
+        """Prepare to look; `report` is told what could not be looked at, as a subject and what is wrong with it."""
+        self._settings, self._report = settings, report
+        self.broker_up: bool | None = None
+        self.ingests: Mapping[str, Ingested] = {}
+        self.lake: LakeSeen | None = None
+        self.drifts: Mapping[str, DriftSeen] = {}
+        self._airflow = Orchestrator(settings) if settings.airflow.url else None
+        self._origins: dict[str, tuple[int | None, tables.Origin | None]] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Look again and again until `stop` is set; nothing that goes wrong in a look ends it."""
+        for count in range(2**62):
+            ends = self._ask_broker()
+            self._look("lake", partial(self._look_at_lake, ends))
+            if self._airflow is not None and count % AIRFLOW_EVERY == 0:
+                self._look("airflow", self._ask_airflow)
+            if stop.wait(ROUND_S):
+                return
+
+    def _look(self, what: str, look: Callable[[], None]) -> None:
+        try:
+            look()
+        except Exception as error:  # whatever it is, the other looks go on
+            self._report(what, f"cannot be looked at: {error!r}")
+        else:
+            self._report(what, "")
+
+    def _ask_broker(self) -> Mapping[str, Offsets]:
+        found: dict[str, Offsets] = {}
+        try:
+            for topic in KINDS:
+                found[topic] = topic_offsets(self._settings.kafka, topic)
+        except Exception as error:  # BrokerError, and whatever the client raises
+            self._report("broker", f"{error}")
+            self.broker_up = False
+        else:
+            self._report("broker", "")
+            self.broker_up = True
+        return found
+
+    def _look_at_lake(self, offsets: Mapping[str, Offsets]) -> None:
+        now, root = time.time(), lake_folder(self._settings)
+        if not (names := tables.tables(root)):
+            self.lake, self.ingests = None, {}
+            return
+        self.lake = _size(root, names, now) if isinstance(root, Path) else None  # of HDFS its own metrics tell
+        newest = {topic: self._newest_origin(topic) for topic in KINDS if topic in names}
+        self.ingests = {topic: _ingested(one, offsets.get(topic)) for topic, one in newest.items() if one is not None}
+
+    def _newest_origin(self, topic: str) -> tables.Origin | None:
+        """Where a table's newest rows came from; its log is read once per version."""
+        version = tables.newest_version(lake_folder(self._settings), topic)
+        known = self._origins.get(topic)
+        if known is None or known[0] != version:
+            origins = tables.commit_origins(lake_folder(self._settings), topic)
+            # The newest run: one that repeats an older partition commits later, and takes older offsets.
+            known = self._origins[topic] = version, max(origins, key=lambda one: one.judged_at, default=None)
+        return known[1]
+
+    def _ask_airflow(self) -> None:
+        assert self._airflow is not None
+        self.drifts = {**self.drifts, **newest_drifts(self._airflow.asset_events(INGEST_DAG))}
+
+
+def _size(root: Path, names: Collection[str], now: float) -> LakeSeen:
+    sizes = {table: table_size(root, table) for table in names}
+    return LakeSeen(
+        {table: size for table, (size, _) in sizes.items()}, {table: files for table, (_, files) in sizes.items()},
+        sum(day_growth(root, table, now) for table in names), shutil.disk_usage(root).free,
+    )  # fmt: skip
+
+
+def newest_drifts(events: list[dict[str, Any]]) -> dict[str, DriftSeen]:
+    """Return the newest drift of each job by what Airflow tells of asset events, newest first; others are left out.
+
+    An event that lacks a field, or has something else in its place, is left out, too.
+    """
+    found: dict[str, DriftSeen] = {}
+    for event in events:
+        try:
+            if event["name"] == DRIFT:
+                reported = datetime.fromisoformat(event["timestamp"]).timestamp()
+                found.setdefault(str(event["extra"]["job"]), DriftSeen(reported, float(event["extra"]["factor"])))
+        except (KeyError, TypeError, ValueError):
+            _log.warning("an asset event of %s is none of ours and is left out", INGEST_DAG)
+    return found
+
+
+def _ingested(origin: tables.Origin, offsets: Offsets | None) -> Ingested:
+    waiting = None
+    if offsets is not None:
+        waiting = sum(max(end - max(origin.end.get(p, first), first), 0) for p, (first, end) in offsets.items())
+    return Ingested(origin.judged_at, origin.stored, origin.quarantined, waiting)

@@ -1,0 +1,193 @@
+"""Webhooks: what is posted, and that one which is down, slow, or refuses holds nothing up and gives nothing away."""
+
+import http.server
+import json
+import logging
+import threading
+import time
+
+import pytest
+
+from configs.contract import Contract
+from configs.settings import load
+from models.alerts.standing import Key
+from pipelines.alerts import webhook
+from pipelines.alerts.follower import Alerting, Reports
+from pipelines.alerts.kept import digest_of, read_told
+from pipelines.alerts.webhook import Channel, host_of, post
+
+SECRET = "T0PSECRET"
+BURNS = Key("TidecastBudgetBurnsFast", (("job", "orders"),))
+AWAY = Key("TidecastBrokerAway", ())
+
+
+@pytest.fixture
+def served():
+    """A server that answers as the path of its address says, and what was posted to it."""
+    posted, slow = [], threading.Event()
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            posted.append((self.path, body))
+            if "slow" in self.path:
+                slow.wait(20)
+            status = next((code for code in (500, 302, 404) if str(code) in self.path), 204)
+            self.send_response(status)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", posted
+    slow.set()
+    server.shutdown()
+    server.server_close()
+
+
+def ended(channel, held, now, seconds=5.0):
+    """Look until a message's outcome is known."""
+    until = time.monotonic() + seconds
+    while (said := channel.look(held, now, 600)) is None and time.monotonic() < until:
+        time.sleep(0.005)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("path", "outcome"),
+    [
+        ("ok", ""), ("500", "it answered 500"), ("404", "it answered 404"),
+        ("302", "it answered 302, a redirect"),
+    ],
+)  # fmt: skip
+def test_only_a_success_counts_as_taken_and_no_redirect_is_followed(served, caplog, path, outcome):
+    url, posted = served
+    with caplog.at_level(logging.DEBUG):
+        assert post(f"{url}/{path}/{SECRET}", {"text": "a"}) == outcome
+    assert [where for where, _ in posted] == [f"/{path}/{SECRET}"]
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("address", [f"http://127.0.0.1:1/{SECRET}", f"https://{SECRET}.invalid:99999/", "http://["])
+def test_an_address_that_nobody_answers_is_told_without_it(address, caplog):
+    with caplog.at_level(logging.DEBUG):
+        outcome = post(address, {})
+    assert outcome and SECRET not in outcome and SECRET not in caplog.text
+
+
+def test_what_is_posted_says_it_to_people_and_programs(served):
+    url, posted = served
+    channel = Channel(f"{url}/ok", {})
+    assert channel.look({BURNS: 70.0, AWAY: 0.0}, 1.8e9, 600) is None
+    assert ended(channel, {BURNS: 75.0, AWAY: 0.0}, 1.8e9 + 1) == ""
+    (_, body), (alert,) = posted[0], posted[0][1]["alerts"]
+    assert body["text"].startswith("[page] orders: the error budget goes 70.00 times as fast as allowed. `tidecast job")
+    assert {name: alert[name] for name in ("alert", "status", "severity", "labels", "since", "value")} == {
+        "alert": "TidecastBudgetBurnsFast", "status": "new", "severity": "page", "labels": {"job": "orders"},
+        "since": "2027-01-15T08:00:00Z", "value": 70.0,
+    }  # fmt: skip
+    channel.look({BURNS: 75.0, AWAY: 0.0}, 1.8e9 + 62, 600)
+    ended(channel, {}, 1.8e9 + 63)
+    channel.look({}, 1.8e9 + 200, 600)
+    ended(channel, {}, 1.8e9 + 201)
+    assert [one["status"] for _, body in posted for one in body["alerts"]] == ["new", "new", "over", "over"]
+    assert posted[-1][1]["text"].splitlines()[0].startswith("over: the broker does not answer")
+
+
+def test_a_webhook_that_hangs_holds_nothing_up_and_is_given_up(served):
+    url, _ = served
+    channel = Channel(f"{url}/slow", {})
+    began = time.monotonic()
+    for now in range(61):
+        assert channel.look({BURNS: 1.0}, now, 600) is None
+    assert time.monotonic() - began < 1
+    assert channel.look({BURNS: 1.0}, 62, 600).startswith("it has not answered for 60 s. Its alerts wait")
+    assert channel.failed == 1 and channel.state[BURNS].times == 0
+
+
+def test_a_webhook_that_fails_is_tried_ever_more_seldom_until_it_takes_the_message():
+    tried, answers, threads = [], ["no", "no", "no", ""], threading.enumerate()
+
+    def send(address, message):
+        tried.append(now)
+        return answers[len(tried) - 1]
+
+    channel = Channel("https://h.example/x", {}, send)
+    for now in range(200):
+        channel.look({BURNS: 1.0}, now, 600)
+        for thread in {*threading.enumerate()} - {*threads}:
+            thread.join()
+    assert tried == [0, 11, 32, 73] and channel.state[BURNS].times == 1 and channel.failed == 3
+
+
+def contract(job, address, **more):
+    return Contract.model_validate({"job": job, "alerts": {"webhook": address, **more}})
+
+
+def alerting(tmp_path, sent, outcome="", now=0.0):
+    def send(address, message):
+        sent.append((address, sorted(one["labels"].get("job", "") for one in message["alerts"])))
+        return outcome
+
+    return Alerting(load(var=tmp_path), Reports(), now, send)
+
+
+def looked(told, held, contracts, *moments):
+    before = {*threading.enumerate()}
+    for now in moments:
+        told.look(held, contracts, now)
+        for thread in {*threading.enumerate()} - before:
+            thread.join()
+
+
+def held(*jobs):
+    return {Key("TidecastBudgetBurnsFast", (("job", job),)): 70.0 for job in jobs}
+
+
+def test_jobs_of_one_webhook_share_a_message_and_what_is_of_no_job_goes_to_all(tmp_path):
+    sent, ours, theirs = [], f"https://a.example/{SECRET}", "https://b.example/x"
+    contracts = {"a": contract("a", ours), "b": contract("b", ours), "c": contract("c", theirs), "d": Contract(job="d")}
+    away = {Key("TidecastBudgetBurnsFast", (("job", job),)): 70.0 for job in "abcd"}
+    looked(alerting(tmp_path, sent), {**away, Key("TidecastBrokerAway", ()): 0.0}, contracts, 0, 1, 70, 71)
+    assert sent == [(ours, ["a", "b"]), (theirs, ["c"]), (ours, [""]), (theirs, [""])]
+
+
+def test_a_webhook_in_trouble_is_named_once_and_never_its_secret(tmp_path, capsys, caplog):
+    sent, contracts = [], {"a": contract("a", f"https://user:{SECRET}@a.example/{SECRET}?k={SECRET}")}
+    with caplog.at_level(logging.DEBUG):
+        looked(alerting(tmp_path, sent, "it answered 500"), held("a"), contracts, *range(0, 2000, 5))
+    said = capsys.readouterr().err.splitlines()
+    assert len(sent) > 3 and len(said) == 1 and "at a.example: it answered 500" in said[0]
+    assert SECRET not in said[0] + caplog.text + "".join(file.read_text() for file in tmp_path.iterdir())
+
+
+def test_a_new_process_tells_nothing_twice_and_what_is_over(tmp_path):
+    sent, contracts = [], {"a": contract("a", f"https://a.example/{SECRET}")}
+    looked(alerting(tmp_path, sent), held("a"), contracts, 0, 1)
+    again = alerting(tmp_path, sent, now=100.0)
+    looked(again, held("a"), contracts, 100, 101)
+    assert len(sent) == 1
+    last = alerting(tmp_path, sent, now=200.0)
+    looked(last, {}, contracts, 200, 259)
+    assert len(sent) == 1
+    looked(last, {}, contracts, 260, 261)
+    assert len(sent) == 2 and SECRET not in (tmp_path / "alerts.json").read_text()
+    assert (tmp_path / "alerts.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"a": 3}', '{"a": [{"key": ["x", 3], "standing": {}}]}', '{"a": [{}]}']
+)
+def test_a_file_of_another_form_counts_as_none(tmp_path, text):
+    (tmp_path / "alerts.json").write_text(text)
+    assert read_told(tmp_path / "alerts.json", 0) == {}
+
+
+def test_of_an_address_the_host_alone_is_said():
+    assert host_of(f"https://u:{SECRET}@hooks.example:8443/{SECRET}") == "hooks.example"
+    assert SECRET not in digest_of(f"https://a/{SECRET}") and webhook.GIVE_UP_S > webhook.WAIT_S
