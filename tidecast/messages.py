@@ -129,7 +129,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Control:
-    """A message to a job's agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`)."""
+    """A message to a job's agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`).
+
+    `by` is the login of who gave the mode, where that is known; agents do not look at it.
+    """
 
     job: JobName
     wall_time: Time
@@ -137,6 +140,7 @@ class Control:
     wall_start: Time | None = None
     trace_start: Time | None = None
     time_scale: Scale | None = None
+    by: str | None = None
     schema: int = SCHEMA
 
     MODES: ClassVar = _WORDS

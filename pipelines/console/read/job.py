@@ -1,0 +1,157 @@
+"""What is known of one job, and how each message changes it: pure steps from one frozen value to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from configs.contract import Contract
+from models.policy.core.budget import Account, Promise
+from pipelines.console.read.decided import Became, Decided, standing_of
+from pipelines.console.read.history import NAN, History, Point
+from tidecast.messages import Control, Decision, Forecast, Heartbeat, MetricSample, Outcome
+
+KEPT = 60
+"""Decisions, outcomes and batches of a job that are kept."""
+FINE, COARSE = (1.0, 600), (10.0, 2160)
+"""Seconds of a step and number of steps: ten minutes, six hours."""
+
+
+@dataclass(frozen=True)
+class JobSeen:
+    """What the topics have told of a job; wall times are epoch seconds.
+
+    Attributes:
+        sample, batch: its newest interval and micro-batch of metrics.
+        contract: that the autoscaler accepted last; `contract_at` is when.
+        account: of the contract's promise: of the newest decision, and the batches since.
+        counted_at: of the newest metrics that this decision had counted.
+        batches: (committed, latency of the oldest record, time scale) of the newest ones, oldest first.
+        late_s: highest latency of the batches since the newest interval; NaN without one.
+        decisions, outcomes: the newest ones, oldest first.
+        forecast: the newest one.
+        beat: the newest sign of life of its autoscaler.
+        word: the mode that a person gave it last.
+        fine, coarse: the last minutes and hours.
+        revision: of the model in which it changed last.
+    """
+
+    job: str
+    sample: MetricSample | None = None
+    batch: MetricSample | None = None
+    contract: Contract | None = None
+    contract_at: float = 0.0
+    account: Account = Account()
+    counted_at: float = 0.0
+    batches: tuple[tuple[float, float, float], ...] = ()
+    late_s: float = NAN
+    decisions: tuple[Decided, ...] = ()
+    outcomes: tuple[Became, ...] = ()
+    forecast: Forecast | None = None
+    beat: Heartbeat | None = None
+    word: Control | None = None
+    fine: History = field(default=History(*FINE))
+    coarse: History = field(default=History(*COARSE))
+    revision: int = 0
+
+    @property
+    def promise(self) -> Promise | None:
+        """What its contract promises; None while no contract is known."""
+        return None if self.contract is None else Promise.of(self.contract)
+
+    @property
+    def scale(self) -> float:
+        """Job seconds per wall second, of the newest metrics; 1 before any."""
+        newest = self.sample or self.batch
+        return 1.0 if newest is None else newest.time_scale
+
+    def standing(self) -> dict[str, float | None]:
+        """Return how the promise stands, as `Account.standing` does; empty while no contract is known."""
+        return {} if self.promise is None else self.account.standing(self.promise, self.scale)
+
+
+def with_sample(seen: JobSeen, sample: MetricSample) -> JobSeen:
+    """Return what is known after a record of metrics; one that is not newer than the newest of its kind adds nothing.
+
+    Back-dated history, which knows no executors, says nothing about now.
+    """
+    if sample.kind == "batch":
+        return seen if seen.batch and sample.wall_time <= seen.batch.wall_time else _with_batch(seen, sample)
+    if sample.executors is None or (seen.sample and sample.wall_time <= seen.sample.wall_time):
+        return seen
+    newest = seen.decisions[-1] if seen.decisions else None
+    capacity_rps = NAN if newest is None or newest.capacity_rps is None else newest.capacity_rps
+    point = Point(
+        NAN if sample.arrival_rps is None else sample.arrival_rps, sample.executors,
+        NAN if newest is None else newest.executors, capacity_rps,
+        NAN if sample.lag_records is None else sample.lag_records, seen.late_s,
+    )  # fmt: skip
+    account = seen.account
+    if seen.promise and seen.sample and sample.arrival_rps == 0 and sample.lag_records == 0:
+        account = account.rest(seen.promise, sample.wall_time - seen.sample.wall_time, sample.time_scale)
+    at = sample.wall_time
+    return replace(
+        seen, sample=sample, account=account, late_s=NAN, fine=seen.fine.add(at, point),
+        coarse=seen.coarse.add(at, point),
+    )  # fmt: skip
+
+
+def _with_batch(seen: JobSeen, sample: MetricSample) -> JobSeen:
+    latency_s = sample.latency_max_s
+    if latency_s is None:
+        return replace(seen, batch=sample)
+    account, batch = seen.account, (sample.wall_time, latency_s, sample.time_scale)
+    if seen.promise is not None:
+        account = account.add_batch(seen.promise, *batch)
+    late_s = latency_s if seen.late_s != seen.late_s else max(seen.late_s, latency_s)
+    return replace(seen, batch=sample, account=account, batches=(*seen.batches, batch)[-KEPT:], late_s=late_s)
+
+
+def with_decision(seen: JobSeen, decision: Decision) -> JobSeen:
+    """Return what is known after a decision: how it says that the promise stands is what the account goes on from."""
+    if any(known.id == decision.id for known in seen.decisions):
+        return seen
+    decisions = tuple(sorted((*seen.decisions, Decided.of(decision)), key=lambda one: one.at)[-KEPT:])
+    seen = replace(seen, decisions=decisions)
+    said, promise = standing_of(decision), seen.promise
+    if said is None or promise is None or said[0] < seen.counted_at:
+        return seen
+    at, standing = said
+    before = Account()
+    for batch in seen.batches:
+        if batch[0] <= at:
+            before = before.add_batch(promise, *batch)
+    account = Account.resumed(standing, promise, decision.time_scale, at)
+    account = replace(account, newest=before.newest, counted=before.counted)
+    for batch in seen.batches:
+        if batch[0] > at:
+            account = account.add_batch(promise, *batch)
+    return replace(seen, account=account, counted_at=at)
+
+
+def with_outcome(seen: JobSeen, outcome: Outcome) -> JobSeen:
+    """Return what is known after the outcome of a decision; of several of one decision the last one holds."""
+    others = [known for known in seen.outcomes if known.id != outcome.decision_id]
+    return replace(seen, outcomes=(*others, Became.of(outcome))[-KEPT:])
+
+
+def with_forecast(seen: JobSeen, forecast: Forecast) -> JobSeen:
+    """Return what is known after a forecast: that of the highest epoch holds, and of one server the latest."""
+    known = seen.forecast
+    newer = known is None or (forecast.epoch, forecast.wall_time) >= (known.epoch, known.wall_time)
+    return replace(seen, forecast=forecast) if newer else seen
+
+
+def with_beat(seen: JobSeen, beat: Heartbeat) -> JobSeen:
+    """Return what is known after a sign of life; only that of an autoscaler is kept."""
+    newer = beat.by == "autoscaler" and (seen.beat is None or beat.wall_time >= seen.beat.wall_time)
+    return replace(seen, beat=beat) if newer else seen
+
+
+def with_word(seen: JobSeen, word: Control) -> JobSeen:
+    """Return what is known after a person has given a mode: the topic's last one holds, as it does for the agent."""
+    return seen if word.mode is None else replace(seen, word=word)
+
+
+def with_contract(seen: JobSeen, contract: Contract, at: float) -> JobSeen:
+    """Return what is known after a contract was accepted at a wall time; the latest one holds."""
+    return replace(seen, contract=contract, contract_at=at) if at >= seen.contract_at else seen
