@@ -90,9 +90,9 @@ def forecast_fan(seen: JobSeen) -> Values | None:
     """Return the newest forecast over wall time: a band of its steps from the forecast's own time on.
 
     Returns:
-        "model", "version", "kind", "levels", "issued_at" and "times" (epoch seconds, wall), the latter the middles of
-        the steps; "quantiles", a list for each level. None without a forecast, and before metrics tell how job time
-        goes with wall time.
+        "model", "version", "kind", "levels" and "issued_at"; "times" (epoch seconds, wall), at which the steps begin
+        and the last one ends; "quantiles", a list for each level. None without a forecast, and before metrics tell how
+        job time goes with wall time.
     """
     forecast, sample = seen.forecast, seen.sample
     if forecast is None or sample is None:
@@ -100,8 +100,8 @@ def forecast_fan(seen: JobSeen) -> Values | None:
     ended = sample.time + sample.span_s
     levels = _spread(len(forecast.levels))
     times = [
-        sample.wall_time + (forecast.time + (step + 0.5) * forecast.step_s - ended) / sample.time_scale
-        for step in range(len(forecast.quantiles))
+        sample.wall_time + (forecast.time + step * forecast.step_s - ended) / sample.time_scale
+        for step in range(len(forecast.quantiles) + 1)
     ]
     if not all(map(math.isfinite, times)):
         return None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from models.policy.live.burn import FAST, MOSTLY
 from pipelines.console.read.job import JobSeen
+from pipelines.html.numbers import share
 from pipelines.scale.shown import SILENT_S
 
 BROKEN, BURNING, BLIND, LATE, NOTED, FINE = 5, 4, 3, 2, 1, 0
@@ -37,9 +38,9 @@ def _troubles(seen: JobSeen, now: float) -> list[Trouble]:
         left, burns = standing["budget_left"], (standing["burn_long"], standing["burn_short"])
         fast = min(FAST, MOSTLY / contract.error_budget) if contract.error_budget else FAST
         if left is not None and left < 0:
-            found.append(Trouble(BROKEN, f"promise broken: {-left:.0%} over its budget"))
+            found.append(Trouble(BROKEN, f"promise broken, {share(-left)} over budget"))
         elif burns[0] is not None and burns[1] is not None and min(burns[0], burns[1]) >= fast:
-            found.append(Trouble(BURNING, f"its budget goes {min(burns[0], burns[1]):.0f} times as fast as allowed"))
+            found.append(Trouble(BURNING, f"budget burns {min(burns[0], burns[1]):.0f} times as fast as allowed"))
         if seen.batch and (seen.batch.latency_max_s or 0.0) > contract.latency_target_s:
             found.append(Trouble(LATE, f"late: {seen.batch.latency_max_s:.1f} s, promised {contract.latency_target_s:g} s"))
         if sample and sample.executors and sample.executors >= contract.executors.max and (burns[1] or 0.0) > 1:
@@ -50,7 +51,7 @@ def _troubles(seen: JobSeen, now: float) -> list[Trouble]:
     elif contract and age_s > max(contract.planning.metrics_age_s, 5.0):
         found.append(Trouble(BLIND, f"no metrics for {_span(age_s)}"))
     elif contract and (seen.beat is None or now - seen.beat.wall_time > SILENT_S):
-        found.append(Trouble(BLIND, "no sign of an autoscaler"))
+        found.append(Trouble(BLIND, "no autoscaler heard"))
     if seen.word and sample and seen.word.mode != sample.mode and now - seen.word.wall_time > SILENT_S:
         found.append(Trouble(NOTED, f"told to {seen.word.mode}, its agent is in {sample.mode or 'no known mode'}"))
     return found

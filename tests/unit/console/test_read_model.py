@@ -95,7 +95,7 @@ def test_an_outcome_is_set_beside_its_decision_also_if_it_is_read_first():
 
 def test_a_fan_lies_where_its_steps_are_in_wall_time():
     fan = forecast_fan(seen(interval("orders", NOW), forecast("orders", NOW, 100.0, steps=2, step_s=60.0)))
-    assert fan["times"] == [NOW + 29, NOW + 89]  # the interval of NOW covers [NOW, NOW + 1) and was measured at NOW
+    assert fan["times"] == [NOW - 1, NOW + 59, NOW + 119]  # [NOW, NOW + 1) of the job's time was measured at NOW
     assert fan["levels"] == [0.05, 0.25, 0.5, 0.75, 0.95]
     assert fan["quantiles"][2] == [100.0, 100.0]
 
