@@ -10,7 +10,7 @@ from airflow.models.log import Log
 from airflow.utils.session import create_session
 from fastapi import HTTPException
 
-from pipelines.console.access import Access, Change
+from pipelines.console.access import Access, ModeChange
 
 EVENT = "tidecast_mode"
 """Name of a change of a job's mode in the audit log."""
@@ -40,7 +40,7 @@ def _allowed(method: Any, does: str, user: Any) -> str:
     return str(user.get_name())
 
 
-def record(change: Change) -> None:
+def record(change: ModeChange) -> None:
     """Write a change to Airflow's audit log, committed when this returns.
 
     Raises:

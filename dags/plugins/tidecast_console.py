@@ -12,7 +12,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-PREFIX = "/tidecast"
+NAME = "tidecast"
+PREFIX = f"/{NAME}"
 
 
 class LazyConsole:
@@ -43,5 +44,5 @@ class TidecastConsole(AirflowPlugin):
     name = "tidecast_console"
     fastapi_apps = [{"app": LazyConsole(), "url_prefix": PREFIX, "name": "Tidecast console"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
-        {"name": "Tidecast", "href": f"{PREFIX[1:]}/", "destination": "nav", "url_route": "tidecast", "nav_top_level": True}
+        {"name": "Tidecast", "href": f"{NAME}/", "destination": "nav", "url_route": NAME, "nav_top_level": True}
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Change:
+class ModeChange:
     """A change of a job's mode, as the audit trail keeps it.
 
     Attributes:
@@ -46,6 +46,6 @@ class Access:
 
     viewer: Callable[..., Any]
     editor: Callable[..., Any]
-    record: Callable[[Change], None]
+    record: Callable[[ModeChange], None]
     login_url: str = ""
     origins: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from pipelines.console.change import StaleError
 from pipelines.console.origin import objection
 from pipelines.console.pages import job_page, jobs_page, refusal_page
 from pipelines.console.read.fold import Model
-from pipelines.console.read.job import JobSeen
+from pipelines.console.read.job import JobNow
 from pipelines.console.shown import job_details, rows_since
 from pipelines.kafka.broker import BrokerError
 
@@ -43,7 +43,7 @@ HEADERS = {
 JobName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
-class Asked(BaseModel, extra="forbid"):
+class ModeRequest(BaseModel, extra="forbid"):
     """A change of a job's mode, as the page asks for it.
 
     Attributes:
@@ -88,7 +88,7 @@ def build_app(
         page = refusal_page(error.status_code, f"{error.detail}", _up(request), access.login_url)
         return HTMLResponse(page, error.status_code, error.headers)
 
-    def known(job: str) -> JobSeen:
+    def known(job: str) -> JobNow:
         seen = look()[0].jobs.get(job)
         if seen is None:
             raise HTTPException(404, f"nothing is known of a job {job}: no metrics, no contract, no word")
@@ -118,7 +118,7 @@ def build_app(
         return JSONResponse({**job_details(known(job), time.time(), after), "problem": look()[1]})
 
     @app.post("/data/jobs/{job}/mode")
-    def mode(job: JobName, asked: Asked, request: Request, login: str = editor) -> dict[str, str]:
+    def mode(job: JobName, asked: ModeRequest, request: Request, login: str = editor) -> dict[str, str]:
         """Give a job another mode, as its page asks."""
         if (problem := objection(request.headers, access.origins)) is not None:
             raise HTTPException(403, f"Refused: {problem}. Change modes on the console's own page.")

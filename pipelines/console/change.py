@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from configs.sections import Kafka
-from pipelines.console.access import Access, Change
+from pipelines.console.access import Access, ModeChange
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.signing import Signer
 from tidecast.control import mode_key, set_mode
@@ -43,15 +44,16 @@ class ModeSwitch:
         kafka = self._kafka
         with self._lock:
             now = self._word(job)
-            if (now and now.wall_time) != seen:
+            before, given_at = (None, None) if now is None else (now.mode, now.wall_time)
+            if given_at != seen:
                 raise StaleError(_described(job, now))
-            asked = Change(job, now and now.mode, mode, by)
+            asked = ModeChange(job, before, mode, by)
             self._record(asked)
             try:
                 keys = self._signer.keys_of(job)
                 set_mode(str(kafka.bootstrap), job, mode, kafka.security, kafka.prefix, keys, by)
             except Exception as error:
-                self._record(Change(job, asked.before, mode, by, f"{error}"))
+                self._record(replace(asked, failed=f"{error}"))
                 raise
 
     def _word(self, job: str) -> Control | None:

@@ -46,7 +46,8 @@ def jobs_page() -> str:
 def job_page(job: str) -> str:
     """Return the page of one job."""
     charts = "".join(
-        f'<figure><figcaption>{title}</figcaption><div id="{name}" class="plot" role="img" aria-label="{title}"></div></figure>'
+        f"<figure><figcaption>{title}</figcaption>"
+        f'<div id="{name}" class="plot" role="img" aria-label="{title}"></div></figure>'
         for name, title in (
             ("load", "Arrivals, what the executors sustain, and the forecast (records/s)"),
             ("executors", "Executors: there, and asked for"),
@@ -58,11 +59,12 @@ def job_page(job: str) -> str:
         for name, title, pressed in (("fine", "10 minutes", "true"), ("coarse", "6 hours", "false"))
     )
     choices = "".join(
-        f'<button type="button" class="mode" data-mode="{mode}" aria-pressed="false" title="{escape(means)}">{mode}</button>'
-        for mode, means in MODES
+        f'<button type="button" class="mode" data-mode="{mode}" aria-pressed="false">{mode}</button>'
+        for mode, _ in MODES
     )
     kinds = [NOWRAP, NUMBER, PLAIN, PLAIN]
-    decided = table(["When", "Executors", "Why", "What became of it"], kinds, [], 'id="decisions" class="whole decisions"')
+    titles = ["When", "Executors", "Why", "What became of it"]
+    decided = table(titles, kinds, [], 'id="decisions" class="whole decisions"')
     body = f"""<header class="bar">
 <nav aria-label="Way back"><a href="../">Jobs</a></nav>
 <h1>{escape(job)}</h1>
@@ -96,7 +98,7 @@ def refusal_page(status: int, why: str, up: str, login_url: str) -> str:
     link = f'<p><a href="{escape(up + login_url)}">Log in to Airflow</a></p>' if status == 401 and login_url else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        f'<title>{title}</title></head><body><main><h1>{title}</h1><p>{escape(why)}</p>{link}</main></body></html>'
+        f"<title>{title}</title></head><body><main><h1>{title}</h1><p>{escape(why)}</p>{link}</main></body></html>"
     )
 
 
@@ -108,7 +110,8 @@ def _dialog() -> str:
 {meanings}
 <p class="note">Its agent follows within a second, never beyond the mode that its code allows. The change is written to
 Airflow's audit log with your name.</p>
-<div class="controls"><button value="cancel" id="cancel">Cancel</button><button value="change" id="change"></button></div>
+<div class="controls"><button value="cancel" id="cancel">Cancel</button>
+<button value="change" id="change"></button></div>
 </form>
 </dialog>"""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.console.read.fold import Model
 from pipelines.console.read.history import Point
-from pipelines.console.read.job import JobSeen
+from pipelines.console.read.job import JobNow
 from pipelines.console.trouble import worst_trouble
 
 Values = dict[str, Any]
@@ -27,7 +27,7 @@ def rows_since(model: Model, revision: int, now: float) -> list[Values]:
     ]
 
 
-def job_row(seen: JobSeen, now: float) -> Values:
+def job_row(seen: JobNow, now: float) -> Values:
     """Return what the page of all jobs shows of one; None for what is not known.
 
     Args:
@@ -44,20 +44,20 @@ def job_row(seen: JobSeen, now: float) -> Values:
         "executors": sample and sample.executors,
         "target": seen.decisions[-1].executors if seen.decisions else None,
         "most": contract and contract.executors.max, "least": contract and contract.executors.min,
-        "arrival_rps": _rounded(sample and sample.arrival_rps), "lag_records": sample and sample.lag_records,
-        "latency_s": _rounded(seen.batch and seen.batch.latency_max_s),
+        "arrival_rps": _rounded(sample.arrival_rps) if sample else None, "lag_records": sample and sample.lag_records,
+        "latency_s": _rounded(seen.batch.latency_max_s) if seen.batch else None,
         "mode": sample and sample.mode, "word": word_of(seen),
         "age_s": sample and round(max(now - sample.wall_time, 0.0), 1),
     }  # fmt: skip
 
 
-def word_of(seen: JobSeen) -> Values | None:
+def word_of(seen: JobNow) -> Values | None:
     """Return the mode that a person gave a job last, when (epoch seconds) and who; None where nobody has."""
     word = seen.word
-    return word and {"mode": word.mode, "at": word.wall_time, "by": word.by}
+    return None if word is None else {"mode": word.mode, "at": word.wall_time, "by": word.by}
 
 
-def job_details(seen: JobSeen, now: float, after: float) -> Values:
+def job_details(seen: JobNow, now: float, after: float) -> Values:
     """Return what the page of one job shows.
 
     Args:
@@ -86,7 +86,7 @@ def job_details(seen: JobSeen, now: float, after: float) -> Values:
     }  # fmt: skip
 
 
-def forecast_fan(seen: JobSeen) -> Values | None:
+def forecast_fan(seen: JobNow) -> Values | None:
     """Return the newest forecast over wall time: a band of its steps from the forecast's own time on.
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from models.policy.live.burn import FAST, MOSTLY
-from pipelines.console.read.job import JobSeen
+from pipelines.console.read.job import JobNow
 from pipelines.html.numbers import share
 from pipelines.scale.shown import SILENT_S
 
@@ -20,7 +20,7 @@ class Trouble(NamedTuple):
     words: str
 
 
-def worst_trouble(seen: JobSeen, now: float) -> Trouble:
+def worst_trouble(seen: JobNow, now: float) -> Trouble:
     """Return the worst that is wrong with a job at a wall time (epoch seconds).
 
     The budget goes fast by the thresholds of `models.policy.live.burn`, the decision's own words for it.
@@ -28,7 +28,7 @@ def worst_trouble(seen: JobSeen, now: float) -> Trouble:
     return max(_troubles(seen, now), key=lambda trouble: trouble.rank, default=Trouble(FINE, ""))
 
 
-def _troubles(seen: JobSeen, now: float) -> list[Trouble]:
+def _troubles(seen: JobNow, now: float) -> list[Trouble]:
     found = []
     contract, sample = seen.contract, seen.sample
     if contract is None:
@@ -41,8 +41,9 @@ def _troubles(seen: JobSeen, now: float) -> list[Trouble]:
             found.append(Trouble(BROKEN, f"promise broken, {share(-left)} over budget"))
         elif burns[0] is not None and burns[1] is not None and min(burns[0], burns[1]) >= fast:
             found.append(Trouble(BURNING, f"budget burns {min(burns[0], burns[1]):.0f} times as fast as allowed"))
-        if seen.batch and (seen.batch.latency_max_s or 0.0) > contract.latency_target_s:
-            found.append(Trouble(LATE, f"late: {seen.batch.latency_max_s:.1f} s, promised {contract.latency_target_s:g} s"))
+        latency_s = (seen.batch and seen.batch.latency_max_s) or 0.0
+        if latency_s > contract.latency_target_s:
+            found.append(Trouble(LATE, f"late: {latency_s:.1f} s, promised {contract.latency_target_s:g} s"))
         if sample and sample.executors and sample.executors >= contract.executors.max and (burns[1] or 0.0) > 1:
             found.append(Trouble(NOTED, "has all the executors that it may have"))
     age_s = None if sample is None else now - sample.wall_time

@@ -31,8 +31,8 @@ def record(topic: str, key: str, message: Any) -> Record:
 
 def interval(job: str, at: float, arrival_rps: float = 100.0, executors: int = 2, **more: Any) -> Record:
     """A second of metrics."""
-    fields = {"lag_records": 50, "mode": "act", **more}
-    return record("metrics", job, MetricSample(job, "interval", at, at, 1.0, 1.0, arrival_rps, executors=executors, **fields))
+    fields = {"arrival_rps": arrival_rps, "executors": executors, "lag_records": 50, "mode": "act", **more}
+    return record("metrics", job, MetricSample(job, "interval", at, at, **fields))
 
 
 def batch(job: str, at: float, latency_s: float = 2.0, **more: Any) -> Record:

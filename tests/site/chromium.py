@@ -21,8 +21,8 @@ class Chromium:
 
     def __init__(self, folder: Path) -> None:
         command = [
-            "nice", "-n", "19", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
-            "--no-first-run", "--hide-scrollbars", f"--user-data-dir={folder}",
+            "nice", "-n", "19", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--hide-scrollbars", "--remote-debugging-port=0", f"--user-data-dir={folder}",
         ]  # fmt: skip
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port_file = folder / "DevToolsActivePort"
@@ -79,9 +79,9 @@ class Chromium:
 
     def press(self, key: str) -> None:
         """Press a key, such as `Tab`, `Enter`, or a character."""
-        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=_CODES.get(key, 0))
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=_CODES.get(key, 0))
+        text, code = {"Enter": "\r"}.get(key, key if len(key) == 1 else ""), _CODES.get(key, 0)
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def screenshot(self, file: Path, whole: bool = False) -> None:
         """Save what is seen, or the whole page, as PNG."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 NAN = math.nan
@@ -36,7 +36,7 @@ _PACKED = struct.Struct(f"<d{len(Point._fields)}f")
 
 
 @dataclass(frozen=True)
-class History:
+class PackedHistory:
     """Points at most `most` steps of `step_s` seconds back from the newest one, each the summary of its step.
 
     Attributes:
@@ -53,9 +53,9 @@ class History:
     packed: bytes = b""
     step: int | None = None
     added: int = 0
-    open: Point = Point()
+    open: Point = field(default_factory=Point)
 
-    def add(self, at: float, point: Point) -> History:
+    def add(self, at: float, point: Point) -> PackedHistory:
         """Return the history with a point at a wall time in epoch seconds; one before the open step is left out."""
         step = math.floor(at / self.step_s)
         if self.step is None or step > self.step:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from pipelines.console.read.decided import Became, Decided, standing_of
-from pipelines.console.read.history import NAN, History, Point
+from pipelines.console.read.history import NAN, PackedHistory, Point
 from tidecast.messages import Control, Decision, Forecast, Heartbeat, MetricSample, Outcome
 
 KEPT = 60
@@ -17,7 +17,7 @@ FINE, COARSE = (1.0, 600), (10.0, 2160)
 
 
 @dataclass(frozen=True)
-class JobSeen:
+class JobNow:
     """What the topics have told of a job; wall times are epoch seconds.
 
     Attributes:
@@ -40,7 +40,7 @@ class JobSeen:
     batch: MetricSample | None = None
     contract: Contract | None = None
     contract_at: float = 0.0
-    account: Account = Account()
+    account: Account = field(default_factory=Account)
     counted_at: float = 0.0
     batches: tuple[tuple[float, float, float], ...] = ()
     late_s: float = NAN
@@ -49,8 +49,8 @@ class JobSeen:
     forecast: Forecast | None = None
     beat: Heartbeat | None = None
     word: Control | None = None
-    fine: History = field(default=History(*FINE))
-    coarse: History = field(default=History(*COARSE))
+    fine: PackedHistory = field(default_factory=lambda: PackedHistory(*FINE))
+    coarse: PackedHistory = field(default_factory=lambda: PackedHistory(*COARSE))
     revision: int = 0
 
     @property
@@ -69,7 +69,7 @@ class JobSeen:
         return {} if self.promise is None else self.account.standing(self.promise, self.scale)
 
 
-def with_sample(seen: JobSeen, sample: MetricSample) -> JobSeen:
+def with_sample(seen: JobNow, sample: MetricSample) -> JobNow:
     """Return what is known after a record of metrics; one that is not newer than the newest of its kind adds nothing.
 
     Back-dated history, which knows no executors, says nothing about now.
@@ -95,7 +95,7 @@ def with_sample(seen: JobSeen, sample: MetricSample) -> JobSeen:
     )  # fmt: skip
 
 
-def _with_batch(seen: JobSeen, sample: MetricSample) -> JobSeen:
+def _with_batch(seen: JobNow, sample: MetricSample) -> JobNow:
     latency_s = sample.latency_max_s
     if latency_s is None:
         return replace(seen, batch=sample)
@@ -106,7 +106,7 @@ def _with_batch(seen: JobSeen, sample: MetricSample) -> JobSeen:
     return replace(seen, batch=sample, account=account, batches=(*seen.batches, batch)[-KEPT:], late_s=late_s)
 
 
-def with_decision(seen: JobSeen, decision: Decision) -> JobSeen:
+def with_decision(seen: JobNow, decision: Decision) -> JobNow:
     """Return what is known after a decision: how it says that the promise stands is what the account goes on from."""
     if any(known.id == decision.id for known in seen.decisions):
         return seen
@@ -128,30 +128,30 @@ def with_decision(seen: JobSeen, decision: Decision) -> JobSeen:
     return replace(seen, account=account, counted_at=at)
 
 
-def with_outcome(seen: JobSeen, outcome: Outcome) -> JobSeen:
+def with_outcome(seen: JobNow, outcome: Outcome) -> JobNow:
     """Return what is known after the outcome of a decision; of several of one decision the last one holds."""
     others = [known for known in seen.outcomes if known.id != outcome.decision_id]
     return replace(seen, outcomes=(*others, Became.of(outcome))[-KEPT:])
 
 
-def with_forecast(seen: JobSeen, forecast: Forecast) -> JobSeen:
+def with_forecast(seen: JobNow, forecast: Forecast) -> JobNow:
     """Return what is known after a forecast: that of the highest epoch holds, and of one server the latest."""
     known = seen.forecast
     newer = known is None or (forecast.epoch, forecast.wall_time) >= (known.epoch, known.wall_time)
     return replace(seen, forecast=forecast) if newer else seen
 
 
-def with_beat(seen: JobSeen, beat: Heartbeat) -> JobSeen:
+def with_beat(seen: JobNow, beat: Heartbeat) -> JobNow:
     """Return what is known after a sign of life; only that of an autoscaler is kept."""
     newer = beat.by == "autoscaler" and (seen.beat is None or beat.wall_time >= seen.beat.wall_time)
     return replace(seen, beat=beat) if newer else seen
 
 
-def with_word(seen: JobSeen, word: Control) -> JobSeen:
+def with_word(seen: JobNow, word: Control) -> JobNow:
     """Return what is known after a person has given a mode: the topic's last one holds, as it does for the agent."""
     return seen if word.mode is None else replace(seen, word=word)
 
 
-def with_contract(seen: JobSeen, contract: Contract, at: float) -> JobSeen:
+def with_contract(seen: JobNow, contract: Contract, at: float) -> JobNow:
     """Return what is known after a contract was accepted at a wall time; the latest one holds."""
     return replace(seen, contract=contract, contract_at=at) if at >= seen.contract_at else seen

@@ -2,7 +2,7 @@
 
 import math
 
-from pipelines.console.read.history import History, Point
+from pipelines.console.read.history import PackedHistory, Point
 
 
 def column(history, name, after=-math.inf):
@@ -10,7 +10,7 @@ def column(history, name, after=-math.inf):
 
 
 def test_a_step_is_the_mean_of_the_load_the_last_executors_and_the_worst_latency():
-    history = History(10.0, 5)
+    history = PackedHistory(10.0, 5)
     for at, load, executors, latency_s in ((100, 10.0, 1, 4.0), (101, 20.0, 2, math.nan), (109.9, 60.0, 3, 2.0)):
         history = history.add(at, Point(load, executors, lag_records=load, latency_s=latency_s))
     assert history.columns()[0] == [100.0]
@@ -22,7 +22,7 @@ def test_a_step_is_the_mean_of_the_load_the_last_executors_and_the_worst_latency
 
 
 def test_it_keeps_so_many_closed_steps_and_the_open_one():
-    history = History(1.0, 3)
+    history = PackedHistory(1.0, 3)
     for second in range(10):
         history = history.add(float(second), Point(float(second)))
     assert history.columns()[0] == [6.0, 7.0, 8.0, 9.0]
@@ -30,15 +30,15 @@ def test_it_keeps_so_many_closed_steps_and_the_open_one():
 
 
 def test_a_point_before_the_open_step_is_left_out():
-    history = History(1.0, 3).add(5.0, Point(1.0)).add(6.0, Point(2.0))
+    history = PackedHistory(1.0, 3).add(5.0, Point(1.0)).add(6.0, Point(2.0))
     assert history.add(5.5, Point(9.0)) == history
 
 
 def test_where_nothing_was_measured_the_line_is_interrupted():
-    history = History(1.0, 50).add(0.0, Point(1.0)).add(5.0, Point(2.0)).add(20.0, Point(3.0))
+    history = PackedHistory(1.0, 50).add(0.0, Point(1.0)).add(5.0, Point(2.0)).add(20.0, Point(3.0))
     assert history.columns()[0] == [0.0, 5.0, 6.0, 20.0]
     assert column(history, "arrival_rps") == [1.0, 2.0, None, 3.0]
 
 
 def test_nothing_yet_is_no_point():
-    assert History(1.0, 3).columns() == [[] for _ in range(1 + len(Point._fields))]
+    assert PackedHistory(1.0, 3).columns() == [[] for _ in range(1 + len(Point._fields))]

@@ -31,15 +31,17 @@ def seen(*records, job="orders"):
 
 def test_the_newest_of_everything_is_a_row():
     known = seen(
-        contract("orders", latency_target_s=6.0, error_budget=0.02), interval("orders", NOW, 80.0, 2),
-        interval("orders", NOW + 1, 90.0, 3, lag_records=7), batch("orders", NOW + 1, 2.5), decision("orders", NOW + 1, 4),
+        contract("orders", latency_target_s=6.0, error_budget=0.02),
+        interval("orders", NOW, 80.0, 2), interval("orders", NOW + 1, 90.0, 3, lag_records=7),
+        batch("orders", NOW + 1, 2.5), decision("orders", NOW + 1, 4),
         word("orders", NOW - 5, "act"), beat("orders", NOW + 1),
     )  # fmt: skip
     row = job_row(known, NOW + 3)
-    assert {name: row[name] for name in ("target_s", "budget", "executors", "target", "arrival_rps", "lag_records")} == {
+    expected = {
         "target_s": 6.0, "budget": 0.02, "executors": 3, "target": 4, "arrival_rps": 90.0, "lag_records": 7,
+        "latency_s": 2.5, "mode": "act", "age_s": 2.0,
     }  # fmt: skip
-    assert (row["latency_s"], row["mode"], row["age_s"]) == (2.5, "act", 2.0)
+    assert row | expected == row
     assert row["word"] == {"mode": "act", "at": NOW - 5, "by": "ann"}
     assert (row["rank"], row["trouble"]) == (0, "")
 
@@ -101,7 +103,7 @@ def test_a_fan_lies_where_its_steps_are_in_wall_time():
 
 
 def test_repeats_change_nothing():
-    records = [contract("orders"), interval("orders", NOW), batch("orders", NOW), decision("orders", NOW), outcome("orders", NOW)]
+    records = [contract("orders"), *(make("orders", NOW) for make in (interval, batch, decision, outcome))]
     once = fold(Model(), records, NOW)
     again = fold(once, records, NOW)
     assert replace(again.jobs["orders"], revision=0) == replace(once.jobs["orders"], revision=0)
@@ -138,6 +140,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
+COUNTS = st.none() | st.integers(0, 2**63 - 1)
+INPUTS = ["promise", "needed_forecast", "capacity_rps", "metric_wall_time"]
 NUMBERS = st.none() | st.floats(0, 1e15)
 TIMES = st.floats(0, 4e9)
 
@@ -149,22 +153,26 @@ def strange(draw):
     scale = draw(st.floats(0, 1e6, exclude_min=True))
     made = draw(st.sampled_from(["interval", "batch", "decision", "outcome", "forecast", "beat", "contract", "word"]))
     if made == "interval":
-        more = {"lag_records": draw(st.none() | st.integers(0, 2**63 - 1)), "mode": draw(st.none() | st.text(max_size=3))}
-        fields = {"arrival_rps": draw(st.floats(0, 1e15)), "executors": draw(st.none() | st.integers(0, 2**63 - 1))}
-        made = interval(job, at, **fields, **more)
+        fields = {"arrival_rps": draw(st.floats(0, 1e15)), "executors": draw(COUNTS), "lag_records": draw(COUNTS)}
+        made = interval(job, at, **fields, mode=draw(st.none() | st.text(max_size=3)))
     elif made == "batch":
         made = batch(job, at, draw(NUMBERS), batch_rows=draw(st.none() | st.integers(0, 9)))
     elif made == "decision":
-        inputs = draw(st.dictionaries(st.sampled_from(["promise", "needed_forecast", "capacity_rps", "metric_wall_time"]), JSON))
+        inputs = draw(st.dictionaries(st.sampled_from(INPUTS), JSON))
         said = {name: draw(JSON) for name in ("late_s", "seconds", "budget_left", "burn_long", "burn_short")}
         made = decision(job, at, draw(st.integers(0, 99)), **{"promise": said, **inputs})
     elif made == "forecast":
         made = forecast(job, at, draw(st.floats(0, 1e12)), draw(st.integers(1, 4)), draw(st.floats(1e-300, 3e7)))
+    elif made == "contract":
+        made = contract(job, window_days=draw(st.floats(0.01, 366)))
+    elif made == "word":
+        made = word(job, at, "freeze")
     else:
-        plain = {"outcome": outcome, "beat": beat, "contract": lambda job, at: contract(job, window_days=draw(st.floats(0.01, 366)))}
-        made = word(job, at, "freeze") if made == "word" else plain[made](job, at)
+        made = {"outcome": outcome, "beat": beat}[made](job, at)
     fields = json.loads(made.value)
-    return replace(made, value=json.dumps({**fields, **({"time_scale": scale} if "time_scale" in fields else {})}).encode())
+    if "time_scale" in fields:
+        fields["time_scale"] = scale
+    return replace(made, value=json.dumps(fields).encode())
 
 
 @given(st.lists(strange(), max_size=12))
