@@ -21,7 +21,7 @@ from pipelines.console.change import StaleError
 from pipelines.console.origin import objection
 from pipelines.console.pages import job_page, jobs_page, refusal_page
 from pipelines.console.read.fold import Model
-from pipelines.console.read.job import KnownJob
+from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details, rows_since
 from pipelines.kafka.broker import BrokerError
 
@@ -88,7 +88,7 @@ def build_app(
         page = refusal_page(error.status_code, f"{error.detail}", _up(request), access.login_url)
         return HTMLResponse(page, error.status_code, error.headers)
 
-    def known(job: str) -> KnownJob:
+    def known(job: str) -> FollowedJob:
         seen = look()[0].jobs.get(job)
         if seen is None:
             raise HTTPException(404, f"nothing is known of a job {job}: no metrics, no contract, no word")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.console.read.fold import Model
 from pipelines.console.read.history import Point
-from pipelines.console.read.job import KnownJob
+from pipelines.console.read.job import FollowedJob
 from pipelines.console.trouble import worst_trouble
 
 Values = dict[str, Any]
@@ -27,7 +27,7 @@ def rows_since(model: Model, revision: int, now: float) -> list[Values]:
     ]
 
 
-def job_row(seen: KnownJob, now: float) -> Values:
+def job_row(seen: FollowedJob, now: float) -> Values:
     """Return what the page of all jobs shows of one; None for what is not known.
 
     Args:
@@ -51,13 +51,13 @@ def job_row(seen: KnownJob, now: float) -> Values:
     }  # fmt: skip
 
 
-def word_of(seen: KnownJob) -> Values | None:
+def word_of(seen: FollowedJob) -> Values | None:
     """Return the mode that a person gave a job last, when (epoch seconds) and who; None where nobody has."""
     word = seen.word
     return None if word is None else {"mode": word.mode, "at": word.wall_time, "by": word.by}
 
 
-def job_details(seen: KnownJob, now: float, after: float) -> Values:
+def job_details(seen: FollowedJob, now: float, after: float) -> Values:
     """Return what the page of one job shows.
 
     Args:
@@ -86,7 +86,7 @@ def job_details(seen: KnownJob, now: float, after: float) -> Values:
     }  # fmt: skip
 
 
-def forecast_fan(seen: KnownJob) -> Values | None:
+def forecast_fan(seen: FollowedJob) -> Values | None:
     """Return the newest forecast over wall time: a band of its steps from the forecast's own time on.
 
     Returns:

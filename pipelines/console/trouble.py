@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from models.policy.live.burn import FAST, MOSTLY
-from pipelines.console.read.job import KnownJob
+from pipelines.console.read.job import FollowedJob
 from pipelines.html.numbers import share
 from pipelines.scale.shown import SILENT_S
 
@@ -20,7 +20,7 @@ class Trouble(NamedTuple):
     words: str
 
 
-def worst_trouble(seen: KnownJob, now: float) -> Trouble:
+def worst_trouble(seen: FollowedJob, now: float) -> Trouble:
     """Return the worst that is wrong with a job at a wall time (epoch seconds).
 
     The budget goes fast by the thresholds of `models.policy.live.burn`, the decision's own words for it.
@@ -28,7 +28,7 @@ def worst_trouble(seen: KnownJob, now: float) -> Trouble:
     return max(_troubles(seen, now), key=lambda trouble: trouble.rank, default=Trouble(FINE, ""))
 
 
-def _troubles(seen: KnownJob, now: float) -> list[Trouble]:
+def _troubles(seen: FollowedJob, now: float) -> list[Trouble]:
     found = []
     contract, sample = seen.contract, seen.sample
     if contract is None:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from configs.contract import Contract
 from pipelines.console.read import job as jobs
-from pipelines.console.read.job import KnownJob
+from pipelines.console.read.job import FollowedJob
 from pipelines.kafka.broker import Record
 from tidecast.control import mode_key
 from tidecast.messages import (
@@ -49,7 +49,7 @@ class Model:
         refused: records that no reader could accept.
     """
 
-    jobs: Mapping[str, KnownJob] = field(default_factory=dict)
+    jobs: Mapping[str, FollowedJob] = field(default_factory=dict)
     revision: int = 0
     refused: int = 0
 
@@ -65,7 +65,7 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
         now: wall time, epoch seconds; messages of over 300 s later are refused.
     """
     revision, refused = model.revision + 1, model.refused
-    changed: dict[str, KnownJob] = {}
+    changed: dict[str, FollowedJob] = {}
     for record in records:
         if record.topic == "control" and (not record.value or not (record.key or "").endswith(mode_key(""))):
             continue  # clocks and orders of replays; a mode that was deleted is the agent's matter
@@ -77,7 +77,7 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
         except MessageError:
             refused += 1
             continue
-        before = changed.get(name) or model.jobs.get(name) or KnownJob(name)
+        before = changed.get(name) or model.jobs.get(name) or FollowedJob(name)
         if contract is None:
             after = _STEPS[type(message)](before, message)
         else:

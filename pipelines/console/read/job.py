@@ -17,7 +17,7 @@ FINE, COARSE = (1.0, 600), (10.0, 2160)
 
 
 @dataclass(frozen=True)
-class KnownJob:
+class FollowedJob:
     """What the topics have told of a job; wall times are epoch seconds.
 
     Attributes:
@@ -69,7 +69,7 @@ class KnownJob:
         return {} if self.promise is None else self.account.standing(self.promise, self.scale)
 
 
-def with_sample(seen: KnownJob, sample: MetricSample) -> KnownJob:
+def with_sample(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
     """Return what is known after a record of metrics; one that is not newer than the newest of its kind adds nothing.
 
     Back-dated history, which knows no executors, says nothing about now.
@@ -95,7 +95,7 @@ def with_sample(seen: KnownJob, sample: MetricSample) -> KnownJob:
     )  # fmt: skip
 
 
-def _with_batch(seen: KnownJob, sample: MetricSample) -> KnownJob:
+def _with_batch(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
     latency_s = sample.latency_max_s
     if latency_s is None:
         return replace(seen, batch=sample)
@@ -106,7 +106,7 @@ def _with_batch(seen: KnownJob, sample: MetricSample) -> KnownJob:
     return replace(seen, batch=sample, account=account, batches=(*seen.batches, batch)[-KEPT:], late_s=late_s)
 
 
-def with_decision(seen: KnownJob, decision: Decision) -> KnownJob:
+def with_decision(seen: FollowedJob, decision: Decision) -> FollowedJob:
     """Return what is known after a decision: how it says that the promise stands is what the account goes on from."""
     if any(known.id == decision.id for known in seen.decisions):
         return seen
@@ -128,30 +128,30 @@ def with_decision(seen: KnownJob, decision: Decision) -> KnownJob:
     return replace(seen, account=account, counted_at=at)
 
 
-def with_outcome(seen: KnownJob, outcome: Outcome) -> KnownJob:
+def with_outcome(seen: FollowedJob, outcome: Outcome) -> FollowedJob:
     """Return what is known after the outcome of a decision; of several of one decision the last one holds."""
     others = [known for known in seen.outcomes if known.id != outcome.decision_id]
     return replace(seen, outcomes=(*others, Became.of(outcome))[-KEPT:])
 
 
-def with_forecast(seen: KnownJob, forecast: Forecast) -> KnownJob:
+def with_forecast(seen: FollowedJob, forecast: Forecast) -> FollowedJob:
     """Return what is known after a forecast: that of the highest epoch holds, and of one server the latest."""
     known = seen.forecast
     newer = known is None or (forecast.epoch, forecast.wall_time) >= (known.epoch, known.wall_time)
     return replace(seen, forecast=forecast) if newer else seen
 
 
-def with_beat(seen: KnownJob, beat: Heartbeat) -> KnownJob:
+def with_beat(seen: FollowedJob, beat: Heartbeat) -> FollowedJob:
     """Return what is known after a sign of life; only that of an autoscaler is kept."""
     newer = beat.by == "autoscaler" and (seen.beat is None or beat.wall_time >= seen.beat.wall_time)
     return replace(seen, beat=beat) if newer else seen
 
 
-def with_word(seen: KnownJob, word: Control) -> KnownJob:
+def with_word(seen: FollowedJob, word: Control) -> FollowedJob:
     """Return what is known after a person has given a mode: the topic's last one holds, as it does for the agent."""
     return seen if word.mode is None else replace(seen, word=word)
 
 
-def with_contract(seen: KnownJob, contract: Contract, at: float) -> KnownJob:
+def with_contract(seen: FollowedJob, contract: Contract, at: float) -> FollowedJob:
     """Return what is known after a contract was accepted at a wall time; the latest one holds."""
     return replace(seen, contract=contract, contract_at=at) if at >= seen.contract_at else seen
