@@ -9,7 +9,7 @@ from pipelines.html.document import NOWRAP, NUMBER, PLAIN, section, table
 
 COLUMNS = (
     ("job", "Job", PLAIN), ("state", "State", PLAIN), ("promise", "Promise", NOWRAP), ("left", "Budget left", NUMBER),
-    ("burn", "Burn rate, long / short", NUMBER), ("executors", "Executors", NUMBER), ("arrivals", "Arrivals/s", NUMBER),
+    ("burn", "Burn rate", NUMBER), ("executors", "Executors", NUMBER), ("arrivals", "Arrivals/s", NUMBER),
     ("lag", "Lag", NUMBER), ("latency", "Latency", NUMBER), ("mode", "Mode", NOWRAP),
 )  # fmt: skip
 """Columns of the page of all jobs: name for the script, title, kind."""
@@ -64,7 +64,7 @@ def job_page(job: str) -> str:
     )
     kinds = [NOWRAP, NUMBER, PLAIN, PLAIN]
     titles = ["When", "Executors", "Why", "What became of it"]
-    decided = table(titles, kinds, [], 'id="decisions" class="whole decisions"')
+    decided = table(titles, kinds, [], 'id="decided" class="whole decisions"')
     body = f"""<header class="bar">
 <nav aria-label="Way back"><a href="../">Jobs</a></nav>
 <h1>{escape(job)}</h1>

@@ -1,5 +1,5 @@
 // The page of one job: tiles, lines, decisions; new points are added to those that are here.
-import { ago, clock, element, follow, number, rank, seconds, setText, share } from "./live.js";
+import { ago, burn, clock, element, follow, number, rank, seconds, setText, share } from "./live.js";
 import { makePlots } from "./plots.js";
 import { showMode } from "./switch.js";
 
@@ -34,7 +34,7 @@ function tiles(row) {
   const late = row.latency_s !== null && row.target_s !== null && row.latency_s > row.target_s;
   return [
     tile("Budget left", share(row.budget_left), row.target_s === null ? "no contract, no promise" : `${share(1 - row.budget, 5)} of the seconds in ${number(row.target_s)} s, over ${number(row.window_days)} d`, row.budget_left !== null && row.budget_left < 0),
-    tile("Burn rate", `${number(row.burn_long, 2)} / ${number(row.burn_short, 2)}`, "long / short window; 1 spends the budget exactly", row.rank === 4),
+    tile("Burn rate", `${burn(row.burn_long)} / ${burn(row.burn_short)}`, "long / short window; 1 spends the budget exactly", row.rank === 4),
     tile("Executors", `${number(row.executors)}${goes ? ` → ${row.target}` : ""}`, row.most === null ? "there" : `${row.least} to ${row.most} allowed`, row.executors !== null && row.executors === row.most),
     tile("Arrivals", number(row.arrival_rps), "records/s", false),
     tile("Lag", number(row.lag_records), "records wait", false),
@@ -78,7 +78,7 @@ function take(values) {
   showMode(row, now);
   setText(document.getElementById("fan"), forecast ? `Forecast by ${forecast.model} ${forecast.version}, issued ${ago(now - forecast.issued_at)}.` : "No forecast yet.");
   redraw();
-  replaceIfOther(document.querySelector("#decisions tbody"), values.decisions.map(decisionRow));
+  replaceIfOther(document.querySelector("#decided tbody"), values.decisions.map(decisionRow));
   document.body.dataset.ready = "true";
 }
 

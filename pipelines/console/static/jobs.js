@@ -1,5 +1,5 @@
 // The page of all jobs: a row for each, the worst first.
-import { element, follow, number, rank, seconds, setText, share, up } from "./live.js";
+import { burn, element, follow, number, rank, seconds, setText, share, up } from "./live.js";
 
 const body = document.querySelector("#jobs tbody");
 const filter = document.getElementById("filter");
@@ -34,7 +34,7 @@ function draw({ cells, row, known }) {
   setText(cells.promise, known.target_s === null ? "none" : `${share(1 - known.budget, 5)} in ${number(known.target_s)} s`);
   setText(cells.share, share(known.budget_left, 2));
   cells.bar.style.width = `${100 * Math.max(0, Math.min(known.budget_left ?? 0, 1))}%`;
-  setText(cells.burn, `${number(known.burn_long, 2)} / ${number(known.burn_short, 2)}`);
+  setText(cells.burn, `${burn(known.burn_long)} / ${burn(known.burn_short)}`);
   const goes = known.target !== null && known.target !== known.executors;
   setText(cells.executors, `${number(known.executors)}${goes ? ` → ${known.target}` : ""}`);
   setText(cells.arrivals, number(known.arrival_rps));

@@ -32,23 +32,23 @@ export async function refusal(answer) {
 // Asks `address()` again and again and hands what comes to `take`; says what goes wrong above the page.
 export function follow(address, take) {
   let timer;
-  async function ask() {
-    let wait = EVERY_MS;
+  async function values() {
     try {
       const answer = await fetch(up + address(), { headers: { accept: "application/json" } });
-      if (answer.ok) {
-        const values = await answer.json();
-        tell(values.problem);
-        take(values);
-      } else {
-        tell(await refusal(answer));
-        wait = SLOW_MS;
-      }
+      if (answer.ok) return await answer.json();
+      tell(await refusal(answer));
     } catch (error) {
       tell(`Airflow does not answer (${error.message}). What is shown may be old.`);
-      wait = SLOW_MS;
     }
-    if (!document.hidden) timer = setTimeout(ask, wait);
+    return null;
+  }
+  async function ask() {
+    const came = await values();
+    if (!document.hidden) timer = setTimeout(ask, came ? EVERY_MS : SLOW_MS);
+    if (came) {
+      tell(came.problem);
+      take(came);
+    }
   }
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer);
@@ -64,6 +64,8 @@ export function number(value, digits = 3) {
   return value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, whole) }).replace("-", "−");
 }
 export const share = (value, digits = 2) => (value === null || value === undefined ? DASH : `${number(100 * value, digits)} %`);
+// A burn rate; what rounds to a hundredth of the allowed is nothing.
+export const burn = (value) => (value !== null && value < 0.005 ? "0" : number(value, 2));
 export const seconds = (value) => (value === null || value === undefined ? DASH : `${number(value, 2)} s`);
 const day = (at) => new Date(1000 * at).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 // The time of day, with the day if that is not today.

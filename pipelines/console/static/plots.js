@@ -37,8 +37,8 @@ function axes(counts) {
   const common = { stroke: color("muted"), grid: { stroke: color("grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   const time = (at, every_s) => new Date(1000 * at).toLocaleTimeString("en-GB").slice(0, every_s < 60 ? 8 : 5);
   return [
-    { ...common, values: (_, times, __, ___, every_s) => times.map((at) => time(at, every_s)), space: 70 },
-    { ...common, size: 52, values: (_, values) => values.map(short), ...(counts ? { incrs: WHOLE } : {}) },
+    { ...common, size: 30, values: (_, times, __, ___, every_s) => times.map((at) => time(at, every_s)), space: 70 },
+    { ...common, size: 52, space: 26, values: (_, values) => values.map(short), ...(counts ? { incrs: WHOLE } : {}) },
   ];
 }
 
@@ -66,7 +66,7 @@ export function makePlots() {
     for (const plot of Object.values(made)) plot.destroy();
     const middle = Math.floor(levels.length / 2);
     const fan = levels.map((level, i) => line("forecast", "forecast", {
-      paths: stepped(), width: i === middle ? 1.6 : 0, dash: [5, 4], class: i === middle ? "" : "quiet",
+      paths: stepped(), width: i === middle ? 1.6 : 0, dash: [5, 4], class: i === middle ? "middle" : "quiet",
     }));
     const bands = levels.slice(1).map((_, i) => ({ series: [4 + i, 3 + i], fill: tinted("forecast", 12 + 12 * Math.min(i, levels.length - 2 - i)) }));
     const sustained = line("sustained by those there", "capacity", { paths: stepped() });

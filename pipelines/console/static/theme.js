@@ -1,10 +1,10 @@
-// Before anything is drawn: the theme that was chosen here, or the system's.
+// Before anything is drawn: the theme that was chosen here, or else in Airflow, or else the system's.
 "use strict";
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const chosen = () => {
     try {
-      return localStorage.getItem("tidecast-theme");
+      return localStorage.getItem("tidecast-theme") ?? ["dark", "light"].find((theme) => theme === localStorage.getItem("theme"));
     } catch {
       return null; // storage may be forbidden in a frame
     }
