@@ -17,9 +17,10 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from configs.errors import SettingsError
 from pipelines.console.access import Access
+from pipelines.console.backfills import backfill_rows
 from pipelines.console.change import StaleError
 from pipelines.console.origin import objection
-from pipelines.console.pages import job_page, jobs_page, refusal_page
+from pipelines.console.pages import backfills_page, job_page, jobs_page, refusal_page
 from pipelines.console.read.fold import Model
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details, rows_since
@@ -30,7 +31,7 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
     **{name: ("pipelines.console", "static", "text/css") for name in ("console.css", "uplot/uPlot.min.css")},
     **{
         f"{name}.js": ("pipelines.console", "static", "text/javascript")
-        for name in ("theme", "jobs", "job", "switch", "plots", "live", "uplot/uPlot.iife.min")
+        for name in ("theme", "jobs", "job", "backfills", "switch", "plots", "live", "uplot/uPlot.iife.min")
     },
 }  # fmt: skip
 """Files that the pages load: package and folder that each lies in, and its type."""
@@ -103,6 +104,17 @@ def build_app(
     def job(job: JobName) -> HTMLResponse:
         """Answer with the page of one job, also of one that nothing is known of yet."""
         return HTMLResponse(job_page(job))
+
+    @app.get("/backfills", dependencies=[viewer])
+    def backfills() -> HTMLResponse:
+        """Answer with the page of all backfills."""
+        return HTMLResponse(backfills_page())
+
+    @app.get("/data/backfills", dependencies=[viewer])
+    def backfills_data() -> JSONResponse:
+        """Answer with a row for each replay that goes on, and the newest that are over."""
+        (model, problem), now = look(), time.time()
+        return JSONResponse({"now": now, "problem": problem, "rows": backfill_rows(model, now)})
 
     @app.get("/data/jobs", dependencies=[viewer])
     def jobs_data(since: Annotated[int, Query()] = 0) -> JSONResponse:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 NEWEST: Mapping[str, int | None] = {
     "contracts": None, "control": None, "metrics": 3000, "heartbeats": 1000, "decisions": 1000, "outcomes": 500,
-    "forecasts": 500,
+    "forecasts": 500, "replays": 500,
 }  # fmt: skip
 """Records at the end of each topic that make the first screen, None for all: the newest of each of 500 jobs."""
 DEEP: Mapping[str, int | None] = {**NEWEST, "metrics": 400_000, "decisions": 20_000, "outcomes": 20_000}
@@ -66,7 +66,15 @@ class ModelFollower:
             except Exception as error:  # the pages say so, and stay as they were
                 self.problem = f"The topics cannot be read: {error}"
                 log.warning("the console cannot follow the topics and tries again in %g s: %s", AGAIN_S, error)
+                self._give_way()
                 time.sleep(AGAIN_S)
+
+    def _give_way(self) -> None:
+        """Let the newest records be read first again, where the deep model was the one that is shown."""
+        with self._lock:
+            if self._deep:
+                self._deep = False
+                self._begun.discard(False)
 
     def _follow(self, newest: Mapping[str, int | None], deep: bool) -> None:
         follower, model, caught_up = Follower(self._kafka, list(newest)), Model(), False

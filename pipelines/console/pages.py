@@ -21,15 +21,18 @@ MODES = (
 """The modes of an agent, the narrowest first, and what each does."""
 
 
+BACKFILLS = (
+    ("Job", PLAIN), ("Backfill", PLAIN), ("State", PLAIN), ("Done", NUMBER), ("Records/s", NUMBER),
+    ("Executors more", NUMBER), ("Corrects", NOWRAP), ("Deadline", NOWRAP), ("Done at", NOWRAP),
+)  # fmt: skip
+"""Titles and kinds of the columns of the page of backfills."""
+
+
 def jobs_page() -> str:
     """Return the page of all jobs."""
     titles, kinds = [title for _, title, _ in COLUMNS], [kind for _, _, kind in COLUMNS]
     modes = "".join(f'<option value="{mode}">{mode}</option>' for mode, _ in MODES)
-    body = f"""<header class="bar">
-<h1>Jobs</h1>
-<p id="counts" class="about" role="status"></p>
-{_theme_button()}
-</header>
+    body = f"""{_head("Jobs", _nav("./", "jobs"), "counts")}
 <p id="problem" class="problem" role="alert" hidden></p>
 <form id="search" class="controls" role="search">
 <label for="filter">Filter</label>
@@ -38,7 +41,7 @@ def jobs_page() -> str:
 <select id="mode"><option value="">any</option>{modes}</select>
 <label class="check"><input id="troubled" type="checkbox"> in trouble only</label>
 </form>
-{table(titles, kinds, [], 'id="jobs" class="whole jobs"')}
+{table(titles, kinds, [], 'id="jobs" class="whole rows jobs"')}
 <p id="none" class="about" hidden>No job is like that.</p>"""
     return _page("Jobs", body, "jobs", "./")
 
@@ -65,12 +68,7 @@ def job_page(job: str) -> str:
     kinds = [NOWRAP, NUMBER, PLAIN, PLAIN]
     titles = ["When", "Executors", "Why", "What became of it"]
     decided = table(titles, kinds, [], 'id="decided" class="whole decisions"')
-    body = f"""<header class="bar">
-<nav aria-label="Way back"><a href="../">Jobs</a></nav>
-<h1>{escape(job)}</h1>
-<p id="state" class="about" role="status"></p>
-{_theme_button()}
-</header>
+    body = f"""{_head(job, _nav("../", ""), "state")}
 <p id="problem" class="problem" role="alert" hidden></p>
 <div id="tiles" class="tiles"></div>
 <section aria-labelledby="mode-title"><h2 id="mode-title">Mode</h2>
@@ -83,6 +81,16 @@ def job_page(job: str) -> str:
 {section("Decisions", "The newest 60, and what became of those that its agent applied.", decided)}
 {_dialog()}"""
     return _page(job, body, "job", "../", f' data-job="{escape(job)}"', ("uplot/uPlot.iife.min.js",))
+
+
+def backfills_page() -> str:
+    """Return the page of all backfills."""
+    titles, kinds = [title for title, _ in BACKFILLS], [kind for _, kind in BACKFILLS]
+    body = f"""{_head("Backfills", _nav("./", "backfills"), "counts")}
+<p id="problem" class="problem" role="alert" hidden></p>
+{table(titles, kinds, [], 'id="backfills" class="whole rows backfills"')}
+<p id="none" class="about" hidden>None was heard of. `tidecast backfill` or the DAG backfill orders one.</p>"""
+    return _page("Backfills", body, "backfills", "./")
 
 
 def refusal_page(status: int, why: str, up: str, login_url: str) -> str:
@@ -116,8 +124,20 @@ Airflow's audit log with your name.</p>
 </dialog>"""
 
 
-def _theme_button() -> str:
-    return '<button id="theme" type="button">Light / dark</button>'
+def _nav(up: str, here: str) -> str:
+    """Links to the pages, of which `here` is the one that is open."""
+    links = (("jobs", up, "Jobs"), ("backfills", f"{up}backfills", "Backfills"))
+    marks = {True: ' aria-current="page"', False: ""}
+    return "".join(f'<a href="{way}"{marks[name == here]}>{title}</a>' for name, way, title in links)
+
+
+def _head(title: str, links: str, status: str) -> str:
+    return f"""<header class="bar">
+<nav aria-label="Pages">{links}</nav>
+<h1>{escape(title)}</h1>
+<p id="{status}" class="about" role="status"></p>
+<button id="theme" type="button">Light / dark</button>
+</header>"""
 
 
 def _page(title: str, body: str, script: str, up: str, marks: str = "", more: Collection[str] = ()) -> str:

@@ -19,6 +19,7 @@ from tidecast.messages import (
     Outcome,
     encode,
 )
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key
 
 NOW = 1_780_000_000.0
 
@@ -78,6 +79,17 @@ def word(job: str, at: float, mode: str, by: str | None = "ann") -> Record:
     return record("control", mode_key(job), Control(job, at, mode=mode, by=by))
 
 
+def order(job: str, name: str, at: float, **more: Any) -> Record:
+    """An order of a replay of 1,000 records."""
+    fields = {"wanted": "run", "starts": {"events": {"0": 0}}, "ends": {"events": {"0": 1000}}, **more}
+    return record("control", order_key(job, name), ReplayOrder(name, job, at, **fields))
+
+
+def progress(job: str, name: str, at: float, done: int = 250, state: str = "running", **more: Any) -> Record:
+    """What a job's agent says of it."""
+    return record("replays", job, ReplayProgress(name, job, at, at, 1.0, state, 1000, done, **more))
+
+
 def fleet(jobs: int, now: float, minutes: int = 0) -> Iterator[Record]:
     """What the topics hold of so many jobs: some of them in trouble, the first three with minutes of history."""
     for number in range(jobs):
@@ -110,5 +122,13 @@ def _one_of_a_fleet(number: int, now: float, seconds: int) -> Iterator[Record]:
     yield forecast(job, now - 30, load, step_s=60.0)
     if worry != 3:
         yield beat(job, now - 1)
+    if number < 8:
+        state = ("running", "running", "paused", "compared", "done", "failed", "waiting", "done")[number]
+        hour = (1000 * now // 3_600_000 - 5) * 3_600_000
+        yield order(
+            job, f"fix-{number}", now - 400, begin_ms=int(hour), end_ms=int(hour) + 3_600_000, by=now + 9, sure=0.9
+        )
+        reason = "its rows differ in 12 keys" if state == "compared" else ""
+        yield progress(job, f"fix-{number}", now - 1, 120 * number, state, rps=11.0, admitted_rps=12.0, reason=reason)
     if number % 4 == 3:
         yield word(job, now - 600, "freeze")

@@ -25,17 +25,19 @@ from tidecast.messages import (
     decode,
     decode_keyed,
 )
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key
 
 KINDS: dict[str, Any] = {
     "metrics": MetricSample, "decisions": Decision, "outcomes": Outcome, "forecasts": Forecast,
-    "heartbeats": Heartbeat, "contracts": ContractText, "control": Control,
+    "heartbeats": Heartbeat, "contracts": ContractText, "replays": ReplayProgress,
 }  # fmt: skip
-"""The topics that are followed, and the message class of each."""
+"""The message class of each topic that is followed beside `control`, which holds several."""
 MOST_JOBS = 5000
 """Jobs that are kept; a record of a further one counts as refused."""
 _STEPS: dict[type, Any] = {
     MetricSample: jobs.with_sample, Decision: jobs.with_decision, Outcome: jobs.with_outcome,
     Forecast: jobs.with_forecast, Heartbeat: jobs.with_beat, Control: jobs.with_word,
+    ReplayOrder: jobs.with_replay, ReplayProgress: jobs.with_replay,
 }  # fmt: skip
 
 
@@ -61,16 +63,15 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
 
     Args:
         model: so far; not changed.
-        records: named without the prefix of the topics; of jobs with a signing key those that are signed.
+        records: with their topics named without the prefix; of jobs with a signing key those that are signed.
         now: wall time, epoch seconds; messages of over 300 s later are refused.
     """
     revision, refused = model.revision + 1, model.refused
     changed: dict[str, FollowedJob] = {}
     for record in records:
-        if record.topic == "control" and (not record.value or not (record.key or "").endswith(mode_key(""))):
-            continue  # clocks and orders of replays; a mode that was deleted is the agent's matter
         try:
-            message = _read(record, now)
+            if (message := _read(record, now)) is None:
+                continue
             name, contract = message.job, _contract_of(message)
             if name not in model.jobs and name not in changed and len(model.jobs) + len(changed) >= MOST_JOBS:
                 raise MessageError(f"job {name!r}: {MOST_JOBS} others are known")
@@ -90,12 +91,17 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
 
 
 def _read(record: Record, now: float) -> Any:
-    if record.topic == "control":
-        word = decode(Control, record.value, now)
-        if record.key != mode_key(word.job):
-            raise MessageError(f"job={word.job!r} under the key {record.key!r}")
-        return word
-    return decode_keyed(KINDS[record.topic], record.key, record.value, now)
+    """The message in a record; None for what is nothing to the pages: clocks, and keys that were deleted."""
+    if record.topic != "control":
+        return decode_keyed(KINDS[record.topic], record.key, record.value, now)
+    key = record.key or ""
+    if not record.value or not (key.endswith(mode_key("")) or order_key("", "") in key):
+        return None
+    message: Any = decode(Control if key.endswith(mode_key("")) else ReplayOrder, record.value, now)
+    right = mode_key(message.job) if isinstance(message, Control) else order_key(message.job, message.id)
+    if key != right:
+        raise MessageError(f"job={message.job!r} under the key {record.key!r}")
+    return message
 
 
 def _contract_of(message: Any) -> Contract | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from pipelines.console.read.decided import Became, Decided, standing_of
 from pipelines.console.read.history import NAN, PackedHistory, Point
+from pipelines.console.read.replay import KnownReplay, with_message
 from tidecast.messages import Control, Decision, Forecast, Heartbeat, MetricSample, Outcome
+from tidecast.orders import ReplayOrder, ReplayProgress
 
 KEPT = 60
 """Decisions, outcomes and batches of a job that are kept."""
@@ -31,6 +34,7 @@ class FollowedJob:
         forecast: the newest one.
         beat: the newest sign of life of its autoscaler.
         word: the mode that a person gave it last.
+        replays: those that were heard of last, by id.
         fine, coarse: the last minutes and hours.
         revision: of the model in which it changed last.
     """
@@ -49,6 +53,7 @@ class FollowedJob:
     forecast: Forecast | None = None
     beat: Heartbeat | None = None
     word: Control | None = None
+    replays: Mapping[str, KnownReplay] = field(default_factory=dict)
     fine: PackedHistory = field(default_factory=lambda: PackedHistory(*FINE))
     coarse: PackedHistory = field(default_factory=lambda: PackedHistory(*COARSE))
     revision: int = 0
@@ -150,6 +155,12 @@ def with_beat(seen: FollowedJob, beat: Heartbeat) -> FollowedJob:
 def with_word(seen: FollowedJob, word: Control) -> FollowedJob:
     """Return what is known after a person has given a mode: the topic's last one holds, as it does for the agent."""
     return seen if word.mode is None else replace(seen, word=word)
+
+
+def with_replay(seen: FollowedJob, message: ReplayOrder | ReplayProgress) -> FollowedJob:
+    """Return what is known after an order of a replay, or a word on one."""
+    replays = with_message(seen.replays, message)
+    return seen if replays is seen.replays else replace(seen, replays=replays)
 
 
 def with_contract(seen: FollowedJob, contract: Contract, at: float) -> FollowedJob:

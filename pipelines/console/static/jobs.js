@@ -12,7 +12,7 @@ function makeRow(job) {
   const row = element("tr");
   const cells = {};
   for (const [name, kind] of [
-    ["job", ""], ["state", ""], ["promise", "nowrap"], ["left", "number"], ["burn", "number"], ["executors", "number"],
+    ["job", ""], ["state", "state"], ["promise", "nowrap"], ["left", "number"], ["burn", "number"], ["executors", "number"],
     ["arrivals", "number"], ["lag", "number"], ["latency", "number"], ["mode", "nowrap"],
   ]) {
     cells[name] = row.appendChild(element(name === "job" ? "th" : "td", "", kind));

@@ -19,7 +19,8 @@ from tests.fakes.console_records import NOW, batch, contract, decision, interval
 
 KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe")]
 MODEL = fold(Model(), KNOWN, NOW)
-GETS = ["/", "/jobs/orders", "/data/jobs", "/data/jobs/orders", "/static/jobs.js", "/static/none.js"]
+PAGES = ["/", "/jobs/orders", "/backfills"]
+GETS = [*PAGES, "/data/jobs", "/data/jobs/orders", "/data/backfills", "/static/jobs.js", "/static/none.js"]
 ASKED = {"mode": "act", "seen": NOW, "confirmed": "orders"}
 OURS = {"x-tidecast-console": "1"}
 
@@ -66,7 +67,7 @@ def post(client, job="orders", asked=ASKED, role="editor", **headers):
 
 
 def test_each_route_is_among_those_that_are_tried(client):
-    tried = {path.replace("orders", "{job}") for path in GETS[:4]}
+    tried = {path.replace("orders", "{job}") for path in GETS[:6]}
     assert {route.path for route in client.app.routes} == tried | {"/static/{name:path}", "/data/jobs/{job}/mode"}
 
 
@@ -180,7 +181,7 @@ def test_a_person_without_login_finds_the_way_to_it(client):
 
 
 def test_what_the_pages_load_is_there_and_listed(client):
-    for path in ("/", "/jobs/orders"):
+    for path in PAGES:
         text = client.get(path, headers={"authorization": "viewer"}).text
         loaded = set(re.findall(r'(?:src|href)="[./]*static/([^"]+)"', text))
         assert loaded and loaded <= set(STATIC)

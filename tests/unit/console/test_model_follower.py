@@ -18,7 +18,7 @@ class Topics:
 
     def __init__(self):
         self.records = [contract("orders"), *(interval("orders", NOW + i) for i in range(6000))]
-        self.fails, self.opened, self.over = 0, [], False
+        self.fails, self.opened, self.over, self.broken = 0, [], False, False
         self.deep_may_read = threading.Event()
 
     def follower(self, kafka, topics):
@@ -40,6 +40,8 @@ class FakeFollower:
         self.left = [*others, *metrics[-newest["metrics"] :]]
 
     def poll(self, wait_s):
+        if self.topics.broken:
+            raise BrokerError("the broker went away")
         if self.newest is DEEP:
             self.topics.deep_may_read.wait(20)
         if self.topics.over:
@@ -94,6 +96,21 @@ def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
     wait_until(lambda: "no broker at" in follower.problem or not topics.fails, "a problem", 20)
     wait_until(lambda: history(follower), "the first screen", 20)
     assert follower.problem == ""
+
+
+def test_after_an_outage_the_newest_records_are_read_first_again(topics):
+    follower = ModelFollower(Kafka())
+    topics.deep_may_read.set()
+    wait_until(lambda: history(follower) == 600, "the hours before", 20)
+    topics.deep_may_read.clear()
+    topics.broken = True
+    wait_until(lambda: "went away" in follower.problem, "a problem", 20)
+    topics.records.append(interval("orders", NOW + 6000, 777.0))
+    topics.broken = False
+    wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came meanwhile", 20)
+    assert history(follower) < 600 and follower.problem == ""
+    topics.deep_may_read.set()
+    wait_until(lambda: history(follower) > 600, "the hours before", 20)
 
 
 def test_a_word_that_is_not_signed_counts_for_nothing_where_a_job_has_a_key(topics, tmp_path):

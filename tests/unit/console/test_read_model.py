@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.policy.core.budget import Account, Promise
+from pipelines.console.backfills import backfill_rows
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.shown import forecast_fan, job_details, job_row
 from tests.fakes.console_records import (
@@ -18,7 +19,9 @@ from tests.fakes.console_records import (
     decision,
     forecast,
     interval,
+    order,
     outcome,
+    progress,
     record,
     word,
 )
@@ -142,6 +145,7 @@ JSON = st.recursive(
 )
 COUNTS = st.none() | st.integers(0, 2**63 - 1)
 INPUTS = ["promise", "needed_forecast", "capacity_rps", "metric_wall_time"]
+KINDS = ["interval", "batch", "decision", "outcome", "forecast", "beat", "contract", "word", "order", "progress"]
 NUMBERS = st.none() | st.floats(0, 1e15)
 TIMES = st.floats(0, 4e9)
 
@@ -151,7 +155,7 @@ def strange(draw):
     """A record that is valid by its fields, of any time, in any order, with anything where anything may stand."""
     job, at = draw(st.sampled_from(["orders", "rides"])), draw(TIMES)
     scale = draw(st.floats(0, 1e6, exclude_min=True))
-    made = draw(st.sampled_from(["interval", "batch", "decision", "outcome", "forecast", "beat", "contract", "word"]))
+    made = draw(st.sampled_from(KINDS))
     if made == "interval":
         fields = {"arrival_rps": draw(st.floats(0, 1e15)), "executors": draw(COUNTS), "lag_records": draw(COUNTS)}
         made = interval(job, at, **fields, mode=draw(st.none() | st.text(max_size=3)))
@@ -165,6 +169,10 @@ def strange(draw):
         made = forecast(job, at, draw(st.floats(0, 1e12)), draw(st.integers(1, 4)), draw(st.floats(1e-300, 3e7)))
     elif made == "contract":
         made = contract(job, window_days=draw(st.floats(0.01, 366)))
+    elif made == "order":
+        made = order(job, "fix", at, by=draw(st.none() | TIMES), begin_ms=draw(st.none() | st.integers(0, 4 * 10**12)))
+    elif made == "progress":
+        made = progress(job, "fix", at, draw(st.integers(0, 2**63 - 1)), rps=draw(NUMBERS))
     elif made == "word":
         made = word(job, at, "freeze")
     else:
@@ -181,6 +189,7 @@ def test_whatever_comes_the_page_of_every_job_is_json_and_another_jobs_row_the_s
     model = Model()
     for one in (*calm, *records):
         model = fold(model, [one], 4.1e9)
+    json.dumps(backfill_rows(model, NOW), allow_nan=False)
     for job in model.jobs.values():
         json.dumps([job_row(job, NOW), job_details(job, NOW, 0.0)], allow_nan=False)
     assert job_row(model.jobs["calm"], NOW) == job_row(fold(Model(), calm, NOW).jobs["calm"], NOW)
