@@ -43,7 +43,7 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
     done_at = None if left_s is None or not math.isfinite(left_s) else now + left_s
     return {
         "job": job.job, "id": name, "state": state, "over": over, "reason": said.reason if said else "",
-        "begin": _seconds(order and order.begin_ms), "end": _seconds(order and order.end_ms),
+        "begin": _seconds(order.begin_ms) if order else None, "end": _seconds(order.end_ms) if order else None,
         "then": order and order.then, "wanted": order and order.wanted, "sure": order and order.sure,
         "records": said.records if said else order and order.records, "done": said.done if said else 0,
         "rps": said and said.rps, "admitted_rps": said and said.admitted_rps,

@@ -40,6 +40,7 @@ def jobs_page() -> str:
 <label for="mode">Mode</label>
 <select id="mode"><option value="">any</option>{modes}</select>
 <label class="check"><input id="troubled" type="checkbox"> in trouble only</label>
+<span class="legend">Burn rate: long / short window, 1 spends the budget exactly. Executors: there → asked for.</span>
 </form>
 {table(titles, kinds, [], 'id="jobs" class="whole rows jobs"')}
 <p id="none" class="about" hidden>No job is like that.</p>"""

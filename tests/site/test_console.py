@@ -98,7 +98,7 @@ def axe(tmp_path_factory):
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("page", ["", "jobs/orders-000"], ids=["jobs", "job"])
+@pytest.mark.parametrize("page", ["", "jobs/orders-000", "backfills"], ids=["jobs", "job", "backfills"])
 def test_a_page_has_no_error_no_violation_and_fits(browser, address, axe, tmp_path_factory, page, width, theme):
     browser.problems.clear()
     took_s = browser.open(f"{address}/{page}", width, theme)

@@ -28,10 +28,12 @@ def with_message(
 ) -> Mapping[str, KnownReplay]:
     """Return a job's replays, by id, after a message about one; an older one than is known adds nothing."""
     known = replays.get(message.id, KnownReplay())
-    before = known.order if isinstance(message, ReplayOrder) else known.said
+    before: ReplayOrder | ReplayProgress | None
+    if isinstance(message, ReplayOrder):
+        before, after = known.order, known._replace(order=message)
+    else:
+        before, after = known.said, known._replace(said=message)
     if before is not None and message.wall_time < before.wall_time:
         return replays
-    is_order = isinstance(message, ReplayOrder)
-    after = known._replace(order=message) if is_order else known._replace(said=message)
     newest = sorted({**replays, message.id: after}.items(), key=lambda one: one[1].heard_at)
     return dict(newest[-KEPT:])

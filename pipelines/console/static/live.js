@@ -63,10 +63,10 @@ export function number(value, digits = 3) {
   const whole = Math.floor(Math.log10(Math.abs(value) || 1)) + 1; // digits before the point, which are always shown
   return value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, whole) }).replace("-", "−");
 }
-export const share = (value, digits = 2) => (value === null || value === undefined ? DASH : `${number(100 * value, digits)} %`);
+export const share = (value, digits = 2) => (value === null || value === undefined ? DASH : `${number(100 * value, digits)}\u00a0%`);
 // A burn rate; what rounds to a hundredth of the allowed is nothing.
 export const burn = (value) => (value !== null && value < 0.005 ? "0" : number(value, 2));
-export const seconds = (value) => (value === null || value === undefined ? DASH : `${number(value, 2)} s`);
+export const seconds = (value) => (value === null || value === undefined ? DASH : `${number(value, 2)}\u00a0s`);
 const day = (at) => new Date(1000 * at).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 // The time of day, with the day if that is not today.
 export function clock(at) {
