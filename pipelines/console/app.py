@@ -24,7 +24,6 @@ from pipelines.console.pages import backfills_page, job_page, jobs_page, refusal
 from pipelines.console.read.fold import Model
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details, rows_since
-from pipelines.kafka.broker import BrokerError
 
 STATIC: Mapping[str, tuple[str, str, str]] = {
     "page.css": ("pipelines.html", "assets", "text/css"),
@@ -121,8 +120,8 @@ def build_app(
         """Answer with the rows of the jobs that changed after a revision, and that of this answer."""
         (model, problem), now = look(), time.time()
         since = since if since <= model.revision else 0
-        values = {"revision": model.revision, "now": now, "problem": problem, "jobs": len(model.jobs)}
-        return JSONResponse({**values, "rows": rows_since(model, since, now)})
+        rows = rows_since(model, since, now)
+        return JSONResponse({"revision": model.revision, "now": now, "problem": problem, "rows": rows})
 
     @app.get("/data/jobs/{job}", dependencies=[viewer])
     def job_data(job: JobName, after: Annotated[float, Query(allow_inf_nan=False)] = 0.0) -> JSONResponse:
@@ -141,8 +140,8 @@ def build_app(
             change(job, asked.mode, asked.seen, login)
         except StaleError as error:
             raise HTTPException(409, f"{error}") from None
-        except (BrokerError, ConnectionError, SettingsError, ValueError) as error:
-            raise HTTPException(503, f"The mode was not changed: {error}") from None
+        except (RuntimeError, ConnectionError, SettingsError, ValueError) as error:  # the first: the broker's clients
+            raise HTTPException(503, f"The change failed: {error}") from None
         return {"job": job, "mode": asked.mode}
 
     @app.get("/static/{name:path}", dependencies=[viewer])

@@ -53,11 +53,11 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
 
 
 def _trouble(state: str, by: float | None, done_at: float | None, silent_s: float) -> str:
+    if state == "compared":
+        return "waits until somebody publishes it"
     if by is not None and done_at is not None and done_at > by:
         return "late at its present rate"
-    if silent_s > SILENT_S:
-        return "nothing is heard of the job's agent"
-    return "waits until somebody publishes it" if state == "compared" else ""
+    return "nothing is heard of the job's agent" if silent_s > SILENT_S else ""
 
 
 def _deadline(job: FollowedJob, replay: KnownReplay) -> float | None:

@@ -38,8 +38,9 @@ class ModeSwitch:
 
         Raises:
             StaleError: another word stands there now; nothing was changed.
-            BrokerError, ConnectionError: the broker does not answer.
+            BrokerError, ConnectionError, kafka.errors.KafkaError: the broker does not answer.
             SettingsError, ValueError: a security option or the file of signing keys is wrong.
+            Exception: whatever the audit trail raises that cannot be written; nothing was changed.
         """
         kafka = self._kafka
         with self._lock:

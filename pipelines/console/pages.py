@@ -27,12 +27,14 @@ BACKFILLS = (
 )  # fmt: skip
 """Titles and kinds of the columns of the page of backfills."""
 
+_COUNTS = '<p id="counts" class="about" role="status"></p>'
+
 
 def jobs_page() -> str:
     """Return the page of all jobs."""
     titles, kinds = [title for _, title, _ in COLUMNS], [kind for _, _, kind in COLUMNS]
     modes = "".join(f'<option value="{mode}">{mode}</option>' for mode, _ in MODES)
-    body = f"""{_head("Jobs", _nav("./", "jobs"), "counts")}
+    body = f"""{_head("Jobs", _nav("./", "jobs"), _COUNTS)}
 <p id="problem" class="problem" role="alert" hidden></p>
 <form id="search" class="controls" role="search">
 <label for="filter">Filter</label>
@@ -69,7 +71,7 @@ def job_page(job: str) -> str:
     kinds = [NOWRAP, NUMBER, PLAIN, PLAIN]
     titles = ["When", "Executors", "Why", "What became of it"]
     decided = table(titles, kinds, [], 'id="decided" class="whole decisions"')
-    body = f"""{_head(job, _nav("../", ""), "state")}
+    body = f"""{_head(job, _nav("../", ""), '<p id="state" class="about"></p>')}
 <p id="problem" class="problem" role="alert" hidden></p>
 <div id="tiles" class="tiles"></div>
 <section aria-labelledby="mode-title"><h2 id="mode-title">Mode</h2>
@@ -87,7 +89,7 @@ def job_page(job: str) -> str:
 def backfills_page() -> str:
     """Return the page of all backfills."""
     titles, kinds = [title for title, _ in BACKFILLS], [kind for _, kind in BACKFILLS]
-    body = f"""{_head("Backfills", _nav("./", "backfills"), "counts")}
+    body = f"""{_head("Backfills", _nav("./", "backfills"), _COUNTS)}
 <p id="problem" class="problem" role="alert" hidden></p>
 {table(titles, kinds, [], 'id="backfills" class="whole rows backfills"')}
 <p id="none" class="about" hidden>None was heard of. `tidecast backfill` or the DAG backfill orders one.</p>"""
@@ -136,7 +138,7 @@ def _head(title: str, links: str, status: str) -> str:
     return f"""<header class="bar">
 <nav aria-label="Pages">{links}</nav>
 <h1>{escape(title)}</h1>
-<p id="{status}" class="about" role="status"></p>
+{status}
 <button id="theme" type="button">Light / dark</button>
 </header>"""
 

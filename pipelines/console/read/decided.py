@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from tidecast.fields import MOST
@@ -84,4 +83,4 @@ def standing_of(decision: Decision) -> tuple[float, dict[str, float | None]] | N
     if any((found[name] or 0.0) < 0 for name in STANDING if name != "budget_left") or found["seconds"] is None:
         return None
     at = quantity(decision.inputs.get("metric_wall_time"))
-    return (decision.wall_time if at is None or math.isnan(at) else at), found
+    return (decision.wall_time if at is None else min(at, decision.wall_time)), found
