@@ -8,31 +8,27 @@ from html import escape
 from pipelines.html.document import NOWRAP, NUMBER, PLAIN, section, table
 
 COLUMNS = (
-    ("job", "Job", PLAIN), ("state", "State", PLAIN), ("promise", "Promise", NOWRAP), ("left", "Budget left", NUMBER),
-    ("burn", "Burn rate", NUMBER), ("executors", "Executors", NUMBER), ("arrivals", "Arrivals/s", NUMBER),
-    ("lag", "Lag", NUMBER), ("latency", "Latency", NUMBER), ("mode", "Mode", NOWRAP),
+    ("Job", PLAIN), ("State", PLAIN), ("Promise", NOWRAP), ("Budget left", NUMBER), ("Burn rate", NUMBER),
+    ("Executors", NUMBER), ("Arrivals/s", NUMBER), ("Lag", NUMBER), ("Latency", NUMBER), ("Mode", NOWRAP),
 )  # fmt: skip
-"""Columns of the page of all jobs: name for the script, title, kind."""
+"""Titles and kinds of the columns of the page of all jobs."""
 MODES = (
     ("observe", "Decisions are recommendations. The executors are Spark's own, or stay as they are."),
     ("freeze", "The number of executors stays as it is, whatever is decided."),
     ("act", "Decisions are applied: executors are started and ended."),
 )
 """The modes of an agent, the narrowest first, and what each does."""
-
-
 BACKFILLS = (
     ("Job", PLAIN), ("Backfill", PLAIN), ("State", PLAIN), ("Done", NUMBER), ("Records/s", NUMBER),
     ("Executors more", NUMBER), ("Corrects", NOWRAP), ("Deadline", NOWRAP), ("Done at", NOWRAP),
 )  # fmt: skip
 """Titles and kinds of the columns of the page of backfills."""
-
 _COUNTS = '<p id="counts" class="about" role="status"></p>'
 
 
 def jobs_page() -> str:
     """Return the page of all jobs."""
-    titles, kinds = [title for _, title, _ in COLUMNS], [kind for _, _, kind in COLUMNS]
+    titles, kinds = [title for title, _ in COLUMNS], [kind for _, kind in COLUMNS]
     modes = "".join(f'<option value="{mode}">{mode}</option>' for mode, _ in MODES)
     body = f"""{_head("Jobs", _nav("./", "jobs"), _COUNTS)}
 <p id="problem" class="problem" role="alert" hidden></p>

@@ -8,7 +8,7 @@ from tidecast.fields import MOST
 from tidecast.messages import Decision, Outcome
 
 STANDING = ("late_s", "seconds", "budget_left", "burn_long", "burn_short")
-"""Keys of how a promise stands, as `models.policy.core.budget.Account.standing` returns it."""
+"""Keys of how a promise stands."""
 
 
 class Decided(NamedTuple):
@@ -71,11 +71,22 @@ def quantity(value: Any) -> float | None:
     return float(value)
 
 
-def standing_of(decision: Decision) -> tuple[float, dict[str, float | None]] | None:
-    """Return how the promise stood at a decision, and the wall time (epoch s) of the newest metrics that it counts.
+class Stood(NamedTuple):
+    """How a job's promise stood at a decision.
 
-    None where the decision does not say it, or not in numbers that could be.
+    Attributes:
+        at: wall time of the newest metrics that are counted, epoch seconds.
+        standing: as `models.policy.core.budget.Account.standing` returns it.
+        scale: job seconds per wall second.
     """
+
+    at: float
+    standing: dict[str, float | None]
+    scale: float
+
+
+def standing_of(decision: Decision) -> Stood | None:
+    """Return how the promise stood at a decision; None where that does not say it, or not in numbers that could be."""
     said = decision.inputs.get("promise")
     if not isinstance(said, dict):
         return None
@@ -83,4 +94,4 @@ def standing_of(decision: Decision) -> tuple[float, dict[str, float | None]] | N
     if any((found[name] or 0.0) < 0 for name in STANDING if name != "budget_left") or found["seconds"] is None:
         return None
     at = quantity(decision.inputs.get("metric_wall_time"))
-    return (decision.wall_time if at is None else min(at, decision.wall_time)), found
+    return Stood(decision.wall_time if at is None else min(at, decision.wall_time), found, decision.time_scale)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
-from pipelines.console.read.decided import Became, Decided, standing_of
+from pipelines.console.read.decided import Became, Decided, Stood, standing_of
 from pipelines.console.read.history import NAN, PackedHistory, Point
 from pipelines.console.read.replay import KnownReplay, with_message
 from tidecast.messages import Control, Decision, Forecast, Heartbeat, MetricSample, Outcome
@@ -26,8 +26,8 @@ class FollowedJob:
     Attributes:
         sample, batch: its newest interval and micro-batch of metrics.
         contract: that the autoscaler accepted last; `contract_at` is when.
-        account: of the contract's promise: of the newest decision, and the batches since.
-        counted_at: of the newest metrics that this decision had counted.
+        account: of the contract's promise: as it stood at the newest decision, and the batches since.
+        stood: how it stood there; None before a decision has said it.
         batches: (committed, latency of the oldest record, time scale) of the newest ones, oldest first.
         late_s: highest latency of the batches since the newest interval; NaN without one.
         decisions, outcomes: the newest ones, oldest first.
@@ -45,7 +45,7 @@ class FollowedJob:
     contract: Contract | None = None
     contract_at: float = 0.0
     account: Account = field(default_factory=Account)
-    counted_at: float = 0.0
+    stood: Stood | None = None
     batches: tuple[tuple[float, float, float], ...] = ()
     late_s: float = NAN
     decisions: tuple[Decided, ...] = ()
@@ -117,20 +117,27 @@ def with_decision(seen: FollowedJob, decision: Decision) -> FollowedJob:
         return seen
     decisions = tuple(sorted((*seen.decisions, Decided.of(decision)), key=lambda one: one.at)[-KEPT:])
     seen = replace(seen, decisions=decisions)
-    said, promise = standing_of(decision), seen.promise
-    if said is None or promise is None or said[0] < seen.counted_at:
+    stood = standing_of(decision)
+    if stood is None or (seen.stood is not None and stood.at < seen.stood.at):
         return seen
-    at, standing = said
-    before = Account()
-    for batch in seen.batches:
-        if batch[0] <= at:
-            before = before.add_batch(promise, *batch)
-    account = Account.resumed(standing, promise, decision.time_scale, at)
-    account = replace(account, newest=before.newest, counted=before.counted)
-    for batch in seen.batches:
-        if batch[0] > at:
+    return _with_account(replace(seen, stood=stood))
+
+
+def _with_account(seen: FollowedJob) -> FollowedJob:
+    """The job with the account that goes on from the newest standing, by the batches after it."""
+    promise, stood = seen.promise, seen.stood
+    if promise is None:
+        return seen
+    counted, account = 0, Account()
+    if stood is not None:
+        counted = sum(batch[0] <= stood.at for batch in seen.batches)
+        for batch in seen.batches[:counted]:
             account = account.add_batch(promise, *batch)
-    return replace(seen, account=account, counted_at=at)
+        resumed = Account.resumed(stood.standing, promise, stood.scale, stood.at)
+        account = replace(resumed, newest=account.newest, counted=account.counted)
+    for batch in seen.batches[counted:]:
+        account = account.add_batch(promise, *batch)
+    return replace(seen, account=account)
 
 
 def with_outcome(seen: FollowedJob, outcome: Outcome) -> FollowedJob:
@@ -165,4 +172,7 @@ def with_replay(seen: FollowedJob, message: ReplayOrder | ReplayProgress) -> Fol
 
 def with_contract(seen: FollowedJob, contract: Contract, at: float) -> FollowedJob:
     """Return what is known after a contract was accepted at a wall time; the latest one holds."""
-    return replace(seen, contract=contract, contract_at=at) if at >= seen.contract_at else seen
+    if at < seen.contract_at:
+        return seen
+    first, seen = seen.contract is None, replace(seen, contract=contract, contract_at=at)
+    return _with_account(seen) if first else seen  # of another promise the late seconds so far count on

@@ -80,6 +80,23 @@ def test_it_goes_on_from_what_a_decision_says_whenever_that_is_read(cut, lag, ph
     assert ours["burn_short"] == pytest.approx(theirs["burn_short"], rel=0.02)
 
 
+def test_a_contract_that_is_read_last_finds_the_account_as_if_it_had_been_read_first():
+    said = {"late_s": 50.0, "seconds": 1000.0, "budget_left": 0.9, "burn_long": 1.0, "burn_short": 1.0}
+    stated, known = contract("orders"), [batch("orders", NOW + 3 * i, 9.0) for i in range(9)]
+    known.append(decision("orders", NOW + 9, promise=said, metric_wall_time=NOW + 9))
+    standings = [seen(*known[:i], stated, *known[i:]).standing() for i in range(len(known) + 1)]
+    assert all(standing == standings[0] for standing in standings) and standings[0]["late_s"] > 50.0
+    assert seen(*known[:9], stated).account == seen(stated, *known[:9]).account
+
+
+def test_late_seconds_so_far_count_on_when_a_contract_is_said_again():
+    said = {"late_s": 50.0, "seconds": 1000.0, "budget_left": 0.9, "burn_long": 1.0, "burn_short": 1.0}
+    records = [contract("orders"), decision("orders", NOW, promise=said, metric_wall_time=NOW)]
+    records += [batch("orders", NOW + 3 * i, 9.0) for i in range(200)]  # more than are kept
+    assert seen(*records, contract("orders")).account == seen(*records).account
+    assert seen(*records).standing()["late_s"] > 300
+
+
 def test_what_was_said_before_counts_no_more():
     newer = {"late_s": 50.0, "seconds": 1000.0, "budget_left": 0.9, "burn_long": 1.0, "burn_short": 1.0}
     older = {**newer, "late_s": 10.0}
