@@ -64,8 +64,9 @@ class ModelFollower:
             try:
                 self._follow(newest, deep)
             except Exception as error:  # the pages say so, and stay as they were
-                self.problem = f"The topics cannot be read: {error}"
-                log.warning("the console cannot follow the topics and tries again in %g s: %s", AGAIN_S, error)
+                if (problem := f"The topics cannot be read: {error}") != self.problem:
+                    log.warning("the console tries again every %g s: %s", AGAIN_S, problem)
+                self.problem = problem
                 self._give_way()
                 time.sleep(AGAIN_S)
 
@@ -81,11 +82,11 @@ class ModelFollower:
         try:
             follower.seek_to_newest(newest)
             while deep or not self._deep:
+                began = time.thread_time()
                 records = [record for record in follower.poll(WAIT_S) if self._holds(record)]
-                began = time.monotonic()
                 model = fold(model, records, time.time())
-                if not caught_up and deep:
-                    time.sleep((time.monotonic() - began) * (1 / SHARE - 1))
+                if deep and not caught_up:
+                    time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
                 caught_up = caught_up or not follower.behind()
                 if caught_up:
                     self._publish(model, deep)

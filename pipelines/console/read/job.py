@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from configs.contract import Contract
-from models.policy.core.budget import Account, Promise
+from models.policy.core.budget import DAY_S, LONG, SHORT, Account, Promise
 from pipelines.console.read.decided import Became, Decided, Stood, standing_of
 from pipelines.console.read.history import NAN, PackedHistory, Point
 from pipelines.console.read.replay import KnownReplay, with_message
@@ -70,8 +70,21 @@ class FollowedJob:
         return 1.0 if newest is None else newest.time_scale
 
     def standing(self) -> dict[str, float | None]:
-        """Return how the promise stands, as `Account.standing` does; empty while no contract is known."""
-        return {} if self.promise is None else self.account.standing(self.promise, self.scale)
+        """Return how the promise stands, as `Account.standing` does; empty while no contract is known.
+
+        Before a decision has said it a figure is None until its whole window has been seen.
+        """
+        promise = self.promise
+        if promise is None:
+            return {}
+        found = self.account.standing(promise, self.scale)
+        if self.stood is None:
+            window_s = promise.window_days * DAY_S / self.scale
+            lengths = {"burn_long": window_s / LONG, "burn_short": window_s / LONG / SHORT}
+            for name in ("late_s", "budget_left", "burn_long", "burn_short"):
+                if self.account.seconds < lengths.get(name, window_s):
+                    found[name] = None
+        return found
 
 
 def with_sample(seen: FollowedJob, sample: MetricSample) -> FollowedJob:

@@ -59,6 +59,19 @@ def test_without_a_decision_the_account_is_that_of_the_jobs_batches():
     assert known.account == account
 
 
+def test_without_a_decision_a_figure_is_told_once_its_window_has_been_seen():
+    """Of a promise of a day: 514 s of the long window, which are 1/168 of it, and 43 s of the short one."""
+    batches = [batch("orders", NOW - 600 + i, 2.0) for i in range(600)]
+
+    def known(many):
+        standing = seen(contract("orders", window_days=1.0), *batches[:many]).standing()
+        return {name for name, value in standing.items() if value is not None}
+
+    assert known(40) == {"seconds"}
+    assert known(60) == {"seconds", "burn_short"}
+    assert known(600) == {"seconds", "burn_short", "burn_long"}
+
+
 @given(st.integers(5, 55), st.integers(0, 4), st.integers(0, 99))
 def test_it_goes_on_from_what_a_decision_says_whenever_that_is_read(cut, lag, phase):
     """The lake's figure is the autoscaler's: an account of all batches. The console has seen the newest alone."""
