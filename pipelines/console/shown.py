@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from pipelines.console.read.fold import Model
-from pipelines.console.read.history import Point
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.trouble import worst_trouble
 
@@ -40,7 +39,7 @@ def job_row(seen: FollowedJob, now: float) -> Values:
         "job": seen.job, "rank": rank, "trouble": words,
         "target_s": contract and contract.latency_target_s, "budget": contract and contract.error_budget,
         "window_days": contract and contract.window_days,
-        **{name: _rounded(standing.get(name)) for name in ("budget_left", "burn_long", "burn_short", "late_s")},
+        **{name: _rounded(standing.get(name)) for name in ("budget_left", "burn_long", "burn_short")},
         "executors": sample and sample.executors,
         "target": seen.decisions[-1].executors if seen.decisions else None,
         "most": contract and contract.executors.max, "least": contract and contract.executors.min,
@@ -66,18 +65,18 @@ def job_details(seen: FollowedJob, now: float, after: float) -> Values:
         after: wall time; of the history only what is later.
 
     Returns:
-        The job's `row`; `fine` and `coarse`, each {"step_s", "columns"} with times and the fields of `Point`;
-        `forecast` (None without one); `decisions`, newest first, each with what became of it.
+        The job's `row`; `fine` and `coarse`, columns of times and of the fields of `Point`, and when the latter begins,
+        whatever `after` is (`oldest`); `forecast` (None without one); `decisions`, newest first, each with what became
+        of it.
     """
     became = {outcome.id: outcome for outcome in seen.outcomes}
     return {
-        "now": now, "row": job_row(seen, now), "fields": ["time", *Point._fields],
-        "fine": {"step_s": seen.fine.step_s, "columns": seen.fine.columns(after)},
-        "coarse": {"step_s": seen.coarse.step_s, "columns": seen.coarse.columns(after)},
-        "forecast": forecast_fan(seen),
+        "now": now, "row": job_row(seen, now), "oldest": seen.coarse.oldest,
+        "fine": seen.fine.columns(after), "coarse": seen.coarse.columns(after), "forecast": forecast_fan(seen),
         "decisions": [
             {
-                **decided._asdict(), "before": _rounded(decided.before), "capacity_rps": _rounded(decided.capacity_rps),
+                "at": decided.at, "mode": decided.mode, "policy": decided.policy, "codes": decided.codes,
+                "reason": decided.reason, "executors": decided.executors, "before": _rounded(decided.before),
                 "outcome": became[decided.id].status if decided.id in became else None,
                 "outcome_reason": became[decided.id].reason if decided.id in became else "",
             }
@@ -90,7 +89,7 @@ def forecast_fan(seen: FollowedJob) -> Values | None:
     """Return the newest forecast over wall time: a band of its steps from the forecast's own time on.
 
     Returns:
-        "model", "version", "kind", "levels" and "issued_at"; "times" (epoch seconds, wall), at which the steps begin
+        "model", "version", "levels" and "issued_at"; "times" (epoch seconds, wall), at which the steps begin
         and the last one ends; "quantiles", a list for each level. None without a forecast, and before metrics tell how
         job time goes with wall time.
     """
@@ -106,7 +105,7 @@ def forecast_fan(seen: FollowedJob) -> Values | None:
     if not all(map(math.isfinite, times)):
         return None
     return {
-        "model": forecast.model, "version": forecast.version, "kind": forecast.kind, "issued_at": forecast.wall_time,
+        "model": forecast.model, "version": forecast.version, "issued_at": forecast.wall_time,
         "levels": [forecast.levels[i] for i in levels], "times": [round(time, 1) for time in times],
         "quantiles": [[_rounded(row[i]) for row in forecast.quantiles] for i in levels],
     }  # fmt: skip

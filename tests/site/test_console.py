@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -38,6 +39,11 @@ class Living:
     def take(self, *records) -> None:
         with self._lock:
             self.model = fold(self.model, records, time.time())
+
+    def deepen(self, job, fine, coarse) -> None:
+        with self._lock:
+            deeper = replace(self.model.jobs[job], fine=fine, coarse=coarse)
+            self.model = replace(self.model, jobs={**self.model.jobs, job: deeper})
 
     def change(self, job, mode, seen, by) -> None:
         known = self.model.jobs[job].word
@@ -165,3 +171,15 @@ def test_a_change_is_refused_to_a_form_of_another_origin(address):
     asked = {"mode": "act", "seen": None, "confirmed": "clicks-011"}
     for headers in ({}, {"x-tidecast-console": "1", "origin": "https://elsewhere.example"}):
         assert httpx.post(f"{address}/data/jobs/clicks-011/mode", json=asked, headers=headers).status_code == 403
+
+
+def test_hours_that_are_read_later_come_onto_a_page_that_is_open(browser, address, living):
+    browser.open(f"{address}/jobs/payments-002", 1440, "light")
+    whole = "performance.getEntriesByType('resource').filter(one => one.name.endsWith('after=0')).length"
+    assert browser.evaluate(whole) == 1
+    now = time.time()
+    deeper = fold(Model(), fleet(3, now, MINUTES + 20), now).jobs["payments-002"]
+    living.deepen("payments-002", deeper.fine, deeper.coarse)
+    browser.wait_for(f"{whole} === 2", 5)
+    time.sleep(2.5)
+    assert browser.evaluate(whole) == 2  # once, and then what is new alone

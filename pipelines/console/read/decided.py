@@ -22,7 +22,6 @@ class Decided(NamedTuple):
         executors: that it asks for.
         before: executors that were there; None where it is not said.
         capacity_rps: records/s that these sustained; None where it is not said.
-        by_forecast: whether a forecast asked for more than what was observed.
         reason: for a person.
         codes: the same as fixed words.
     """
@@ -34,19 +33,15 @@ class Decided(NamedTuple):
     executors: int
     before: float | None
     capacity_rps: float | None
-    by_forecast: bool
     reason: str
     codes: tuple[str, ...]
 
     @classmethod
     def of(cls, decision: Decision) -> Decided:
         """Return what is shown of a message."""
-        inputs = decision.inputs
-        observed, forecast = (quantity(inputs.get(name)) for name in ("needed_observed", "needed_forecast"))
+        before, capacity_rps = (quantity(decision.inputs.get(name)) for name in ("executors", "capacity_rps"))
         return cls(
-            decision.id, decision.wall_time, decision.mode, decision.policy, decision.executors,
-            quantity(inputs.get("executors")), quantity(inputs.get("capacity_rps")),
-            forecast is not None and (observed is None or forecast > observed),
+            decision.id, decision.wall_time, decision.mode, decision.policy, decision.executors, before, capacity_rps,
             decision.reason, tuple(decision.codes),
         )  # fmt: skip
 

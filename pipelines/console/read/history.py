@@ -65,6 +65,12 @@ class PackedHistory:
             return self
         return replace(self, added=self.added + 1, open=_summary(self.open, self.added, point))
 
+    @property
+    def oldest(self) -> float | None:
+        """Wall time at which the oldest point begins, epoch seconds; None before the first point."""
+        packed = self.packed + self._pack()
+        return _PACKED.unpack_from(packed)[0] if packed else None
+
     def columns(self, after: float = -math.inf) -> list[list[float | None]]:
         """Return the points of the steps that begin after a wall time (epoch seconds), a list per column, oldest first.
 

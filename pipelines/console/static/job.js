@@ -5,6 +5,7 @@ import { showMode } from "./switch.js";
 
 const job = document.body.dataset.job;
 const KEEP_S = { fine: 600, coarse: 21600 };
+const LONGER_S = 60; // by which the history there has to be longer than the one here to be asked for anew
 const history = { fine: null, coarse: null };
 const draw = makePlots();
 let range = "fine";
@@ -71,7 +72,11 @@ function redraw() {
 function take(values) {
   const { row, forecast, now } = values;
   latest = values;
-  for (const name of ["fine", "coarse"]) add(name, values[name].columns);
+  if (values.oldest < history.coarse?.[0][0] - LONGER_S) {
+    history.fine = history.coarse = null; // older hours have been read meanwhile: the next answer brings all of them
+    return;
+  }
+  for (const name of ["fine", "coarse"]) add(name, values[name]);
   document.body.className = `rank-${rank(row)}`;
   setText(document.getElementById("state"), `${row.trouble || "fine"}${row.age_s === null ? "" : `, measured ${ago(row.age_s)}`}`);
   replaceIfOther(document.getElementById("tiles"), tiles(row));

@@ -1,5 +1,6 @@
 // Lines over time, drawn with uPlot in the colours of the page's theme.
 
+// Columns of a history, as the server sends them.
 const FIELDS = ["time", "arrival_rps", "executors", "target", "capacity_rps", "lag_records", "latency_s"];
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const tinted = (name, percent) => `color-mix(in srgb, ${color(name)} ${percent}%, transparent)`;
@@ -49,7 +50,7 @@ function chart(holder, series, height, more = {}) {
     {
       width: holder.clientWidth, height, series: [time, ...series], bands, axes: axes(counts), pxAlign: 0,
       scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? 1.08 * most : 1] } },
-      cursor: { sync: { key: "console" }, drag: { x: true, y: false } },
+      cursor: { sync: { key: "console" }, drag: { x: false, y: false } },
     },
     [[], ...series.map(() => [])], holder,
   );

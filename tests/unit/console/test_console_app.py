@@ -14,6 +14,7 @@ from pipelines.console.access import Access
 from pipelines.console.app import HEADERS, STATIC, build_app
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.history import Point
 from pipelines.kafka.broker import BrokerError
 from tests.fakes.console_records import NOW, batch, contract, decision, interval, word
 
@@ -191,6 +192,12 @@ def test_what_the_pages_load_is_there_and_listed(client):
     folder = ROOT / "pipelines" / "console" / "static"
     files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.suffix in (".js", ".css")}
     assert files == set(STATIC) - {"page.css"}
+
+
+def test_the_scripts_know_the_columns_of_a_history():
+    script = (ROOT / "pipelines" / "console" / "static" / "plots.js").read_text()
+    (fields,) = re.findall(r"^const FIELDS = (\[.*\]);$", script, re.MULTILINE)
+    assert json.loads(fields) == ["time", *Point._fields]
 
 
 def test_text_of_a_message_is_text_on_the_page(client, switch):

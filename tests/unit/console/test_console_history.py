@@ -26,6 +26,7 @@ def test_it_keeps_so_many_closed_steps_and_the_open_one():
     for second in range(10):
         history = history.add(float(second), Point(float(second)))
     assert history.columns()[0] == [6.0, 7.0, 8.0, 9.0]
+    assert history.oldest == 6.0
     assert column(history, "arrival_rps", after=7.5) == [8.0, 9.0]
 
 
@@ -41,4 +42,5 @@ def test_where_nothing_was_measured_the_line_is_interrupted():
 
 
 def test_nothing_yet_is_no_point():
+    assert PackedHistory(1.0, 3).oldest is None
     assert PackedHistory(1.0, 3).columns() == [[] for _ in range(1 + len(Point._fields))]

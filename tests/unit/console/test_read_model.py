@@ -125,7 +125,7 @@ def test_an_outcome_is_set_beside_its_decision_also_if_it_is_read_first():
     known = seen(outcome("orders", NOW), decision("orders", NOW), decision("orders", NOW + 5), interval("orders", NOW))
     shown = job_details(known, NOW + 9, 0.0)["decisions"]
     assert [(one["at"], one["outcome"]) for one in shown] == [(NOW + 5, None), (NOW, "confirmed")]
-    assert shown[1]["by_forecast"] and shown[1]["before"] == 2
+    assert (shown[1]["before"], shown[1]["executors"], shown[1]["codes"]) == (2, 3, ("up", "forecast"))
 
 
 def test_a_fan_lies_where_its_steps_are_in_wall_time():
