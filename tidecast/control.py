@@ -26,7 +26,7 @@ def clock_key(job: str) -> str:
 
 def set_mode(
     bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "",
-    signing_key: str | None = None,
+    signing_key: str | None = None, by: str | None = None,
 ) -> None:  # fmt: skip
     """Publish the mode that a job's agent is to be in; agents that attach later follow it too.
 
@@ -40,6 +40,7 @@ def set_mode(
         security: client options under kafka-python's names.
         prefix: of the names of Tidecast's topics.
         signing_key: the job's, where its agent has one; of several, separated by commas, the first one signs.
+        by: login of who gives it, for those who ask later; None: not said.
 
     Raises:
         ValueError: no such mode, no valid job name (`MessageError`), a security option that is unknown or has no such
@@ -53,7 +54,7 @@ def set_mode(
 
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
-    message, timeout_ms = Control(job_name(job), time.time(), mode=mode), int(SEND_S * 1000)
+    message, timeout_ms = Control(job_name(job), time.time(), mode=mode, by=by), int(SEND_S * 1000)
     key, topic, value = mode_key(job), prefix + TOPIC, encode(message)
     headers = [(HEADER, SigningKeys.read(signing_key).sign(topic, key, value))] if signing_key is not None else []
     try:

@@ -130,7 +130,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Control:
-    """A message to a job's agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`)."""
+    """To a job's agent: its mode, and the login `by` which, or a replay's clock (`trace_start` at `wall_start`)."""
 
     job: JobName
     wall_time: Time
@@ -138,6 +138,7 @@ class Control:
     wall_start: Time | None = None
     trace_start: Time | None = None
     time_scale: Scale | None = None
+    by: str | None = None
     schema: int = SCHEMA
 
     MODES: ClassVar = _WORDS

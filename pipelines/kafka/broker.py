@@ -89,6 +89,33 @@ class Follower:
             else:
                 self._consumer.seek(partition, first.offset)
 
+    def seek_to_newest(self, newest: Mapping[str, int | None]) -> None:
+        """Move each partition to the last so many records of its topic, named without the prefix; None: to its first.
+
+        Raises:
+            KeyError: a followed topic is not named.
+            BrokerError: the broker forbids it.
+            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError).
+        """
+        partitions = self._consumer.assignment()
+        with permitted(self._kafka):
+            firsts = self._consumer.beginning_offsets(partitions)
+            ends = self._consumer.end_offsets(partitions)
+        for partition in partitions:
+            many, first = newest[partition.topic.removeprefix(self._kafka.prefix)], firsts[partition]
+            self._consumer.seek(partition, first if many is None else max(first, ends[partition] - many))
+
+    def behind(self) -> int:
+        """Return how many records there are that were not polled yet.
+
+        Raises:
+            BrokerError: the broker forbids it.
+            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError).
+        """
+        with permitted(self._kafka):
+            ends = self._consumer.end_offsets(self._consumer.assignment())
+            return sum(max(end - self._consumer.position(partition), 0) for partition, end in ends.items())
+
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()

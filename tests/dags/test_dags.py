@@ -37,6 +37,7 @@ def found(tmp_path_factory):
         "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
         "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
         "ingests": ("ingests.py", None, {}),
+        "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
     }
     asked = [
         (script, [*([str(folder)] if folder else []), str(home / f"{name}.json")], more)
@@ -45,6 +46,7 @@ def found(tmp_path_factory):
     env = os.environ | {
         "AIRFLOW_HOME": str(home),  # which airflow reads at its first import
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),
         "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",  # parsing is to be light, not this machine quick
     }
     command = [sys.executable, str(Path(__file__).parent / "forks.py"), json.dumps(asked)]
@@ -150,3 +152,28 @@ def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(found):
     assert after["one_job.approve"] == ["one_job.won"]
     assert after["one_job.won"] == ["one_job.judge"]
     assert after["one_job.promote"] == ["one_job.approve", "one_job.judge"]
+
+
+def test_the_console_asks_airflow_for_the_login_and_the_role(found):
+    answers = found["console"]["answers"]
+    pages = ("", "jobs/orders", "data/jobs", "static/jobs.js")
+    assert {answers[f"{role} {page}"] for role in ("viewer", "user") for page in pages} == {200}
+    assert {answers[f"None {page}"] for page in (*pages, "mode")} == {403}
+    assert (answers["cookie"], answers["nobody"], answers["nobody mode"], answers["forged"]) == (200, 401, 401, 403)
+    assert (answers["viewer mode"], answers["user mode"]) == (403, 404)  # there is no broker that could know the job
+
+
+def test_the_console_is_in_airflows_menu_and_says_that_there_is_no_broker(found):
+    (view,) = found["console"]["views"]
+    assert (view["name"], view["href"], view["destination"]) == ("Tidecast", "tidecast/", "nav")
+    assert found["console"]["errors"] == {"import_errors": [], "total_entries": 0}
+    assert found["console"]["loaded before a request"] == []
+    assert "topics" in found["console"]["problem"]
+
+
+def test_changes_of_a_mode_are_in_airflows_audit_log(found):
+    failed, made = sorted(found["console"]["log"], key=lambda entry: "failed" not in entry["event"])
+    assert (made["event"], failed["event"]) == ("tidecast_mode", "tidecast_mode_failed")
+    assert made["owner"] == "ann"
+    assert json.loads(made["extra"]) == {"job": "orders", "before": "act", "after": "freeze", "by": "ann"}
+    assert json.loads(failed["extra"])["failed"] == "no broker"

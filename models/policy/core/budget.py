@@ -10,6 +10,7 @@ exactly within the window of the promise.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +73,27 @@ class Account:
         (long, lately), newest = (_pair(kept[name]) for name in ("long", "short")), kept["newest"]
         unread = _pair(kept.get("unread", (0.0, 0.0)))  # older states have none
         return cls(parts, long, lately, None if newest is None else _pair(newest), float(kept["counted"]), unread)
+
+    @classmethod
+    def resumed(cls, standing: Mapping[str, float | None], promise: Promise, scale: float, at: float) -> Account:
+        """Rebuild it from what `standing` reported, for who has not seen the batches before.
+
+        Its seconds are taken as produced without a break until `at`, and as late evenly: right but for when a late
+        second leaves the window. Which production is counted up to where (`newest`, `counted`) is not in a standing.
+
+        Args:
+            standing: as `standing` returns it.
+            promise: to the job's users.
+            scale: job seconds per wall second, above 0.
+            at: of the newest batch that it counts, epoch seconds.
+        """
+        window_s = promise.window_days * DAY_S / scale
+        seconds, late = standing["seconds"] or 0.0, standing["late_s"] or 0.0
+        many = min(math.ceil(seconds / (window_s / PARTS)), PARTS)
+        parts = tuple((at - (many - i) * window_s / PARTS, seconds / many, late / many) for i in range(many))
+        shares = [(standing[name] or 0.0) * promise.budget for name in ("burn_long", "burn_short")]
+        held = [-length_s * math.expm1(-seconds / length_s) for length_s in (window_s / LONG, window_s / LONG / SHORT)]
+        return cls(parts, (held[0], held[0] * shares[0]), (held[1], held[1] * shares[1]))
 
     @property
     def seconds(self) -> float:

@@ -15,6 +15,7 @@ from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
+from configs.settings import ROOT
 from pipelines.spark.checkpoint.repair import free_name
 from pipelines.stack.context import StackContext, StackError, page_probe
 from pipelines.stack.ports import HOST
@@ -97,6 +98,7 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
     return {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(context.dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),  # ours, whatever DAGs a test has
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",

@@ -81,6 +81,34 @@ def test_what_is_older_than_the_window_is_forgotten():
     assert account.add_batch(PROMISE, 1e9, 1.0, 1.0).late_s <= 5.0  # a week without load later
 
 
+def test_an_account_goes_on_from_what_it_reported():
+    late = after([(float(at), 6.0 if at % 7 < 2 else 4.0) for at in range(7, 9000)])
+    resumed = Account.resumed(late.standing(PROMISE, 1.0), PROMISE, 1.0, 8999.0)
+    resumed = dataclasses.replace(resumed, newest=late.newest, counted=late.counted)
+    for at in range(9000, 9300):
+        late, resumed = (each.add_batch(PROMISE, float(at), 6.5, 1.0) for each in (late, resumed))
+    ours, theirs = resumed.standing(PROMISE, 1.0), late.standing(PROMISE, 1.0)
+    assert (ours["late_s"], ours["seconds"]) == pytest.approx((theirs["late_s"], theirs["seconds"]), abs=1.0)
+    assert (ours["burn_long"], ours["burn_short"]) == pytest.approx(
+        (theirs["burn_long"], theirs["burn_short"]), rel=0.01
+    )
+    assert len(resumed.parts) <= PARTS
+
+
+def test_of_an_account_that_had_nothing_or_no_budget_nothing_is_resumed():
+    assert Account.resumed(Account().standing(PROMISE, 1.0), PROMISE, 1.0, 5.0) == Account()
+    free = dataclasses.replace(PROMISE, budget=0.0)
+    resumed = Account.resumed(Account(parts=((0.0, 50.0, 7.0),)).standing(free, 1.0), free, 1.0, 60.0)
+    assert (resumed.late_s, resumed.seconds, resumed.long[1]) == (7.0, 50.0, 0.0)
+
+
+def test_what_was_resumed_leaves_the_window_little_by_little():
+    full = {"late_s": 600.0, "seconds": DAY_S, "budget_left": 0.9, "burn_long": 1.0, "burn_short": 1.0}
+    resumed = Account.resumed(full, PROMISE, 1.0, 2 * DAY_S)
+    half = dataclasses.replace(resumed, newest=(2 * DAY_S, 2 * DAY_S)).add_batch(PROMISE, 2.5 * DAY_S, 0.0, 1.0)
+    assert half.late_s == pytest.approx(300.0, abs=20.0)
+
+
 TIMES = st.floats(0, 1e10) | st.sampled_from([0.0, 1e-9, 1e300])
 
 

@@ -1,0 +1,172 @@
+"""The console as a FastAPI application: pages, their data, and the switch; every route demands a login."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.middleware.gzip import GZipMiddleware
+
+from configs.errors import SettingsError
+from pipelines.console.access import Access
+from pipelines.console.backfills import backfill_rows
+from pipelines.console.change import StaleError
+from pipelines.console.origin import objection
+from pipelines.console.pages import backfills_page, job_page, jobs_page, refusal_page
+from pipelines.console.read.fold import Model
+from pipelines.console.read.job import FollowedJob
+from pipelines.console.shown import job_details, rows_since
+
+STATIC: Mapping[str, tuple[str, str, str]] = {
+    "page.css": ("pipelines.html", "assets", "text/css"),
+    **{name: ("pipelines.console", "static", "text/css") for name in ("console.css", "uplot/uPlot.min.css")},
+    **{
+        f"{name}.js": ("pipelines.console", "static", "text/javascript")
+        for name in ("theme", "jobs", "job", "backfills", "switch", "plots", "live", "uplot/uPlot.iife.min")
+    },
+}  # fmt: skip
+"""Files that the pages load: package and folder that each lies in, and its type."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+}  # fmt: skip
+"""Of every answer: nothing of other hosts is loaded, no script in a page is run, and no foreign page frames it."""
+JobName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class ModeRequest(BaseModel, extra="forbid"):
+    """A change of a job's mode, as the page asks for it.
+
+    Attributes:
+        mode: that it is to have.
+        seen: wall time (epoch seconds) of the word on its mode that the page showed; None: it showed none.
+        confirmed: name of the job, which says that a person has confirmed the change of this one.
+    """
+
+    mode: Literal["observe", "freeze", "act"]
+    seen: float | None = Field(ge=0)
+    confirmed: str
+
+
+def build_app(
+    look: Callable[[], tuple[Model, str]], change: Callable[[str, str, float | None, str], None], access: Access
+) -> FastAPI:
+    """Build the application.
+
+    All routes answer 401 without a login and 403 to one that may not look; a change answers 403 to one that may not
+    edit and to a request from elsewhere, 409 where the page was stale, 422 without confirmation, 503 without a broker.
+
+    Args:
+        look: returns the newest model, and why there is no newer one ("" while there is).
+        change: gives a job another mode, as `pipelines.console.change.ModeSwitch.change` does.
+        access: the logins.
+    """
+    viewer, editor = Depends(access.viewer), Depends(access.editor)
+    app = FastAPI(title="Tidecast console", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)
+
+    @app.middleware("http")
+    async def guarded(request: Request, following: Any) -> Response:
+        response: Response = await following(request)
+        response.headers.update(HEADERS)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    @app.exception_handler(StarletteHTTPException)
+    def refused(request: Request, error: StarletteHTTPException) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+        page = refusal_page(error.status_code, f"{error.detail}", _up(request), access.login_url)
+        return HTMLResponse(page, error.status_code, error.headers)
+
+    def known(job: str) -> FollowedJob:
+        seen = look()[0].jobs.get(job)
+        if seen is None:
+            raise HTTPException(404, f"nothing is known of a job {job}: no metrics, no contract, no word")
+        return seen
+
+    @app.get("/", dependencies=[viewer])
+    def jobs() -> HTMLResponse:
+        """Answer with the page of all jobs."""
+        return HTMLResponse(jobs_page())
+
+    @app.get("/jobs/{job}", dependencies=[viewer])
+    def job(job: JobName) -> HTMLResponse:
+        """Answer with the page of one job, also of one that nothing is known of yet."""
+        return HTMLResponse(job_page(job))
+
+    @app.get("/backfills", dependencies=[viewer])
+    def backfills() -> HTMLResponse:
+        """Answer with the page of all backfills."""
+        return HTMLResponse(backfills_page())
+
+    @app.get("/data/backfills", dependencies=[viewer])
+    def backfills_data() -> JSONResponse:
+        """Answer with a row for each replay that goes on, and the newest that are over."""
+        (model, problem), now = look(), time.time()
+        return JSONResponse({"now": now, "problem": problem, "rows": backfill_rows(model, now)})
+
+    @app.get("/data/jobs", dependencies=[viewer])
+    def jobs_data(since: Annotated[int, Query()] = 0) -> JSONResponse:
+        """Answer with the rows of the jobs that changed after a revision, and that of this answer."""
+        (model, problem), now = look(), time.time()
+        since = since if since <= model.revision else 0
+        rows = rows_since(model, since, now)
+        return JSONResponse({"revision": model.revision, "now": now, "problem": problem, "rows": rows})
+
+    @app.get("/data/jobs/{job}", dependencies=[viewer])
+    def job_data(job: JobName, after: Annotated[float, Query(allow_inf_nan=False)] = 0.0) -> JSONResponse:
+        """Answer with what the page of a job shows; of its history what is later than a wall time, epoch seconds."""
+        return JSONResponse({**job_details(known(job), time.time(), after), "problem": look()[1]})
+
+    @app.post("/data/jobs/{job}/mode")
+    def mode(job: JobName, asked: ModeRequest, request: Request, login: str = editor) -> dict[str, str]:
+        """Give a job another mode, as its page asks."""
+        if (problem := objection(request.headers, access.origins)) is not None:
+            raise HTTPException(403, f"Refused: {problem}. Change modes on the console's own page.")
+        known(job)
+        if asked.confirmed != job:
+            raise HTTPException(422, f"confirmed={asked.confirmed!r}: the job's own name, {job}, is expected")
+        try:
+            change(job, asked.mode, asked.seen, login)
+        except StaleError as error:
+            raise HTTPException(409, f"{error}") from None
+        except (RuntimeError, ConnectionError, SettingsError, ValueError) as error:  # the first: the broker's clients
+            raise HTTPException(503, f"The change failed: {error}") from None
+        return {"job": job, "mode": asked.mode}
+
+    @app.get("/static/{name:path}", dependencies=[viewer])
+    def static(name: str, request: Request) -> Response:
+        """Answer with a file that the pages load; with status 304 where the browser has it already."""
+        if name not in STATIC:
+            raise HTTPException(404, f"no such file: {name}")
+        content, tag = _file(name)
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=STATIC[name][2], headers=headers)
+
+    return app
+
+
+@lru_cache
+def _file(name: str) -> tuple[bytes, str]:
+    """A file's content and its ETag."""
+    package, folder, _ = STATIC[name]
+    content = (files(package) / folder / name).read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+
+def _up(request: Request) -> str:
+    """The way from a page to the console's own address."""
+    inside = request.url.path.removeprefix(str(request.scope.get("root_path", ""))).strip("/")
+    return "../" * inside.count("/") or "./"

@@ -1,0 +1,73 @@
+"""Replays of all jobs as JSON values for the page of backfills: how far each is, and whether its deadline is kept."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pipelines.backfill.orders import OVER, SILENT_S
+from pipelines.console.read.fold import Model
+from pipelines.console.read.job import FollowedJob
+from pipelines.console.read.replay import KnownReplay
+
+MOST_OVER = 100
+"""Replays that are over which are shown."""
+
+
+def backfill_rows(model: Model, now: float) -> list[dict[str, Any]]:
+    """Return a row per replay: those in trouble first, then those that go on, then the newest that are over.
+
+    Args:
+        model: what is known of all jobs.
+        now: wall time, epoch seconds.
+    """
+    rows = [backfill_row(job, name, one, now) for job in model.jobs.values() for name, one in job.replays.items()]
+    rows.sort(key=lambda row: (not row["trouble"], row["job"], row["id"]))
+    over = sorted((row for row in rows if row["over"]), key=lambda row: -row["heard_at"])
+    return [*(row for row in rows if not row["over"]), *over[:MOST_OVER]]
+
+
+def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -> dict[str, Any]:
+    """Return what the page shows of a replay; None for what is not known.
+
+    Returns:
+        Among others "begin" and "end" of the results that it may correct (the job's own time), "by", its deadline, and
+        "done_at", when it is done at its present rate (wall times), all in epoch seconds; "over", and "trouble", why it
+        needs a person ("" where it does not).
+    """
+    order, said = replay
+    state = said.state if said else "ordered"
+    over = state in OVER or (order is not None and order.wanted == "done")
+    left_s = (said.records - said.done) / said.rps if said and said.rps and state == "running" else None
+    by = _deadline(job, replay)
+    done_at = None if left_s is None or not math.isfinite(left_s) else now + left_s
+    return {
+        "job": job.job, "id": name, "state": state, "over": over, "reason": said.reason if said else "",
+        "begin": _seconds(order.begin_ms) if order else None, "end": _seconds(order.end_ms) if order else None,
+        "then": order and order.then, "wanted": order and order.wanted, "sure": order and order.sure,
+        "records": said.records if said else order and order.records, "done": said.done if said else 0,
+        "rps": said and said.rps, "admitted_rps": said and said.admitted_rps,
+        "executors": said and said.executors, "by": by, "done_at": done_at, "heard_at": replay.heard_at,
+        "trouble": "" if over else _trouble(state, by, done_at, now - replay.heard_at),
+    }  # fmt: skip
+
+
+def _trouble(state: str, by: float | None, done_at: float | None, silent_s: float) -> str:
+    if state == "compared":
+        return "waits until somebody publishes it"
+    if by is not None and done_at is not None and done_at > by:
+        return "late at its present rate"
+    return "nothing is heard of the job's agent" if silent_s > SILENT_S else ""
+
+
+def _deadline(job: FollowedJob, replay: KnownReplay) -> float | None:
+    """Wall time of a deadline, which is a job time."""
+    newest = job.sample or job.batch
+    if replay.order is None or replay.order.by is None or newest is None:
+        return None
+    at = newest.wall_time + (replay.order.by - newest.time - newest.span_s) / newest.time_scale
+    return at if math.isfinite(at) else None
+
+
+def _seconds(millis: int | None) -> float | None:
+    return None if millis is None else millis / 1000

@@ -1,0 +1,109 @@
+"""The one follower of the topics in the web process: keeps the read model, as old as a second at most."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+
+from configs.sections import Kafka
+from pipelines.console.read.fold import Model, fold
+from pipelines.kafka.broker import Follower, Record
+from pipelines.kafka.signing import SIGNED, Signer
+from tidecast.messages import MessageError
+
+log = logging.getLogger(__name__)
+
+NEWEST: Mapping[str, int | None] = {
+    "contracts": None, "control": None, "metrics": 3000, "heartbeats": 1000, "decisions": 1000, "outcomes": 500,
+    "forecasts": 500, "replays": 500,
+}  # fmt: skip
+"""Records at the end of each topic that make the first screen, None for all: the newest of each of 500 jobs."""
+DEEP: Mapping[str, int | None] = {**NEWEST, "metrics": 400_000, "decisions": 20_000, "outcomes": 20_000}
+"""Those that make the hours before it, which come in later."""
+WAIT_S, AGAIN_S = 0.2, 5.0
+"""Longest wait for records; pause after the broker has not answered."""
+SHARE = 0.3
+"""Of the time that the hours before are read in, so that the pages of Airflow stay quick meanwhile."""
+
+
+class ModelFollower:
+    """Follows the topics in a thread of its own, begun by the first look; ends with the process.
+
+    First the newest records are read, so that there is a screen within a second, then, without haste, those of the
+    hours before: the model that they make takes the place of the first one.
+
+    Attributes:
+        problem: why there is no newer model, for a person; "" while there is one.
+    """
+
+    def __init__(self, kafka: Kafka) -> None:
+        """Take the broker's settings; nothing is read yet."""
+        self._kafka, self._signer = kafka, Signer.of(kafka)
+        self._lock = threading.Lock()
+        self._begun: set[bool] = set()
+        self._model, self._deep = Model(), False
+        self.problem = "The topics are being read."
+
+    def look(self) -> Model:
+        """Return the newest model; the first call begins to follow."""
+        self._begin(NEWEST, deep=False)
+        return self._model
+
+    def _begin(self, newest: Mapping[str, int | None], deep: bool) -> None:
+        with self._lock:
+            if deep in self._begun:
+                return
+            self._begun.add(deep)
+        threading.Thread(target=self._run, args=(newest, deep), name="console", daemon=True).start()
+
+    def _run(self, newest: Mapping[str, int | None], deep: bool) -> None:
+        """Follow until the deep model has taken over from a first one; after a failure again from the start."""
+        while deep or not self._deep:
+            try:
+                self._follow(newest, deep)
+            except Exception as error:  # the pages say so, and stay as they were
+                if (problem := f"The topics cannot be read: {error}") != self.problem:
+                    log.warning("the console tries again every %g s: %s", AGAIN_S, problem)
+                self.problem = problem
+                self._give_way()
+                time.sleep(AGAIN_S)
+
+    def _give_way(self) -> None:
+        """Let the newest records be read first again, where the deep model was the one that is shown."""
+        with self._lock:
+            if self._deep:
+                self._deep = False
+                self._begun.discard(False)
+
+    def _follow(self, newest: Mapping[str, int | None], deep: bool) -> None:
+        follower, model, caught_up = Follower(self._kafka, list(newest)), Model(), False
+        try:
+            follower.seek_to_newest(newest)
+            while deep or not self._deep:
+                began = time.thread_time()
+                records = [record for record in follower.poll(WAIT_S) if self._holds(record)]
+                model = fold(model, records, time.time())
+                if deep and not caught_up:
+                    time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
+                caught_up = caught_up or not follower.behind()
+                if caught_up:
+                    self._publish(model, deep)
+        finally:
+            follower.close()
+
+    def _publish(self, model: Model, deep: bool) -> None:
+        with self._lock:
+            if deep or not self._deep:
+                self._model, self._deep, self.problem = model, deep, ""
+        self._begin(DEEP, deep=True)
+
+    def _holds(self, record: Record) -> bool:
+        """Whether the job's agent would take it, as far as its signature goes."""
+        if record.topic in SIGNED:
+            try:
+                self._signer.check_record(record, (record.key or "").partition(":")[0])
+            except MessageError:
+                return False
+        return True

@@ -1,0 +1,84 @@
+// Data that is asked for each second while the page is seen, and numbers as people read them.
+
+const EVERY_MS = 1000;
+const SLOW_MS = 5000; // after a failure
+export const up = document.body.dataset.up;
+
+export function element(tag, text, classes) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (classes) made.className = classes;
+  return made;
+}
+
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+const problem = document.getElementById("problem");
+export function tell(text) {
+  setText(problem, text);
+  problem.hidden = !text;
+}
+
+// What an answer that is no success says, in words.
+export async function refusal(answer) {
+  const said = await answer.json().catch(() => ({}));
+  const detail = typeof said.detail === "string" ? said.detail : `status ${answer.status}`;
+  if (answer.status === 401) return `Your login has ended (${detail}). Log in to Airflow, then load this page again.`;
+  return detail;
+}
+
+// Asks `address()` again and again and hands what comes to `take`; says what goes wrong above the page.
+export function follow(address, take) {
+  let timer;
+  async function values() {
+    try {
+      const answer = await fetch(up + address(), { headers: { accept: "application/json" } });
+      if (answer.ok) return await answer.json();
+      tell(await refusal(answer));
+    } catch (error) {
+      tell(`Airflow does not answer (${error.message}). What is shown may be old.`);
+    }
+    return null;
+  }
+  async function ask() {
+    const came = await values();
+    if (!document.hidden) timer = setTimeout(ask, came ? EVERY_MS : SLOW_MS);
+    if (came) {
+      tell(came.problem);
+      take(came);
+    }
+  }
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (!document.hidden) ask();
+  });
+  ask();
+}
+
+const DASH = "–";
+export function number(value, digits = 3) {
+  if (value === null || value === undefined) return DASH;
+  const whole = Math.floor(Math.log10(Math.abs(value) || 1)) + 1; // digits before the point, which are always shown
+  return value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, whole) }).replace("-", "−");
+}
+export const share = (value, digits = 2) => (value === null || value === undefined ? DASH : `${number(100 * value, digits)}\u00a0%`);
+// A burn rate; what rounds to a hundredth of the allowed is nothing.
+export const burn = (value) => (value !== null && value < 0.005 ? "0" : number(value, 2));
+export const seconds = (value) => (value === null || value === undefined ? DASH : `${number(value, 2)}\u00a0s`);
+const day = (at) => new Date(1000 * at).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+// The time of day, with the day if that is not today.
+export function clock(at) {
+  const time = new Date(1000 * at).toLocaleTimeString("en-GB");
+  return day(at) === day(Date.now() / 1000) ? time : `${day(at)} ${time}`;
+}
+export function ago(span) {
+  for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {
+    if (span >= 2 * length) return `${Math.round(span / length)} ${unit} ago`;
+  }
+  return `${Math.max(0, Math.round(span))} s ago`;
+}
+
+const RANKS = ["fine", "noted", "late", "blind", "burning", "broken"];
+export const rank = (row) => RANKS[row.rank];

@@ -1,0 +1,65 @@
+"""What is wrong with a job, in words, and how much it matters: the order in which a person should look."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models.policy.live.burn import FAST, MOSTLY
+from pipelines.console.read.job import FollowedJob
+from pipelines.html.numbers import share
+from pipelines.scale.shown import SILENT_S
+
+BROKEN, BURNING, BLIND, LATE, NOTED, FINE = 5, 4, 3, 2, 1, 0
+"""Ranks: the promise is broken; will soon be; nothing is known or decided; late now; worth a look; nothing."""
+
+
+class Trouble(NamedTuple):
+    """What is wrong with a job: a rank (the higher, the worse) and words; "" where nothing is."""
+
+    rank: int
+    words: str
+
+
+def worst_trouble(seen: FollowedJob, now: float) -> Trouble:
+    """Return the worst that is wrong with a job at a wall time (epoch seconds).
+
+    The budget goes fast by the thresholds of `models.policy.live.burn`, the decision's own words for it.
+    """
+    return max(_troubles(seen, now), key=lambda trouble: trouble.rank, default=Trouble(FINE, ""))
+
+
+def _troubles(seen: FollowedJob, now: float) -> list[Trouble]:
+    found = []
+    contract, sample = seen.contract, seen.sample
+    if contract is None:
+        found.append(Trouble(NOTED, "no contract: nothing is decided for it"))
+    else:
+        standing = seen.standing()
+        left, burns = standing["budget_left"], (standing["burn_long"], standing["burn_short"])
+        fast = min(FAST, MOSTLY / contract.error_budget) if contract.error_budget else FAST
+        if left is not None and left < 0:
+            found.append(Trouble(BROKEN, f"promise broken, {share(-left)} over budget"))
+        elif burns[0] is not None and burns[1] is not None and min(burns[0], burns[1]) >= fast:
+            found.append(Trouble(BURNING, f"budget burns {min(burns[0], burns[1]):.0f} times as fast as allowed"))
+        latency_s = (seen.batch and seen.batch.latency_max_s) or 0.0
+        if latency_s > contract.latency_target_s:
+            found.append(Trouble(LATE, f"late: {latency_s:.1f} s, promised {contract.latency_target_s:g} s"))
+        if sample and sample.executors and sample.executors >= contract.executors.max and (burns[1] or 0.0) > 1:
+            found.append(Trouble(NOTED, "has all the executors that it may have"))
+    age_s = None if sample is None else now - sample.wall_time
+    if age_s is None:
+        found.append(Trouble(BLIND if contract else NOTED, "no metrics"))
+    elif contract and age_s > max(contract.planning.metrics_age_s, 5.0):
+        found.append(Trouble(BLIND, f"no metrics for {_span(age_s)}"))
+    elif contract and (seen.beat is None or now - seen.beat.wall_time > SILENT_S):
+        found.append(Trouble(BLIND, "no autoscaler heard"))
+    if seen.word and sample and seen.word.mode != sample.mode and now - seen.word.wall_time > SILENT_S:
+        found.append(Trouble(NOTED, f"told to {seen.word.mode}, its agent is in {sample.mode or 'no known mode'}"))
+    return found
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

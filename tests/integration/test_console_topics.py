@@ -1,0 +1,63 @@
+"""The console's follower and switch on a real broker."""
+
+import time
+
+import pytest
+
+from pipelines.console.access import Access
+from pipelines.console.change import ModeSwitch, StaleError
+from pipelines.console.follow import ModelFollower
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.publisher import Publisher
+from tests.fakes.console_records import interval, word
+from tests.fakes.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def send(empty_topics):
+    publisher = Publisher(empty_topics)
+
+    def sent(*records):
+        for record in records:
+            publisher.send_bytes(record.topic, record.key.encode(), record.value)
+        publisher.flush()
+
+    yield sent
+    publisher.close()
+
+
+def test_a_follower_begins_so_many_records_before_the_end_and_knows_how_many_are_left(empty_topics, send):
+    now = time.time()
+    send(*(interval("orders", now + i) for i in range(20)), word("orders", now, "act"), word("rides", now, "act"))
+    follower = Follower(empty_topics, ["metrics", "control", "forecasts"])
+    follower.seek_to_newest({"metrics": 5, "control": None, "forecasts": 9})
+    assert follower.behind() == 7
+    found = []
+    wait_until(lambda: found.extend(follower.poll(0.2)) or len(found) == 7, "the records", every_s=0)
+    assert follower.behind() == 0
+    assert [record.offset for record in found if record.topic == "metrics"] == [15, 16, 17, 18, 19]
+    follower.close()
+
+
+def test_what_comes_on_a_topic_is_in_the_model_and_a_word_from_the_page_on_the_topic(empty_topics, send):
+    follower, changes = ModelFollower(empty_topics), []
+    send(interval("orders", time.time()))
+    wait_until(lambda: "orders" in follower.look().jobs, "the job", 30)
+    wait_until(lambda: not follower.problem, "no problem", 30)
+    began = time.monotonic()
+    send(interval("orders", time.time(), 4321.0))
+    wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 4321.0, "the newest second", 30)
+    print(f"a record is in the model after {time.monotonic() - began:.2f} s")
+    switch = ModeSwitch(empty_topics, Access(print, print, changes.append))
+    switch.change("orders", "freeze", None, "ann")
+    wait_until(lambda: follower.look().jobs["orders"].word, "the word", 30)
+    known = follower.look().jobs["orders"].word
+    assert (known.mode, known.by) == ("freeze", "ann")
+    with pytest.raises(StaleError, match="told to freeze by ann"):
+        switch.change("orders", "act", None, "bob")
+    switch.change("orders", "act", known.wall_time, "bob")
+    assert [(change.before, change.after, change.by) for change in changes] == [
+        (None, "freeze", "ann"), ("freeze", "act", "bob"),
+    ]  # fmt: skip

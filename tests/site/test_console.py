@@ -1,0 +1,185 @@
+"""The console in a real browser, with 500 jobs that go on: no error in it, nothing that axe-core objects to, quick."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+
+import httpx
+import pytest
+import uvicorn
+
+from pipelines.console.access import Access
+from pipelines.console.app import build_app
+from pipelines.console.change import StaleError
+from pipelines.console.read.fold import Model, fold
+from tests.fakes.console_records import batch, beat, fleet, interval, word
+from tests.fakes.waiting import wait_until
+from tests.site.chromium import Chromium
+
+JOBS, MINUTES = 500, 12
+WIDTHS, THEMES = (360, 820, 1440), ("light", "dark")
+AXE = "axe-core@4.14.1"
+RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}"
+
+
+class Living:
+    """Jobs that have a record more each second, until the end."""
+
+    def __init__(self) -> None:
+        now = time.time()
+        self.model = fold(Model(), fleet(JOBS, now, MINUTES), now)
+        self.changes: list[tuple] = []
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        threading.Thread(target=self._live, daemon=True).start()
+
+    def take(self, *records) -> None:
+        with self._lock:
+            self.model = fold(self.model, records, time.time())
+
+    def deepen(self, job, fine, coarse) -> None:
+        with self._lock:
+            deeper = replace(self.model.jobs[job], fine=fine, coarse=coarse)
+            self.model = replace(self.model, jobs={**self.model.jobs, job: deeper})
+
+    def change(self, job, mode, seen, by) -> None:
+        known = self.model.jobs[job].word
+        if (known and known.wall_time) != seen:
+            raise StaleError(f"{job} was told to {known.mode} by {known.by} since this page was drawn.")
+        self.changes.append((job, mode, by))
+        self.take(word(job, time.time(), mode, by))
+
+    def _live(self) -> None:
+        while not self._ended.wait(1):
+            now, records = time.time(), []
+            for number, (name, job) in enumerate(self.model.jobs.items()):
+                if number % 40 != 2:
+                    records += [interval(name, now, job.sample.arrival_rps, job.sample.executors, mode=job.sample.mode)]
+                    records += [batch(name, now, 9.0 if number % 40 == 1 else 2.0)]
+                records += [beat(name, now)] if number % 40 != 3 else []
+            self.take(*records)
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+@pytest.fixture(scope="module")
+def living():
+    made = Living()
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def address(living):
+    access = Access(lambda: "ann", lambda: "ann", lambda change: None)
+    app = build_app(lambda: (living.model, ""), living.change, access)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_until(lambda: server.started, "the server", 20)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with closing(Chromium(tmp_path_factory.mktemp("chromium"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """The source of axe-core, which is fetched for this test alone."""
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run(["npm", "pack", "--silent", AXE], cwd=folder, check=True, timeout=120)
+    (packed,) = folder.glob("*.tgz")
+    subprocess.run(["tar", "xzf", packed.name, "package/axe.min.js"], cwd=folder, check=True)
+    return (folder / "package" / "axe.min.js").read_text()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", ["", "jobs/orders-000", "backfills"], ids=["jobs", "job", "backfills"])
+def test_a_page_has_no_error_no_violation_and_fits(browser, address, axe, tmp_path_factory, page, width, theme):
+    browser.problems.clear()
+    took_s = browser.open(f"{address}/{page}", width, theme)
+    time.sleep(2.2)  # two looks more, which change what is there
+    file = tmp_path_factory.getbasetemp() / f"console-{page.partition('/')[0] or 'all'}-{width}-{theme}.png"
+    browser.screenshot(file, whole=bool(page))
+    browser.evaluate(axe)
+    found = browser.evaluate(f"axe.run(document, {RULES})")
+    violations = [(one["id"], [node["target"] for node in one["nodes"]][:5]) for one in found["violations"]]
+    print(f"{file}: drawn after {took_s:.2f} s")
+    assert violations == []
+    assert browser.problems == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
+    assert browser.evaluate("document.documentElement.dataset.theme") == theme
+
+
+def test_what_comes_on_a_topic_is_seen_within_two_seconds_and_the_first_screen_within_one(browser, address, living):
+    assert browser.open(address, 1440, "light") < 1.0 + 0.5  # Chromium's own start of a page is in it, on busy cores
+    assert browser.evaluate("document.querySelectorAll('#jobs tbody tr').length") == JOBS
+    living.take(interval("orders-010", time.time(), 98_765.0, 7))
+    browser.wait_for("document.querySelector('#jobs tbody').textContent.includes('98,765')", 2.0)
+
+
+def test_the_worst_are_on_top_and_a_filter_leaves_what_it_names(browser, address):
+    browser.open(address, 1440, "dark")
+    first = browser.evaluate("document.querySelector('#jobs tbody tr').textContent")
+    assert "promise broken" in first
+    browser.press("/")
+    for letter in "clicks":
+        browser.press(letter)
+    shown = browser.evaluate("[...document.querySelectorAll('#jobs tbody tr:not([hidden]) a')].map(a => a.textContent)")
+    assert len(shown) == JOBS // 5 and all(name.startswith("clicks") for name in shown)
+
+
+def test_a_mode_is_switched_by_keyboard_after_a_confirmation_alone(browser, address, living):
+    browser.open(f"{address}/jobs/clicks-001", 1440, "light")
+    browser.evaluate("document.querySelector('button[data-mode=freeze]').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("document.activeElement.id") == "cancel"
+    browser.press("Enter")
+    assert living.changes == []
+    browser.press("Enter")
+    browser.press("Tab")
+    browser.press("Enter")
+    browser.wait_for("document.getElementById('told').textContent.includes('was told to freeze')", 5)
+    assert living.changes == [("clicks-001", "freeze", "ann")]
+    browser.wait_for("document.getElementById('word').textContent.includes('Told to freeze by ann')", 3)
+
+
+def test_a_stale_page_is_told_and_changes_nothing(browser, address, living):
+    browser.open(f"{address}/jobs/clicks-006", 820, "dark")
+    browser.evaluate("document.querySelector('button[data-mode=act]').click()")
+    living.take(word("clicks-006", time.time(), "observe", "bob"))
+    browser.wait_for("document.getElementById('word').textContent.includes('bob')", 3)
+    before = list(living.changes)
+    browser.problems.clear()
+    browser.evaluate("document.getElementById('change').click()")
+    browser.wait_for("document.getElementById('told').textContent.includes('by bob')", 5)
+    assert living.changes == before
+    assert all("409" in problem for problem in browser.problems)  # which the browser itself notes
+
+
+def test_a_change_is_refused_to_a_form_of_another_origin(address):
+    asked = {"mode": "act", "seen": None, "confirmed": "clicks-011"}
+    for headers in ({}, {"x-tidecast-console": "1", "origin": "https://elsewhere.example"}):
+        assert httpx.post(f"{address}/data/jobs/clicks-011/mode", json=asked, headers=headers).status_code == 403
+
+
+def test_hours_that_are_read_later_come_onto_a_page_that_is_open(browser, address, living):
+    browser.open(f"{address}/jobs/payments-002", 1440, "light")
+    whole = "performance.getEntriesByType('resource').filter(one => one.name.endsWith('after=0')).length"
+    assert browser.evaluate(whole) == 1
+    now = time.time()
+    deeper = fold(Model(), fleet(3, now, MINUTES + 20), now).jobs["payments-002"]
+    living.deepen("payments-002", deeper.fine, deeper.coarse)
+    browser.wait_for(f"{whole} === 2", 5)
+    time.sleep(2.5)
+    assert browser.evaluate(whole) == 2  # once, and then what is new alone

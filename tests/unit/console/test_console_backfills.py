@@ -1,0 +1,81 @@
+"""The page of backfills: how far each is, whether its deadline is kept, and which ones need a person."""
+
+import json
+
+import pytest
+
+from pipelines.console.backfills import MOST_OVER, backfill_row, backfill_rows
+from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.replay import KEPT
+from tests.fakes.console_records import NOW, interval, order, progress, record
+
+
+def row(*records, after=1.0):
+    job = fold(Model(), records, NOW + 60).jobs["orders"]
+    ((name, replay),) = job.replays.items()
+    return backfill_row(job, name, replay, NOW + after)
+
+
+def test_a_running_one_is_done_by_its_rate_and_late_if_that_is_after_its_deadline():
+    known = [interval("orders", NOW), order("orders", "fix", NOW - 9, by=NOW + 100.0, sure=0.9)]
+    shown = row(*known, progress("orders", "fix", NOW, 250, rps=10.0, admitted_rps=12.0), after=0)
+    assert (shown["done_at"], shown["by"]) == (NOW + 75, NOW + 99)  # [NOW, NOW + 1) was measured at NOW
+    assert (shown["over"], shown["trouble"], shown["sure"]) == (False, "", 0.9)
+    shown = row(*known, progress("orders", "fix", NOW, 0, rps=10.0), after=0)
+    assert (shown["done_at"], shown["trouble"]) == (NOW + 100, "late at its present rate")
+
+
+def test_a_deadline_of_a_replayed_load_is_in_wall_time():
+    fast = json.loads(interval("orders", NOW).value) | {"time": 5000.0, "span_s": 200.0, "time_scale": 200.0}
+    shown = row(record("metrics", "orders", json.dumps(fast).encode()), order("orders", "fix", NOW, by=7200.0))
+    assert shown["by"] == NOW + 10
+
+
+@pytest.mark.parametrize(
+    ("state", "over", "trouble"),
+    [
+        ("paused", False, ""),
+        ("compared", False, "waits until somebody publishes it"),
+        ("done", True, ""),
+        ("failed", True, ""),
+        ("cancelled", True, ""),
+    ],
+)
+def test_what_is_over_and_what_waits_for_a_person(state, over, trouble):
+    shown = row(order("orders", "fix", NOW), progress("orders", "fix", NOW, state=state))
+    assert (shown["over"], shown["trouble"]) == (over, trouble)
+
+
+def test_an_order_of_which_nothing_is_heard():
+    assert row(order("orders", "fix", NOW), after=29)["trouble"] == ""
+    shown = row(order("orders", "fix", NOW), after=31)
+    assert (shown["state"], shown["records"], shown["done"]) == ("ordered", 1000, 0)
+    assert shown["trouble"] == "nothing is heard of the job's agent"
+
+
+def test_the_newest_word_and_order_hold():
+    shown = row(
+        order("orders", "fix", NOW), order("orders", "fix", NOW - 5, wanted="cancel"),
+        progress("orders", "fix", NOW, 500), progress("orders", "fix", NOW - 5, 900),
+    )  # fmt: skip
+    assert (shown["wanted"], shown["done"]) == ("run", 500)
+
+
+def test_trouble_first_then_what_goes_on_then_the_newest_that_are_over():
+    jobs = [("rides", "running", 0), ("clicks", "compared", 0), ("orders", "done", 9), ("orders2", "done", 20)]
+    records = [progress(job, "fix", NOW + at, state=state) for job, state, at in jobs]
+    rows = backfill_rows(fold(Model(), records, NOW + 60), NOW + 20)
+    assert [one["job"] for one in rows] == ["clicks", "rides", "orders2", "orders"]
+
+
+def test_memory_and_page_are_bounded():
+    records = [progress(f"job-{i % 8}", f"fix-{i}", NOW + i / 100, state="done") for i in range(8 * (KEPT + 5))]
+    model = fold(Model(), records, NOW + 60)
+    assert all(len(job.replays) == KEPT for job in model.jobs.values())
+    assert "fix-0" not in model.jobs["job-0"].replays
+    assert len(backfill_rows(model, NOW)) == MOST_OVER
+
+
+def test_an_order_under_another_key_is_refused_and_clocks_are_nothing():
+    moved = record("control", "rides:replay:fix", order("orders", "fix", NOW).value)
+    assert fold(Model(), [moved, record("control", "orders:clock", b"{}")], NOW) == Model(refused=1)

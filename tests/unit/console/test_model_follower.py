@@ -1,0 +1,123 @@
+"""The follower of the topics: the newest first, the hours before later, and a broker that goes away."""
+
+import threading
+import time
+
+import pytest
+
+from configs.sections import Kafka
+from pipelines.console import follow
+from pipelines.console.follow import DEEP, NEWEST, ModelFollower
+from pipelines.kafka.broker import BrokerError
+from tests.fakes.console_records import NOW, contract, interval, word
+from tests.fakes.waiting import wait_until
+
+
+class Topics:
+    """A broker: records by topic, of which followers read a few at a time."""
+
+    def __init__(self):
+        self.records = [contract("orders"), *(interval("orders", NOW + i) for i in range(6000))]
+        self.fails, self.opened, self.over, self.broken = 0, [], False, False
+        self.deep_may_read = threading.Event()
+
+    def follower(self, kafka, topics):
+        if self.fails:
+            self.fails -= 1
+            raise BrokerError("no broker at 127.0.0.1:1")
+        return FakeFollower(self, topics)
+
+
+class FakeFollower:
+    def __init__(self, topics, names):
+        self.topics, self.names, self.closed = topics, names, False
+        topics.opened.append(self)
+
+    def seek_to_newest(self, newest):
+        self.newest, self.read = newest, len(self.topics.records)
+        metrics = [record for record in self.topics.records if record.topic == "metrics"]
+        others = [record for record in self.topics.records if record.topic != "metrics"]
+        self.left = [*others, *metrics[-newest["metrics"] :]]
+
+    def poll(self, wait_s):
+        if self.topics.broken:
+            raise BrokerError("the broker went away")
+        if self.newest is DEEP:
+            self.topics.deep_may_read.wait(20)
+        if self.topics.over:
+            raise SystemExit  # ends the thread, which else ends with the process
+        if not self.left:
+            time.sleep(0.005)
+        self.left += self.topics.records[self.read :]
+        self.read = len(self.topics.records)
+        found, self.left = self.left[:2000], self.left[2000:]
+        return found
+
+    def behind(self):
+        return len(self.left)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def topics(monkeypatch):
+    made = Topics()
+    monkeypatch.setattr(follow, "Follower", made.follower)
+    monkeypatch.setattr(follow, "AGAIN_S", 0.01)
+    yield made
+    made.over = True
+    made.deep_may_read.set()
+
+
+def history(follower):
+    job = follower.look().jobs.get("orders")
+    return 0 if job is None else len(job.coarse.columns()[0])
+
+
+def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(topics):
+    follower = ModelFollower(Kafka())
+    assert not topics.opened, "nobody has looked"
+    wait_until(lambda: history(follower) == NEWEST["metrics"] / 10, "the first screen", 20)
+    assert follower.problem == ""
+    topics.deep_may_read.set()
+    wait_until(lambda: history(follower) == 600, "the hours before", 20)
+    topics.records.append(interval("orders", NOW + 6000, 777.0))
+    wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came after", 20)
+    first, deep = topics.opened
+    wait_until(lambda: first.closed, "the end of the first follower", 20)
+    assert not deep.closed
+
+
+def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
+    topics.fails = 3
+    follower = ModelFollower(Kafka())
+    follower.look()
+    wait_until(lambda: "no broker at" in follower.problem or not topics.fails, "a problem", 20)
+    wait_until(lambda: history(follower), "the first screen", 20)
+    assert follower.problem == ""
+
+
+def test_after_an_outage_the_newest_records_are_read_first_again(topics):
+    follower = ModelFollower(Kafka())
+    topics.deep_may_read.set()
+    wait_until(lambda: history(follower) == 600, "the hours before", 20)
+    topics.deep_may_read.clear()
+    topics.broken = True
+    wait_until(lambda: "went away" in follower.problem, "a problem", 20)
+    topics.records.append(interval("orders", NOW + 6000, 777.0))
+    topics.broken = False
+    wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came meanwhile", 20)
+    assert history(follower) < 600 and follower.problem == ""
+    topics.deep_may_read.set()
+    wait_until(lambda: history(follower) > 600, "the hours before", 20)
+
+
+def test_a_word_that_is_not_signed_counts_for_nothing_where_a_job_has_a_key(topics, tmp_path):
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(f"orders: {'k' * 40}\n")
+    topics.records += [word("orders", NOW, "freeze"), word("rides", NOW, "freeze")]
+    follower = ModelFollower(Kafka(signing_keys=keys))
+    wait_until(lambda: "rides" in follower.look().jobs, "the words", 20)
+    jobs = follower.look().jobs
+    assert (jobs["orders"].word, jobs["rides"].word.mode) == (None, "freeze")
