@@ -14,7 +14,7 @@ def test_what_was_imported_is_looked_through_once_and_later_garbage_goes(monkeyp
         garbage.collect()
         frozen = gc.get_freeze_count()
         assert frozen > 0
-        kept.append([kept])
+        kept += [[kept] for _ in range(1000)]  # more than what others leave meanwhile
         garbage.collect()
         assert gc.get_freeze_count() <= frozen, "frozen again though nothing was imported"
         monkeypatch.setitem(sys.modules, "a_module_of_a_task", sys)
