@@ -84,10 +84,7 @@ class PoolDivision:
 
     def _read_pools(self) -> list[str]:
         folder, contracts = self._settings.pools_dir, self._contracts()
-        seen = (
-            {file.name: state_of(file) for file in folder.glob("*.yaml")},
-            {job: one.hash for job, one in contracts.items()},
-        )
+        seen = {file.name: state_of(file) for file in folder.glob("*.yaml")}, contracts
         if seen == self._seen:
             return []
         read, self._wrong = read_pools(folder, contracts)
