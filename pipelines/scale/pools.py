@@ -23,6 +23,8 @@ from tidecast.messages import MessageError, PoolWant, decode_keyed
 
 EVERY_S = 5.0
 """Seconds after which a pool is divided again although nobody has said anything: somebody may have fallen silent."""
+POLLS = 20
+"""Reads of the topic before a division, at most."""
 FORGOTTEN_S = 600.0
 """Seconds after which a job that says nothing counts no more: its executors are gone with its driver."""
 AGAIN_S = 600.0
@@ -103,7 +105,9 @@ class PoolDivision:
             self._follower = Follower(self._settings.kafka, ["wants"])
             self._follower.seek_to_time(max(now - EVERY_S, 0.0))
         pools = set()
-        while records := self._follower.poll(0.05):
+        for _ in range(POLLS):  # however fast they come, the pool is divided
+            if not (records := self._follower.poll(0.05)):
+                break
             for record in records:
                 want = self._want(record, members, now)
                 if want is not None and want.at >= self._wants.get(want.job, want).at:
