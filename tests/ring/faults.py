@@ -116,7 +116,9 @@ class FaultyScreen(Screen):
         for topic, good in good_messages(self.job).items():
             for bad in bad_versions(good):
                 publisher.send_bytes(topic, self.job.encode(), bad)
-        publisher.send("decisions", self.job, good_decision(self.job, executors=99, id="beyond-bounds"))
+        # Of a moment ahead: behind a real decision that comes meanwhile it would be refused for its order.
+        beyond = good_decision(self.job, executors=99, id="beyond-bounds", wall_time=time.time() + 3)
+        publisher.send("decisions", self.job, beyond)
         unsigned = encode(good_decision(SIGNED, executors=1, id="unsigned"))  # as by somebody without the key
         publisher.send_bytes("decisions", SIGNED.encode(), unsigned)
         self.sent = Counter(self._send_corpus(publisher))
