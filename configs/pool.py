@@ -85,7 +85,7 @@ class ClusterPool(Section):
         name: of the pool, and of the file.
         cores: of all executors of its jobs together.
         memory_gb: likewise; None: cores alone count.
-        price_per_core_hour: in any currency, for reports; None: nothing is said in money.
+        price_per_core_hour: in any currency, for `tidecast pool check`; None: nothing is said in money.
         jobs: by name.
         quota: beyond the cores.
         blackouts: times in which nothing changes.

@@ -31,7 +31,7 @@ def grant(
 
     What nobody's live records need goes to replays, in the order of the jobs' weights. Who is frozen, or has not been
     heard for `SILENT_S`, keeps what it has; so does who has had two changes within a minute, unless another one's floor
-    needs it.
+    needs it. What was granted to a job that is not among them stays its own.
 
     Args:
         pool: as its file states it.
@@ -44,7 +44,11 @@ def grant(
     """
     memory = add_use(memory, sum(want.running * want.cores for want in wants.values()), now)
     cores = cores_left(pool.cores, pool.quota, memory, now)
+    unheard = {job: one for job, one in memory.held.items() if job not in wants and job in pool.jobs}
     whole = PoolSize(cores, pool.memory_gb or 0.0)
+    for job, one in unheard.items():  # whatever they do now, what they were granted is theirs
+        whole = whole.minus(PoolSize(one.cores, pool.jobs[job].memory_gb if pool.memory_gb else 0.0), one.executors)
+    whole = PoolSize(*(max(there, 0.0) for there in whole))
     held = {job: _lately(memory.held.get(job), want, now) for job, want in wants.items()}
     claims = {job: _claim(pool, want, held[job].executors) for job, want in wants.items()}
     keeps = {job: why for job in wants if job in memory.held and (why := _keeps(pool, wants[job], held[job], now))}
@@ -66,7 +70,7 @@ def grant(
         late = claims[job].late_s[min(given[job], len(claims[job].late_s) - 1)] >= 1
         granted[job] = Grant(given[job], extra, wants[job].executors, reason, codes, late)
     after = {job: _changed(held[job], given[job], job in memory.held, now) for job in wants}
-    return replace(memory, held=after), granted
+    return replace(memory, held=unheard | after), granted
 
 
 def expected_shortage(
@@ -109,14 +113,14 @@ def _claim(pool: ClusterPool, want: Want, kept: int) -> JobClaim:
 
 def _lately(held: HeldGrant | None, want: Want, now: float) -> HeldGrant:
     if held is None:
-        return HeldGrant(want.running)
-    return HeldGrant(held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now))
+        return HeldGrant(want.running, (), want.cores)
+    return HeldGrant(held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores)
 
 
 def _changed(held: HeldGrant, given: int, known: bool, now: float) -> HeldGrant:
     if given == held.executors or not known:
-        return HeldGrant(given, held.changed)
-    return HeldGrant(given, (*held.changed, now))
+        return HeldGrant(given, held.changed, held.cores)
+    return HeldGrant(given, (*held.changed, now), held.cores)
 
 
 def _why(

@@ -41,7 +41,7 @@ class PoolSize(NamedTuple):
 
     def share_of(self, whole: PoolSize) -> float:
         """Return the dominant share of a whole: the larger one of those of cores and memory."""
-        return max(one / there for one, there in zip(self, whole, strict=True) if there > 0)
+        return max((one / there for one, there in zip(self, whole, strict=True) if there > 0), default=math.inf)
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,11 @@ class Grant(NamedTuple):
 
 
 class HeldGrant(NamedTuple):
-    """What a job was granted last, and when that changed within the last minute, epoch seconds."""
+    """What a job was granted last, when that changed in the last minute (epoch seconds), and an executor's cores."""
 
     executors: int
     changed: tuple[float, ...] = ()
+    cores: int = 1
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ class PoolMemory:
         Raises:
             KeyError, TypeError, ValueError: they are not such values.
         """
-        held = {job: HeldGrant(int(one[0]), tuple(map(float, one[1]))) for job, one in kept["held"].items()}
+        held = {
+            job: HeldGrant(int(one[0]), tuple(map(float, one[1])), int(one[2])) for job, one in kept["held"].items()
+        }
         at = kept["at"]
         return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))
 

@@ -29,7 +29,10 @@ def check_pool(name: Annotated[str, typer.Argument(help="A pool, as its file is 
     _, wrong = read_pools(settings.pools_dir, contracts)
     if name in wrong:
         raise SettingsError(wrong[name])
-    typer.echo(f"{pool.name}: {pool.cores} cores")
+    price = pool.price_per_core_hour
+    typer.echo(
+        f"{pool.name}: {pool.cores} cores" + ("" if price is None else f", {pool.cores * price:g} an hour at most")
+    )
     for job, stated in pool.jobs.items():
         bounds = contracts[job].executors
         least = max(stated.floor, bounds.min)

@@ -23,6 +23,8 @@ from tidecast.messages import MessageError, PoolWant, decode_keyed
 
 EVERY_S = 5.0
 """Seconds after which a pool is divided again although nobody has said anything: somebody may have fallen silent."""
+FIRST_S = 10.0
+"""Seconds after a start within which every job of a pool should have spoken: before, nothing is given away."""
 POLLS = 20
 """Reads of the topic before a division, at most."""
 FORGOTTEN_S = 600.0
@@ -46,6 +48,8 @@ class PoolDivision:
         self._pools: dict[str, ClusterPool] = {}
         self._wrong: dict[str, str] = {}
         self._wants: dict[str, Want] = {}
+        self._heard: dict[str, float] = {}
+        self._began: float | None = None
         self._divided: dict[str, float] = {}
         self._vetoed: dict[str, float] = {}
         self._short: dict[str, tuple[float, float]] = {}  # when it was said, and seen, last
@@ -112,6 +116,7 @@ class PoolDivision:
                 want = self._want(record, members, now)
                 if want is not None and want.at >= self._wants.get(want.job, want).at:
                     self._wants[want.job] = want
+                    self._heard[want.job] = now
                     pools.add(members[want.job])
         self._wants = {job: want for job, want in self._wants.items() if now - want.at < FORGOTTEN_S}
         return pools
@@ -140,6 +145,12 @@ class PoolDivision:
         if not wants:
             return []
         before = memories[pool.name]
+        self._began = now if self._began is None else self._began
+        last = {job: self._heard.get(job, self._began) for job in pool.jobs}
+        if now - self._began < FIRST_S and not all(job in wants or job in before.held for job in pool.jobs):
+            return []
+        kept = {job: one for job, one in before.held.items() if job in pool.jobs and now - last[job] < FORGOTTEN_S}
+        before = replace(before, held=kept)
         after, granted = grant(pool, before, wants, now)
         has = {job: want.running if (one := jobs[job].executors) is None else one for job, want in wants.items()}
         changed = {job: one for job, one in granted.items() if has[job] != one.executors}

@@ -19,11 +19,12 @@ def invoke(tmp_path, monkeypatch, text, other=""):
 
 
 def test_it_tells_what_the_jobs_have_a_right_to(tmp_path, monkeypatch):
-    text = "name: shared\ncores: 8\njobs: {orders: {weight: 4, floor: 2}, rides: {frozen: true}}\n"
+    text = "name: shared\ncores: 8\nprice_per_core_hour: 0.25\n"
+    text += "jobs: {orders: {weight: 4, floor: 2}, rides: {frozen: true}}\n"
     told = invoke(tmp_path, monkeypatch, text)
     assert told.exit_code == 0
     assert told.output.splitlines() == [
-        "shared: 8 cores",
+        "shared: 8 cores, 2 an hour at most",
         "  orders: 2 to 6 executors of 2 cores, a late second costs 4",
         "  rides: 1 to 6 executors of 2 cores, a late second costs 1, frozen",
     ]

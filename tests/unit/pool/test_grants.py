@@ -131,6 +131,13 @@ def test_who_is_not_heard_keeps_what_it_has():
     assert granted["orders"].codes == ("silent",)
 
 
+def test_what_was_granted_to_a_job_that_has_not_spoken_yet_is_given_to_nobody():
+    memory = PoolMemory({"orders": HeldGrant(2, (), 2), "payments": HeldGrant(1)}, NOW - 5)
+    after, granted = grant(pool(6), memory, {"payments": want("payments")}, NOW)
+    assert granted["payments"].executors == 2  # of six cores four are those of the other
+    assert after.held["orders"] == HeldGrant(2, (), 2)
+
+
 def test_the_hour_ends_within_its_quota():
     stated = pool(8, quota=Quota(hourly_core_hours=4))
     memory = PoolMemory({"orders": HeldGrant(4), "payments": HeldGrant(4)}, NOW + 1795, hour_s=3 * 3600.0 - 40)

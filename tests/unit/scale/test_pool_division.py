@@ -146,6 +146,15 @@ def test_what_was_granted_stands_over_a_restart_and_a_file_that_has_become_wrong
     assert site.grants.of("orders") is None
 
 
+def test_after_a_restart_nobody_is_given_what_a_silent_one_has(site):
+    site.seconds(120, orders=300.0, payments=900.0)
+    has = site.grants.of("payments").executors
+    site.start()
+    site.seconds(30, orders=900.0)
+    assert site.grants.of("payments").executors == has
+    assert site.grants.of("orders").executors <= 6 - has
+
+
 def test_a_pool_that_is_too_small_says_so_once_and_when_that_is_over(site):
     site.seconds(100, orders=900.0, payments=900.0)
     (small,) = [line for line in site.lines if line.startswith("size of shared")]
@@ -168,7 +177,7 @@ def test_what_is_no_want_or_another_jobs_or_unsigned_is_not_taken(site, tmp_path
     ):  # fmt: skip
         site.topic.send(key, value)
     site.division.tick(NOW + 1)
-    site.division.tick(NOW + 7)
+    site.division.tick(NOW + 12)
     assert (site.grants.of("orders").executors, site.grants.of("payments").executors) == (4, None)
     said = capsys.readouterr().out
     assert said.count("wants of payments: not taken") == 2
