@@ -18,7 +18,7 @@ from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.signing import Signer
 from pipelines.scale.contracts import state_of
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants
-from pipelines.scale.veto import ask_veto
+from pipelines.scale.veto import STALE_S, Hooks
 from tidecast.messages import MessageError, PoolWant, decode_keyed
 
 EVERY_S = 5.0
@@ -33,15 +33,18 @@ AGAIN_S = 600.0
 """Seconds after which it is said again that a pool is too small."""
 OVER_S = 60.0
 """Seconds without a shortage after which it is over."""
-ASKED_S = 10.0
-"""Seconds after a veto before executors may change hands again."""
 
 
 class PoolDivision:
-    """Divides the pools of a folder between the jobs that the autoscaler decides for."""
+    """Divides the pools of a folder between the jobs that the autoscaler decides for.
+
+    Attributes:
+        hooks: that are asked before something changes.
+    """
 
     def __init__(self, settings: Settings, contracts: Callable[[], Mapping[str, Contract]], grants: Grants) -> None:
         self._settings, self._contracts, self._grants = settings, contracts, grants
+        self.hooks = Hooks()
         self._signer = Signer.of(settings.kafka)
         self._follower: Follower | None = None
         self._seen: object = None
@@ -51,7 +54,6 @@ class PoolDivision:
         self._heard: dict[str, float] = {}
         self._began: float | None = None
         self._divided: dict[str, float] = {}
-        self._vetoed: dict[str, float] = {}
         self._short: dict[str, tuple[float, float]] = {}  # when it was said, and seen, last
         self._told: dict[str, str] = {}
 
@@ -81,7 +83,7 @@ class PoolDivision:
         memories |= {name: memory for name, memory in kept.memories.items() if name in unread}
         said = self._read_wants(members, now) if self._pools else set[str]()
         for name, pool in self._pools.items():
-            if name in said or now - self._divided.get(name, -EVERY_S) >= EVERY_S:
+            if name in said or self.hooks.answered(name) or now - self._divided.get(name, -EVERY_S) >= EVERY_S:
                 self._divided[name] = now
                 lines += self._divide(pool, jobs, memories, now)
         if (jobs, memories) != (dict(kept.jobs), dict(kept.memories)):
@@ -151,15 +153,30 @@ class PoolDivision:
             return []
         kept = {job: one for job, one in before.held.items() if job in pool.jobs and now - last[job] < FORGOTTEN_S}
         before = replace(before, held=kept)
+        before, lines = self._take_answer(pool, before, jobs, now)
         after, granted = grant(pool, before, wants, now)
         has = {job: want.running if (one := jobs[job].executors) is None else one for job, want in wants.items()}
-        changed = {job: one for job, one in granted.items() if has[job] != one.executors}
-        if changed and pool.veto is not None and (refused := self._refused(pool, changed, has, now)):
+        if pool.veto is not None and any(has[job] != one.executors for job, one in granted.items()):
+            self.hooks.ask(pool, granted, after.held, has, now)
             memories[pool.name] = replace(after, held=before.held)
-            return [line for line in [self._once(f"veto of {pool.name}", refused)] if line]
+            return lines
         memories[pool.name] = after
-        jobs |= {job: JobGrant(pool.name, one.executors, one.replay, one.reason) for job, one in granted.items()}
-        return self._tell_size(pool, expected_shortage(pool, after, wants, now), now)
+        jobs |= _as_grants(pool, granted)
+        return lines + self._tell_size(pool, expected_shortage(pool, after, wants, now), now)
+
+    def _take_answer(
+        self, pool: ClusterPool, before: PoolMemory, jobs: dict[str, JobGrant], now: float
+    ) -> tuple[PoolMemory, list[str]]:
+        """What the pool remembers once its hook has answered, and what there is to say; grants go to `jobs`."""
+        if not self.hooks.answered(pool.name):
+            return before, []
+        asked, refused = self.hooks.take(pool.name, now)
+        if refused:
+            return before, [line for line in [self._once(f"veto of {pool.name}", refused)] if line]
+        if asked.pool != pool or now - asked.at > STALE_S:  # its file may have changed: who is in it, how much there is
+            return before, []
+        jobs |= _as_grants(pool, asked.granted)
+        return replace(before, held={**before.held, **asked.held}), []
 
     def _tell_size(self, pool: ClusterPool, found: PoolShortage | None, now: float) -> list[str]:
         """Say that a pool is too small when that begins, once in a while as long as it lasts, and when it is over."""
@@ -173,21 +190,15 @@ class PoolDivision:
         self._short[pool.name] = now, seen_at
         return [line for line in [self._once(about, words)] if line]
 
-    def _refused(self, pool: ClusterPool, changed: Mapping[str, Grant], has: Mapping[str, int], now: float) -> str:
-        """Why executors may not change hands now; "" where they may."""
-        if now - self._vetoed.get(pool.name, -ASKED_S) < ASKED_S:
-            return self._told.get(f"veto of {pool.name}", "")
-        assert pool.veto is not None
-        refused = ask_veto(pool.veto, pool.name, {job: (has[job], one) for job, one in changed.items()})
-        if refused:
-            self._vetoed[pool.name] = now
-        return refused
-
     def _once(self, about: str, words: str) -> str:
         if self._told.get(about, "") == words:
             return ""
         self._told[about] = words
         return f"{about}: {words}" if words else f"{about}: over"
+
+
+def _as_grants(pool: ClusterPool, granted: Mapping[str, Grant]) -> dict[str, JobGrant]:
+    return {job: JobGrant(pool.name, one.executors, one.replay, one.reason) for job, one in granted.items()}
 
 
 def describe_shortage(pool: ClusterPool, found: PoolShortage | None) -> str:

@@ -3,14 +3,95 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import Future
 from http import HTTPStatus
+from typing import NamedTuple
 
-from configs.pool import Veto
-from models.pool.wants import Grant
+from configs.pool import ClusterPool, Veto
+from models.pool.wants import Grant, HeldGrant
+
+ASKED_S = 10.0
+"""Seconds after a veto before a hook is asked again."""
+STALE_S = 30.0
+"""Seconds after which an answer that nobody has taken is about a pool of the past."""
+
+
+class Asked(NamedTuple):
+    """A division of a pool that waits for the answer of the pool's hook.
+
+    Attributes:
+        pool: as it was divided.
+        granted: to its jobs, by job.
+        held: what the pool remembers of them if that may be.
+        at: epoch seconds of the division.
+        answer: of `ask_veto`.
+    """
+
+    pool: ClusterPool
+    granted: Mapping[str, Grant]
+    held: Mapping[str, HeldGrant]
+    at: float
+    answer: Future[str]
+
+
+class Hooks:
+    """Asks the hooks of pools, each in a thread of its own: one that is slow holds up no other pool.
+
+    Attributes:
+        asked: what waits for an answer, by pool.
+    """
+
+    def __init__(self) -> None:
+        """Nobody is asked anything yet."""
+        self.asked: dict[str, Asked] = {}
+        self._vetoed: dict[str, float] = {}
+
+    def answered(self, pool: str) -> bool:
+        """Return whether there is an answer to take."""
+        return pool in self.asked and self.asked[pool].answer.done()
+
+    def take(self, pool: str, now: float) -> tuple[Asked, str]:
+        """Return what a hook was asked, and why it may not be ("": it may); only once `answered`.
+
+        Raises:
+            KeyError: nothing was asked.
+        """
+        asked = self.asked.pop(pool)
+        if refused := asked.answer.result():
+            self._vetoed[pool] = now
+        return asked, refused
+
+    def ask(
+        self, pool: ClusterPool, granted: Mapping[str, Grant], held: Mapping[str, HeldGrant],
+        before: Mapping[str, int], now: float,
+    ) -> None:  # fmt: skip
+        """Ask whether grants may change, unless an answer is awaited, or `ASKED_S` have not passed since a veto.
+
+        Args:
+            pool: with a veto.
+            granted: to its jobs.
+            held: what it remembers of them if they may be.
+            before: executors that each job has.
+            now: epoch seconds.
+        """
+        veto, answer = pool.veto, Future[str]()
+        if veto is None or pool.name in self.asked or now - self._vetoed.get(pool.name, -ASKED_S) < ASKED_S:
+            return
+        changes = {job: (before[job], one) for job, one in granted.items() if before[job] != one.executors}
+
+        def wait() -> None:
+            try:
+                answer.set_result(ask_veto(veto, pool.name, changes))
+            except Exception as error:  # else it would be awaited for ever
+                answer.set_result(f"its hook cannot be asked ({type(error).__name__}); nothing changes")
+
+        self.asked[pool.name] = Asked(pool, granted, held, now, answer)
+        threading.Thread(target=wait, name=f"veto of {pool.name}", daemon=True).start()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from concurrent.futures import wait
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -82,6 +83,7 @@ class Site:
                     self.executors[job] = message.executors
         if divide:
             self.lines += self.division.tick(self.now)
+            wait([one.answer for one in self.division.hooks.asked.values()])
 
     def seconds(self, many, **rps):
         for _ in range(many):
@@ -194,7 +196,7 @@ def test_a_job_that_is_gone_leaves_its_executors_to_the_others_after_a_while(sit
 
 @pytest.fixture
 def hook():
-    """A hook that answers what it is told to; None: it hangs."""
+    """A hook that answers what it is told to; None: it hangs until it is released."""
 
     class Answer(BaseHTTPRequestHandler):
         status, asked, release = 204, [], threading.Event()
@@ -202,8 +204,7 @@ def hook():
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             self.asked.append(json.loads(body))
-            if self.status is None:
-                self.release.wait(5)
+            if self.status is None and not self.release.wait(5):
                 return
             self.send_response(self.status)
             self.send_header("Location", "http://127.0.0.1:9/")
@@ -257,3 +258,26 @@ def test_a_hook_that_is_not_there_changes_nothing(tmp_path, monkeypatch):
     site.seconds(12, orders=900.0, payments=900.0)
     assert sum(site.executors.values()) == 2
     assert "does not answer" in next(line for line in site.lines if line.startswith("veto"))
+
+
+def test_a_hook_that_is_slow_holds_up_no_other_pool_and_what_it_was_asked_happens_when_it_answers(
+    tmp_path, monkeypatch, hook
+):
+    veto = f"veto: {{url: 'http://127.0.0.1:{hook.port}/', timeout_s: 10}}\n"
+    site = Site(tmp_path, monkeypatch, "name: shared\ncores: 3\njobs: {orders: {}}\n" + veto)
+    (site.file.parent / "other.yaml").write_text("name: other\ncores: 3\njobs: {payments: {}}\n")
+    hook.status, first = None, NOW + 1
+    for at in range(8):
+        for job, pool in zip(JOBS, ("shared", "other"), strict=True):
+            wants = 3 if at < 4 else 2
+            said = PoolWant(job, NOW + at, NOW + at, 1.0, pool, wants, 1, 1, 1, [9.0, 3.0, 1.0, 0.0], 1.0, [], [])
+            site.topic.send(job, encode(said))
+        site.division.tick(first + at)
+    (waits,) = site.division.hooks.asked.values()
+    assert len(hook.asked) == 1 and not waits.answer.done()
+    assert (site.grants.of("orders").executors, site.grants.of("payments").executors) == (None, 2)
+    hook.status = 204
+    hook.release.set()
+    wait([waits.answer])
+    site.division.tick(first + 8)  # it has spoken of nothing else
+    assert site.grants.of("orders").executors == hook.asked[0]["changes"][0]["executors"]["after"] == 3
