@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ class Want:
     Attributes:
         job: its name.
         at: when it was said.
-        executors: that its policy asks for, for live records.
+        executors: that its policy needs, or asks for where that is more, for live records.
         running: that are there.
         cores: of an executor.
         least: executors, by its contract.
@@ -95,6 +96,22 @@ class PoolMemory:
         }
         at = kept["at"]
         return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))
+
+
+def executors_wanted(asked: float, observed: float | None, forecast: float | None, most: float) -> int:
+    """Return the executors for which a job's pool is divided: what its policy is on the way to, or asks for.
+
+    A policy that lets executors start in turns, or waits after a change, asks for fewer than it needs. Of a job that is
+    far behind these few would save nothing, and it would never have them.
+
+    Args:
+        asked: executors.
+        observed: that the present load needs; None or NaN where the policy does not say.
+        forecast: that the forecast load needs, likewise.
+        most: bound of what is needed.
+    """
+    needs = [one for one in (observed, forecast) if one is not None and not math.isnan(one)]
+    return int(max(asked, min(max(needs, default=0), most)))
 
 
 def late_price(weight: float, budget_left: float) -> float:

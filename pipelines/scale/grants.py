@@ -94,9 +94,12 @@ def take_grant(
         granted: of its pool.
         now: wall time, epoch seconds.
     """
+    stood = seen.target if before.target is None else before.target
     has = seen.executors if granted.executors is None else granted.executors
+    # A grant is of what was asked for before it: what nobody asks for any more starts no executor.
+    has = min(has, max(stood, memory.target or 0))
     # What the policy asks for in vain is no change, after which it would wait.
-    changed_at = before.changed_at if has == before.target else memory.changed_at if has == memory.target else now
+    changed_at = before.changed_at if has == stood else memory.changed_at if has == memory.target else now
     return replace(memory, target=has, changed_at=changed_at), {**granted._asdict(), "executors": has}
 
 

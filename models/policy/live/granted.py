@@ -7,21 +7,28 @@ from typing import Any
 
 
 def with_grant(
-    live: int, executors: int, reason: str, codes: Sequence[str], granted: Mapping[str, Any] | None
-) -> tuple[int, str, list[str]]:
+    live: int, target: int, executors: int, reason: str, codes: Sequence[str], granted: Mapping[str, Any] | None
+) -> tuple[int, str, list[str]]:  # fmt: skip
     """Return how many executors to ask for, why, and the codes, by the logged inputs of a grant.
+
+    Where that is not what the policy asks for, reason and first code say which way it goes all the same.
 
     Args:
         live: executors that the policy asks for, for live records.
+        target: for live records, that were asked for last.
         executors: with those for replays.
-        reason: of these.
+        reason: of these, what is done before a colon.
         codes: likewise.
-        granted: "executors" for live records, "replay" beside them, and "reason" ("" where it is what was asked for);
-            None: the job is in no pool.
+        granted: "pool", its name, "executors" for live records, "replay" beside them, and "reason" ("" where it was
+            what was asked for when the pool was divided); None: the job is in no pool.
     """
     if granted is None:
         return executors, reason, list(codes)
     has = granted["executors"] + min(max(executors - live, 0), granted["replay"])
     if has == executors:
         return executors, reason, list(codes)
-    return has, "; ".join(filter(None, [reason, granted["reason"]])), [*codes, "pool"]
+    why = granted["reason"] or f"pool {granted['pool']}: {has} until it is divided again"
+    goes, done = granted["executors"], "hold"
+    if goes != target:
+        done = f"{'up' if goes > target else 'down'} {target} → {goes}"
+    return has, f"{done}: {reason.partition(': ')[2]}; {why}", [done.partition(" ")[0], *codes[1:], "pool"]

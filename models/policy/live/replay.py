@@ -102,4 +102,4 @@ def replay_decision(
     _, made = make_plan(seen, contract, policy)
     executors, reason = with_replays(made.executors, made.reason, inputs.get("replay"), contract)
     executors, reason, codes = with_relief(executors, reason, made.codes, inputs.get("relief"), contract)
-    return with_grant(made.executors, executors, reason, codes, inputs.get("pool"))
+    return with_grant(made.executors, seen.target, executors, reason, codes, inputs.get("pool"))

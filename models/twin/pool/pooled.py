@@ -14,7 +14,7 @@ from models.policy.core.choice import Choice
 from models.policy.core.policy import Policy, decide
 from models.policy.core.view import View
 from models.pool.late import late_seconds
-from models.pool.wants import Want
+from models.pool.wants import Want, executors_wanted
 from models.twin.pool.rules import DivisionRule
 
 
@@ -78,7 +78,7 @@ class Pooled:
         for one, kept in zip(self.pools, memory["pools"], strict=True):
             wants = {
                 name: Want(
-                    name, view.now_s, int(choice.target[run]), int(running[run]), self.cores, int(view.least[run]),
+                    name, view.now_s, _wanted(choice, view, run), int(running[run]), self.cores, int(view.least[run]),
                     tuple(expected[run].tolist()), 1 - float(late_s[run]) / allowed,
                 )
                 for run, name in enumerate(one.names, first)
@@ -87,5 +87,11 @@ class Pooled:
             pools.append(after)
             given += [granted[name] for name in one.names]
             first += len(one.names)
-        target: Floats = np.maximum(np.array(given, float), view.least)
+        asked = np.maximum(choice.target, view.target)  # what nobody asks for yet starts no executor
+        target: Floats = np.maximum(np.minimum(np.array(given, float), asked), view.least)
         return {"policy": inner, "pools": pools, "late_s": late_s}, replace(choice, target=target)
+
+
+def _wanted(choice: Choice, view: View, run: int) -> int:
+    needs = float(choice.observed[run]), float(choice.forecast[run])
+    return executors_wanted(float(choice.target[run]), *needs, float(view.most[run]))

@@ -1,5 +1,6 @@
 """What the jobs of a pool are granted, and what they are told."""
 
+import math
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
@@ -12,7 +13,7 @@ from models.pool.ahead import find_shortage
 from models.pool.divide import CHANGES, WITHIN_S, grant
 from models.pool.quota import add_use, cores_left
 from models.pool.shares import JobClaim, PoolSize
-from models.pool.wants import HeldGrant, PoolMemory, Want, late_price
+from models.pool.wants import HeldGrant, PoolMemory, Want, executors_wanted, late_price
 
 NOW = datetime(2026, 3, 2, 18, 0, tzinfo=UTC).timestamp()
 LATE = (90.0, 60.0, 30.0, 10.0, 0.0)
@@ -41,6 +42,24 @@ def test_where_there_is_room_each_has_what_it_asks_for():
         "orders": (4, "", ("granted",)), "payments": (4, "", ("granted",)),
     }  # fmt: skip
     assert after.held == {"orders": HeldGrant(4), "payments": HeldGrant(4)}
+
+
+def test_a_job_wants_what_it_is_on_the_way_to():
+    assert executors_wanted(2, 4, 3, 8) == 4  # it starts them in turns
+    assert executors_wanted(3, 1, math.nan, 8) == 3  # it keeps more than it needs
+    assert executors_wanted(2, None, None, 8) == 2
+    assert executors_wanted(2, 9, 12, 8) == 8
+
+
+def test_who_is_far_behind_is_given_at_once_what_it_needs_or_it_would_never_have_it():
+    behind = (900.0, 900.0, 900.0, 900.0, 100.0)  # less than all four are of no use
+    jobs = {"orders": PoolJob(weight=2), "payments": PoolJob()}
+    late = both(orders={"late_s": behind}, payments={"late_s": (90.0, 60.0, 30.0, 10.0, 0.0)})
+    _, granted = grant(pool(6, jobs=jobs), held(orders=1, payments=4), late, NOW)
+    assert (granted["orders"].executors, granted["payments"].executors) == (4, 2)
+    asked = {**late, "orders": replace(late["orders"], executors=2)}
+    _, granted = grant(pool(6, jobs=jobs), held(orders=1, payments=4), asked, NOW)
+    assert granted["orders"].executors < 4
 
 
 def test_who_yields_is_told_to_whom_how_long_and_why():

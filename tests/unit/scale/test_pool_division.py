@@ -3,17 +3,19 @@
 import json
 import threading
 from concurrent.futures import wait
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from configs.contract import Contract, Executors
 from configs.settings import load
-from models.policy.live.memory import Memory
+from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from pipelines.kafka.broker import Record
 from pipelines.scale import pools
-from pipelines.scale.grants import Grants, JobGrant, grants_file
+from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
 from tests.unit.policy.test_processor import NOW, metric, row
@@ -106,6 +108,42 @@ def test_both_have_what_they_want_while_there_is_room_and_the_dearer_one_is_serv
     assert "pool shared: yields" in last.reason
     assert "a late second of payments costs 4 times as much" in last.reason
     assert last.codes[-1] == "pool"
+
+
+def test_a_steady_load_raises_a_job_once_and_what_is_not_divided_yet_is_said(site):
+    site.seconds(20, orders=300.0, payments=20.0)
+    decided = [(one.executors, one.codes[0]) for one in site.decided["orders"]]
+    assert decided[:2] == [(1, "hold"), (4, "up")] and {executors for executors, _ in decided[1:]} == {4}
+    assert site.decided["orders"][0].reason.endswith("; pool shared: 1 until it is divided again")
+
+
+def test_who_yields_stands_and_says_it_once(site):
+    site.seconds(120, orders=300.0, payments=900.0)
+    before = len(site.decided["orders"])
+    site.seconds(60, orders=300.0, payments=900.0)
+    last = site.decided["orders"][-1]
+    assert last.codes[0] == "hold" and last.codes[-1] == "pool" and last.reason.startswith("hold: 300 rec/s")
+    assert len(site.decided["orders"]) - before <= 1
+
+
+def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_none():
+    seen = SimpleNamespace(target=2, executors=2)
+    before = replace(fresh(CONTRACTS["orders"]), target=2, changed_at=NOW - 60)
+    asks_two = replace(before, target=2)
+    for granted, has in ((4, 2), (2, 2), (1, 1), (None, 2)):
+        memory, told = take_grant(before, asks_two, seen, JobGrant("shared", granted), NOW)
+        assert (memory.target, told["executors"]) == (has, has)
+        assert memory.changed_at == (NOW if has != 2 else NOW - 60)
+    asks_three = replace(before, target=3, changed_at=NOW)
+    memory, told = take_grant(before, asks_three, seen, JobGrant("shared", 4), NOW)
+    assert (memory.target, memory.changed_at) == (3, NOW)
+
+
+def test_the_first_decision_of_a_job_that_keeps_what_it_has_is_no_change():
+    first = fresh(CONTRACTS["orders"])
+    asks = replace(first, target=4, changed_at=NOW)
+    memory, _ = take_grant(first, asks, SimpleNamespace(target=1, executors=1), JobGrant("shared"), NOW)
+    assert (memory.target, memory.changed_at) == (1, None)
 
 
 def test_the_log_tells_the_same_decisions_again(site):
