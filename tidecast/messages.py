@@ -215,8 +215,8 @@ class PoolWant:
 
     `executors` are those that its policy needs, for live records, or asks for where that is more, `least` those of its
     contract, `running` those that are there, `cores` of each. `late_s` are the late seconds to expect with 0, 1, ...
-    executors, `budget_left` the share of its promise's budget that is left. Until the wall times `until` its forecast asks for `ahead` executors.
-    `replay` are those that its replays ask for.
+    executors, `budget_left` the share of its promise's budget that is left. Until the wall times `until` its forecast
+    asks for `ahead` executors. `replay` are those that its replays ask for.
     """
 
     job: JobName
