@@ -24,6 +24,7 @@ from pipelines.backfill.ranges import TimeRange
 from pipelines.backfill.tables import find_range
 from pipelines.backfill.watch import read_now
 from pipelines.kafka.clocks import read_clock
+from tidecast.control import WALL
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, later_than
 
@@ -80,11 +81,11 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
         OrderError: a replay of this name stands, or one of a part of this range; a name or a bound is none.
         BrokerError, ValueError: the broker cannot be reached; an unknown security option.
     """
-    zone, clock = ZoneInfo(settings.replay.timezone), read_clock(settings.kafka, asked.job)
+    zone, clock = ZoneInfo(settings.replay.timezone), read_clock(settings.kafka, asked.job) or WALL
     moments = [_moment(option, text, zone) for option, text in (("--from", asked.begin), ("--to", asked.end))]
-    since, until = moments if clock is None else [clock.wall_at(moment) for moment in moments]
+    since, until = [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
-    span = TimeRange(since, until, asked.late_s, time.time())
+    span = TimeRange(since, until, asked.late_s, time.time(), clock)
     found = find_range(settings.kafka, asked.topic or settings.kafka.topic("events"), span, table)
     name = asked.name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
     known = read_orders(settings.kafka, asked.job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -14,6 +15,7 @@ from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.broker import connect_client
 from tidecast.connection.transport import consumer
+from tidecast.control import WALL, Clock
 
 FIRST_MS = 10_000
 """How long a partition's first record is waited for, ms."""
@@ -43,17 +45,27 @@ class TimeRange(NamedTuple):
         end: the moment after the last one.
         slack_s: how much later than it happened a record may have been produced, seconds.
         now: when it is asked for.
+        clock: of the job, whose time a person gives and is told.
     """
 
     begin: float
     end: float
     slack_s: float
     now: float
+    clock: Clock = WALL
 
     @property
     def until(self) -> float:
         """When the last record of the range may have been produced."""
         return self.end + self.slack_s
+
+    def told(self, wall: float) -> str:
+        """Format a moment of wall time as a person gives it: job time, ISO 8601 in UTC, whole seconds."""
+        return _stamp(self.clock.at(wall))
+
+    def told_after(self, wall: float) -> str:
+        """Format likewise the first whole second after it."""
+        return _stamp(math.floor(self.clock.at(wall)) + 1)
 
 
 def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
@@ -84,10 +96,12 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
         ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, asked.until, ended).items()}
         ends = _past_strays(reader, ends, ended, asked.until)
         if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
-            _refuse_if_dropped(reader, cut, topic, asked.begin)
+            _refuse_if_dropped(reader, cut, topic, asked)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records:
-        raise RangeError(f"topic {topic!r} holds no record produced from {stamp(asked.begin)} to {stamp(asked.until)}")
+        raise RangeError(
+            f"topic {topic!r} holds no record produced from {asked.told(asked.begin)} to {asked.told(asked.until)}"
+        )
     return found
 
 
@@ -97,18 +111,18 @@ def check_moments(asked: TimeRange) -> None:
     Raises:
         RangeError: as said.
     """
-    begin, end, slack_s, now = asked
+    begin, end, slack_s, now, told = asked.begin, asked.end, asked.slack_s, asked.now, asked.told
     if not begin < end:
-        raise RangeError(f"the range from {stamp(begin)} to {stamp(end)} is empty: --to has to be after --from")
+        raise RangeError(f"the range from {told(begin)} to {told(end)} is empty: --to has to be after --from")
     if end > now:
         raise RangeError(
-            f"--to {stamp(end)} is in the future, it is {stamp(now)}: records of that time are live ones yet; end "
+            f"--to {told(end)} is in the future, it is {told(now)}: records of that time are live ones yet; end "
             "the range now at the latest"
         )
     if asked.until > now:
         raise RangeError(
-            f"records of before --to {stamp(end)} may come until {stamp(asked.until)}, it is {stamp(now)}: end "
-            f"the range by {stamp(now - slack_s)}, or give a smaller --late-s"
+            f"records of before --to {told(end)} may come until {told(asked.until)}, it is {told(now)}: end "
+            f"the range by {told(now - slack_s)}, or give a smaller --late-s"
         )
 
 
@@ -142,7 +156,7 @@ def _past_strays(
     return found
 
 
-def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, begin: float) -> None:
+def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, asked: TimeRange) -> None:
     """Where the range begins at the first record that is kept, older ones may have been of it."""
     reader.assign(cut)
     reader.seek_to_beginning(*cut)
@@ -151,10 +165,11 @@ def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, begin:
     while len(firsts) < len(cut) and time.monotonic() < until:
         for place, records in reader.poll(timeout_ms=500).items():
             firsts.setdefault(place, records[0].timestamp / 1000)
-    oldest = max(firsts.values(), default=begin)
+    oldest = max(firsts.values(), default=asked.begin)
     raise RangeError(
-        f"topic {name!r} no longer holds all from {stamp(begin)}: in {len(cut)} of its partitions it begins at "
-        f"{stamp(oldest)}. Give --from {stamp(oldest)}, or read the rest from a table of the same columns: --table PATH"
+        f"topic {name!r} no longer holds all from {asked.told(asked.begin)}: in {len(cut)} of its partitions it begins "
+        f"at {asked.told(oldest)}. Give --from {asked.told_after(oldest)}, or read the rest from a table of the "
+        "same columns: --table PATH"
     )
 
 
@@ -165,6 +180,5 @@ def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]
     return found
 
 
-def stamp(wall: float) -> str:
-    """Format wall time, epoch seconds: ISO 8601 in UTC."""
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _stamp(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

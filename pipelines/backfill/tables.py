@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
-from pipelines.backfill.ranges import OffsetRange, RangeError, TimeRange, check_moments, find_offsets, stamp
+from pipelines.backfill.ranges import OffsetRange, RangeError, TimeRange, check_moments, find_offsets
 from tidecast.replay.table import RecordTableError, read_table
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange)
     from pyspark.sql import functions as F
 
     check_moments(asked)
-    begin, end, until = asked.begin, asked.end, asked.until
+    begin, end, until, told = asked.begin, asked.end, asked.until, asked.told
     try:
         records = read_table(spark, str(table)).where(F.col("topic") == name)
     except RecordTableError as error:
@@ -76,17 +76,17 @@ def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange)
     newest = max(row["last"] for row in rows) / 1000
     if oldest > begin:
         raise RangeError(
-            f"{table} does not hold all of topic {name!r} from {stamp(begin)}: its records begin at {stamp(oldest)}. "
-            f"Give --from {stamp(oldest)}, or another table"
+            f"{table} does not hold all of topic {name!r} from {told(begin)}: its records begin at {told(oldest)}. "
+            f"Give --from {asked.told_after(oldest)}, or another table"
         )
     if newest < end - asked.slack_s:  # quieter than that is no topic that somebody reads again
         raise RangeError(
-            f"{table} holds topic {name!r} until {stamp(newest)}, and the range ends at {stamp(end)}. Give --to "
-            f"{stamp(newest)}, and read the rest from the topic, without --table"
+            f"{table} holds topic {name!r} until {told(newest)}, and the range ends at {told(end)}. Give --to "
+            f"{told(newest)}, and read the rest from the topic, without --table"
         )
     found = [row for row in rows if row["begin"] is not None]
     if not found:
-        raise RangeError(f"{table} holds no record of topic {name!r} produced from {stamp(begin)} to {stamp(until)}")
+        raise RangeError(f"{table} holds no record of topic {name!r} produced from {told(begin)} to {told(until)}")
     starts = {str(row["partition"]): int(row["begin"]) for row in found}
     ends = {str(row["partition"]): int(row["end"]) + 1 for row in found}
     return OffsetRange({name: starts}, {name: ends})

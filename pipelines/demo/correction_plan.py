@@ -91,7 +91,8 @@ def order_range(
         BrokerError, ValueError, kafka.errors.KafkaError: as `find_offsets`.
     """
     begin, end, now = clock.wall_at(told.begin), clock.wall_at(told.end), time.time()
-    found = find_offsets(settings.kafka, settings.kafka.topic("events"), TimeRange(begin, end, came_at - end, now))
+    asked = TimeRange(begin, end, came_at - end, now, clock)
+    found = find_offsets(settings.kafka, settings.kafka.topic("events"), asked)
     contract = load_contract(settings.job.name, settings.contracts_dir)
     order = ReplayOrder(
         told.id, settings.job.name, now, "run", found.starts, found.ends, begin_ms=round(told.begin * 1000),
