@@ -3,10 +3,11 @@
 Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
 done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
 under "Required actions". The run then follows the order to its end and plans it anew as things come differently.
-Setting the run to failed cancels its own order and no other; so does stopping Airflow. The same orders can be listed,
-paused and cancelled by `tidecast backfill JOB`.
+Setting the run to failed while it follows cancels its own order and no other; so does stopping Airflow. The same orders
+can be listed, paused and cancelled by `tidecast backfill JOB`, also where the run has ended before them.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -35,7 +36,8 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
     },
     tags=["backfill"],
     doc_md=__doc__,
-    **DEFAULTS,
+    # One that waits for an answer, or is followed for hours, holds up no other job's; two of one range are refused.
+    **{**DEFAULTS, "max_active_runs": 16},
 )  # fmt: skip
 def backfill() -> None:
     """Build the DAG: `plan`, then `dear` and `approve` where it costs too much, then `order` and `follow`."""
@@ -62,7 +64,8 @@ def backfill() -> None:
         if not planned["ask"]:
             raise AirflowSkipException(f"{planned['hours']:.2g} executor-hours are allowed")
 
-    @task(trigger_rule="none_failed", retries=0)  # a second try would meet the first one's order
+    # A second try would meet the first one's order; in turn, so that two runs see each other's.
+    @task(trigger_rule="none_failed", retries=0, max_active_tis_per_dag=1)
     def order(planned: dict[str, Any], params: Any = None) -> str:
         """Plan it anew and order it; returns the order's name.
 
@@ -85,7 +88,13 @@ def backfill() -> None:
         return backfills.follow(params["job"], name)
 
     planned: Any = plan()
-    approve = ApprovalOperator(task_id="approve", subject="May this backfill cost so much?", body=QUESTION)
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="May this backfill cost so much?",
+        body=QUESTION,
+        defaults=ApprovalOperator.REJECT,  # nobody's answer is no leave to spend
+        response_timeout=timedelta(days=1),
+    )
     ordered: Any = order(planned)
     dear(planned) >> approve >> ordered
     follow(ordered)

@@ -111,7 +111,10 @@ def refuse_second(order: ReplayOrder, known: dict[str, ReplayOrder]) -> None:
     """
     job = order.job
     if order.id in known and known[order.id].wanted != "done":
-        raise OrderError(f"replay {order.id!r} of job {job!r} is ordered already: see `tidecast backfill {job}`.")
+        raise OrderError(
+            f"replay {order.id!r} of job {job!r} is ordered already: see `tidecast backfill {job}`, or end it first "
+            f"(`tidecast backfill {job} --cancel {order.id}`), also where it has failed."
+        )
     if (other := overlapping(order, known.values())) is not None:
         raise OrderError(
             f"replay {other.id!r} of job {job!r} has a part of the range of {order.id!r}, and two may not correct one "

@@ -79,7 +79,7 @@ def ordered(spark, table, begin, end):
 
 def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_partition, tables, tmp_path, monkeypatch):
     """The driver is killed in the middle, and goes on; its live session has no query more meanwhile."""
-    spark, table = one_partition, tmp_path / "minutes"
+    spark, table = one_partition, tmp_path / "of a shop" / "minutes"  # a space is %20 in Spark's log of files
     shops, seen_of_live = spark.createDataFrame([(f"{n}".encode(),) for n in range(3)], "value binary"), set()
     live(spark, table)
     monkeypatch.setattr(staged, "LEAST_ROWS", 40)
@@ -145,7 +145,10 @@ def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
     ):
         with pytest.raises(RangeError, match=words):
             find("delta", **given)
-    with pytest.raises(RangeError, match=r"later does not hold all of topic .*begin at 2023-11-14T22:17:21Z\. Give --from 2023-11-14T22:17:22Z"):
+    with pytest.raises(
+        RangeError,
+        match=r"later does not hold all of topic .*begin at 2023-11-14T22:17:21Z\. Give --from 2023-11-14T22:17:22Z",
+    ):
         find("later")
     for name, words in (
         ("nowhere", "nowhere is no folder: give the path of a Delta or Parquet table"),

@@ -14,7 +14,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.table import COLUMNS, RecordTableError, in_range, read_table
@@ -108,7 +108,8 @@ class StagedRange:
             taken = [one for one in _entries(checkpoint / "sources" / "0") if one["batchId"] <= upto]
             self._read = len({one["path"] for one in taken})
             if taken:
-                listed = Path(urlparse(taken[0]["path"]).path).parent.with_name(LIST)
+                # Spark's log has a URL, where a space is %20; the checkpoint's root above is none.
+                listed = Path(unquote(urlparse(taken[0]["path"]).path)).parent.with_name(LIST)
                 self._all = json.loads(listed.read_text())["files"]
             self._newest = newest
         return self._read, self._all
