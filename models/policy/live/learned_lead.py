@@ -88,11 +88,18 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
     return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}
 
 
+def no_room(outcome: Mapping[str, Any]) -> bool:
+    """Return whether an outcome, by its field `observed`, is of a raise for which the cluster had no room."""
+    observed = outcome.get("observed")
+    return isinstance(observed, Mapping) and bool(observed.get("no_room"))
+
+
 def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
     """Return what a raise took, from the decision until a batch had used executors that came for it.
 
-    None for what says nothing of the lead time: no raise, refused or failed, executors that came and that no batch had
-    need of, a time that is missing, not after the decision, after the outcome or too long ago (a clock that jumped).
+    None for what says nothing of the lead time: no raise, refused or failed, one for which the cluster had no room at
+    first, executors that came and that no batch had need of, a time that is missing, not after the decision, after the
+    outcome or too long ago (a clock that jumped).
 
     Args:
         outcome: fields of `tidecast.messages.Outcome`.
@@ -101,7 +108,7 @@ def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
         KeyError: a field is missing.
     """
     before, target, decided = outcome["executors_before"], outcome["target"], outcome["decided_at"]
-    if before is None or target is None or decided is None or target <= before:
+    if before is None or target is None or decided is None or target <= before or no_room(outcome):
         return None
     came, used = outcome["confirmed_at"], outcome["useful_at"]
     if outcome["status"] == "confirmed" and came is not None and used is not None:
