@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from configs.contract import Contract, Planning
@@ -83,9 +84,16 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
         exponent by which it grows with the executors that start at once, 0 to 2; and "starts", the raises learned from.
     """
     lead = (known or LearnedLead.guess(contract.planning)).lead
-    median, planned = (min(float(f"{s:.2g}"), LONGEST_S) for s in lead.quantiles_s([0.5, LEVEL], 1, busy))
+    median, planned = _quantiles_s(lead, round(busy, 2))
     growth = round(min(max(lead.growth, 0.0), 2.0), 2)
     return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}
+
+
+@lru_cache(maxsize=1 << 14)
+def _quantiles_s(lead: LeadTime, busy: float) -> tuple[float, float]:
+    """Median and LEVEL of a raise of one executor: each second they are asked for, and change with the raises alone."""
+    median, planned = (min(float(f"{s:.2g}"), LONGEST_S) for s in lead.quantiles_s([0.5, LEVEL], 1, busy))
+    return median, planned
 
 
 def no_room(outcome: Mapping[str, Any]) -> bool:
