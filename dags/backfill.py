@@ -2,11 +2,12 @@
 
 Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
 done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
-under "Required actions". The run then follows the order to its end and plans it anew as things come differently.
-Setting the run to failed cancels its own order and no other; so does stopping Airflow. The same orders can be listed,
-paused and cancelled by `tidecast backfill JOB`.
+under "Required actions"; without an answer within twelve hours nothing is ordered. The run then follows the order to
+its end and plans it anew as things come differently. Setting the run to failed cancels its own order and no other; so
+does stopping Airflow. The same orders can be listed, paused and cancelled by `tidecast backfill JOB`.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -85,7 +86,13 @@ def backfill() -> None:
         return backfills.follow(params["job"], name)
 
     planned: Any = plan()
-    approve = ApprovalOperator(task_id="approve", subject="May this backfill cost so much?", body=QUESTION)
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="May this backfill cost so much?",
+        body=QUESTION,
+        defaults=ApprovalOperator.REJECT,  # a question that nobody answers would hold up every later backfill
+        response_timeout=timedelta(hours=12),
+    )
     ordered: Any = order(planned)
     dear(planned) >> approve >> ordered
     follow(ordered)

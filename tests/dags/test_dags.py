@@ -115,6 +115,7 @@ def test_queries_are_moved_after_an_approval_alone(parsed):
         "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
         "apply": ["approve", "propose"],
     }  # fmt: skip
+    assert parsed["dags"]["backfill"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # others wait behind it
     assert parsed["dags"]["plan_placement"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # before the next morning
 
 
