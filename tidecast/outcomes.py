@@ -224,7 +224,7 @@ def _lack(action: AppliedDecision) -> str:
         return "has the cluster room for more?"
     return (
         f"YARN's queue {action.no_room} has no room for the others, which wait: free some, or give it more "
-        f"(`yarn queue -status {action.no_room}`)"
+        "(`yarn application -list` shows who has it)"
     )
 
 

@@ -36,9 +36,10 @@ def full_queue(settings: Settings, folder: Path) -> dict[str, Any]:
 
     Returns:
         `produced` and `counted` (records); `said` (the agent's outcome, in words; "": none) and `shown` (lines of
-        `tidecast job show` meanwhile); `ups_while_full` (decisions that asked for more once no room was known);
-        `executors` while it was full, and `most_executors` afterwards; `confirmed` (the same raise, once there was
-        room), `starts` (raises of which the lead time was learned), `planned_s` before it was full and after.
+        `tidecast job show` meanwhile); `decided`, the first decision that knows it; `ups_while_full` (decisions that
+        asked for more once no room was known); `executors` while it was full, and `most_executors` afterwards; `came`
+        (outcomes of that raise once there was room), `starts` (raises of which the lead time was learned); `planned_s`,
+        seconds, before it was full and after.
 
     Raises:
         JarsError, JavaError, StackError, DemoError, ...: a service or the job does not start or ends.
@@ -61,7 +62,7 @@ def full_queue(settings: Settings, folder: Path) -> dict[str, Any]:
             room = threading.Thread(target=_make_room, args=(stack.settings, hadoop, shown), daemon=True)
             room.start()
             live.replay()
-            room.join(PATIENCE_S)
+            room.join(2 * PATIENCE_S)
             counts = live.stop()
     return {**{name: counts[name] for name in ("produced", "counted")}, "shown": shown, **judge(run_dir)}
 
@@ -74,7 +75,7 @@ def judge(run_dir: Path) -> dict[str, Any]:
     """
     outcomes, decisions, metrics = (_lines(run_dir, name) for name in ("outcomes", "decisions", "metrics"))
     full = [one for one in outcomes if one["observed"].get("no_room")]
-    came = [one for one in full if one["status"] == "confirmed"]
+    came = [one for one in full if one.get("confirmed_at") is not None]
     known = [one for one in decisions if "no_room" in one["codes"]]
     until = came[0]["confirmed_at"] if came else float("inf")
     since = full[0]["wall_time"] if full else float("inf")
@@ -84,27 +85,32 @@ def judge(run_dir: Path) -> dict[str, Any]:
         "ups_while_full": sum("up" in one["codes"] for one in known),
         "executors": max((one["executors"] for one in metrics if since <= one["wall_time"] < until), default=None),
         "most_executors": max(one.get("executors") or 0 for one in metrics),
-        "confirmed": len(came), "starts": leads[-1]["starts"],
-        "raises": sum(
-            one["status"] == "confirmed" and one["executors_after"] > one["executors_before"] for one in outcomes
-        ),
+        "came": len(came), "starts": leads[-1]["starts"],
         "planned_s": [leads[0]["planned_s"], leads[-1]["planned_s"]],
     }  # fmt: skip
 
 
 def _make_room(settings: Settings, hadoop: Hadoop, shown: list[str]) -> None:
-    """Once it was said that the queue is full, let it stay so for FULL_S, and look; then start more nodes."""
-    follower, deadline = Follower(settings.kafka, ["outcomes"], start="latest"), time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if any(json.loads(record.value)["observed"].get("no_room") for record in follower.poll(1.0) if record.value):
-            time.sleep(FULL_S)
-            job = settings.job.name
-            seen, contract = see_job(settings.kafka, job), read_contract(settings, job)
-            shown += describe_job(job, seen, contract, settings.kafka, time.time())
-            break
-    follower.close()
+    """Once it was said that the queue is full, let it stay so for FULL_S, and look; then start more nodes, and wait."""
+    follower, job = Follower(settings.kafka, ["outcomes"], start="latest"), settings.job.name
+    if _await(follower, came=False):
+        time.sleep(FULL_S)
+        seen, contract = see_job(settings.kafka, job), read_contract(settings, job)
+        shown += describe_job(job, seen, contract, settings.kafka, time.time())
     for _ in range(NODES_MORE):
         hadoop.add_node()
+    _await(follower, came=True)
+    follower.close()
+
+
+def _await(follower: Follower, came: bool) -> bool:
+    """Wait until a raise for which there was no room is told of, or, at last, has its executors."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        told = (json.loads(record.value) for record in follower.poll(1.0) if record.value)
+        if any(one["observed"].get("no_room") and (one.get("confirmed_at") is not None) == came for one in told):
+            return True
+    return False
 
 
 def _lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
