@@ -26,7 +26,8 @@ class YarnQueue:
 
     def __init__(self, cluster: Cluster) -> None:
         """Nothing is asked yet; on other cluster managers nothing ever is."""
-        self._cluster, self._client = cluster, None
+        self._cluster = cluster
+        self._client: Any = None
         self._asking: threading.Thread | None = None
         self._asked_s, self._answer = float("-inf"), ("", 0)
 

@@ -83,7 +83,7 @@ def judge(run_dir: Path) -> dict[str, Any]:
     return {
         "said": full[0]["reason"] if full else "", "decided": known[0]["reason"] if known else "",
         "ups_while_full": sum("up" in one["codes"] for one in known),
-        "executors": max((one["executors"] for one in metrics if since <= one["wall_time"] < until), default=None),
+        "executors": min((one["executors"] for one in metrics if since <= one["wall_time"] < until), default=None),
         "most_executors": max(one.get("executors") or 0 for one in metrics),
         "came": len(came), "starts": leads[-1]["starts"],
         "planned_s": [leads[0]["planned_s"], leads[-1]["planned_s"]],
