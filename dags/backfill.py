@@ -2,9 +2,10 @@
 
 Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
 done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
-under "Required actions". The run then follows the order to its end and plans it anew as things come differently.
-Setting the run to failed while it follows cancels its own order and no other; so does stopping Airflow. The same orders
-can be listed, paused and cancelled by `tidecast backfill JOB`, also where the run has ended before them.
+under "Required actions"; without an answer within twelve hours nothing is ordered. The run then follows the order to
+its end and plans it anew as things come differently. Setting the run to failed while it follows cancels its own order
+and no other; so does stopping Airflow. The same orders can be listed, paused and cancelled by `tidecast backfill JOB`,
+also where the run has ended before them.
 """
 
 from datetime import timedelta
@@ -93,7 +94,7 @@ def backfill() -> None:
         subject="May this backfill cost so much?",
         body=QUESTION,
         defaults=ApprovalOperator.REJECT,  # nobody's answer is no leave to spend
-        response_timeout=timedelta(days=1),
+        response_timeout=timedelta(hours=12),
     )
     ordered: Any = order(planned)
     dear(planned) >> approve >> ordered

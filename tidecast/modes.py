@@ -53,6 +53,7 @@ def switch_mode(job: Job, mode: str) -> None:
             return
         log.warning("%s: mode %s -> %s%s", job.name, job.mode, mode, _MEANING[mode])
         job.mode, job.last_contact_at, job.handed_back = mode, time.time(), False
+        job.actuator.rest(mode != "act")
 
 
 _MEANING = {

@@ -11,6 +11,7 @@ from tidecast.spark.actuator import ActuatorError
 from tidecast.spark.cluster import Cluster, Spread, Stage
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Latency, OffsetCurve, batch_latency, guess_first_starts, lag_records
+from tidecast.spark.yarn import YarnQueue
 
 log = logging.getLogger("tidecast")
 
@@ -25,7 +26,7 @@ class Observer:
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
         self._job, self._cluster = job, cluster
-        self._reader = ProgressReader(cluster.jquery)
+        self._reader, self._queue = ProgressReader(cluster.jquery), YarnQueue(cluster)
         self._tidied = self._spread_at = 0.0
         self._subscribed = bool(job.topics)
         self._warned_no_topics = False
@@ -47,8 +48,11 @@ class Observer:
         for batch in self._reader.new_batches():
             self._handle(batch)
         job, now = self._job, time.monotonic()
+        full = self._queue.full(len(executors)) if self._lacks_executors() else ""
         with job.lock:
             job.executors = executors
+            if full:
+                job.tracker.note_full(full, time.time())
             outcomes = job.tracker.observe_executors(job.live(), job.leaving(), time.time(), job.time)
             if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
                 self._tidied = now
@@ -59,6 +63,10 @@ class Observer:
         if ended:
             log.info("%s: the query has ended, the agent ends with it", job.name)
             job.stop.set()
+
+    def _lacks_executors(self) -> bool:
+        with self._job.lock:
+            return self._job.tracker.awaits_room(len(self._job.live()), time.time())
 
     def _tidy(self) -> None:
         try:

@@ -21,6 +21,8 @@ LEAST_S, MOST_S = 30.0, 7200.0
 USE_S, BATCHES = 120.0, 3.0
 """Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot. Once one
 has run without them, as long as so many like it take, LEAST_S at least."""
+ROOM_S = 10.0
+"""Wall seconds without the executors after which a cluster manager that can say so is asked whether it has room."""
 STARTS = 50  # number of newest starts that `patience_s` is computed from
 
 
@@ -38,8 +40,8 @@ class AppliedDecision:
     """An applied decision whose outcome is still open; `before` are the ids of the executors when it was applied.
 
     Times are wall times, epoch seconds. `passed_s`: seconds of the longest batch that began after the new executors
-    came and has finished without them; None: there was none. `overdue`: they had not come after `patience_s`, and an
-    outcome said so.
+    came and has finished without them; None: there was none. `overdue`: they had not come after `patience_s`, or the
+    cluster manager had no room, and an outcome said so. `no_room`: the queue that had none; "" if that is not known.
     """
 
     decision: Decision
@@ -52,6 +54,7 @@ class AppliedDecision:
     after: int | None = None
     passed_s: float | None = None
     overdue: bool = False
+    no_room: str = ""
 
     @property
     def target(self) -> int:
@@ -72,9 +75,10 @@ class AppliedDecision:
 class Tracker:
     """Follows applied decisions until executors and batches show what they did, and returns the outcomes found.
 
-    Executors that do not come within `patience_s` are reported as ineffective, and looked for up to MOST_S: a later
-    outcome of the same decision replaces the earlier one. `observed["waited_s"]` is how long they took; where they had
-    not come it is a lower bound, and `observed["censored"]` is True.
+    Executors that do not come within `patience_s`, or for which there is no room, are reported as ineffective, and
+    looked for up to MOST_S: a later outcome of the same decision replaces the earlier one. `observed["waited_s"]` is
+    how long they took; where they had not come it is a lower bound, and `observed["censored"]` is True. What was waited
+    for room says nothing of how long they take to start: then `observed["no_room"]` names the queue.
     """
 
     def __init__(self) -> None:
@@ -85,6 +89,21 @@ class Tracker:
     def awaits_use(self) -> bool:
         """Return whether a scale-up is open, so that `observe_batch` needs the executors that the next batch used."""
         return any(a.grows for a in self._open)
+
+    def awaits_room(self, live: int, now: float) -> bool:
+        """Return whether executors asked for ROOM_S (10 s) ago are not there, so that `note_full` is of use.
+
+        Args:
+            live: registered executors, without those asked to leave.
+            now: wall time, epoch seconds.
+        """
+        return any(a.grows and not a.no_room and live < a.target and now - a.applied_at > ROOM_S for a in self._open)
+
+    def note_full(self, queue: str, now: float) -> None:
+        """Note that a queue has no room for what is asked for; the next `observe_executors` reports it."""
+        for action in self._open:
+            if action.grows and action.confirmed_at is None and now - action.applied_at > ROOM_S:
+                action.no_room = action.no_room or queue
 
     def track(
         self, decision: Decision, before: Collection[str], lag: int | None, now: float, clock: Clock
@@ -140,15 +159,16 @@ class Tracker:
             waited, status, closes = now - action.applied_at, "ineffective", True
             if reached and action.confirmed_at is None:
                 action.confirmed_at, action.after = now, len(live)
-                if action.grows:
+                if action.grows and not action.no_room:
                     self._starts = [*self._starts, waited][-STARTS:]
             if action.confirmed_at is None:
                 closes = waited > MOST_S
-                if not closes and (waited <= patience_s(self._starts) or action.overdue):
+                early = waited <= patience_s(self._starts) and not action.no_room
+                if not closes and (early or action.overdue):
                     continue
                 action.overdue = True
                 said = f"{len(live)} executors {waited:.0f} s after {action.target} were asked for; "
-                said += "has the cluster room for more?" if action.grows else "do they decommission?"
+                said += _lack(action)
             elif not action.grows or action.useful_at is not None:
                 took, status = action.confirmed_at - action.applied_at, "confirmed"
                 said = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
@@ -187,7 +207,7 @@ class Tracker:
         observed = action.observed | {
             "waited_s": round((now if confirmed_at is None else confirmed_at) - action.applied_at, 3),
             "censored": confirmed_at is None, "late": action.overdue and confirmed_at is not None,
-            "patience_s": patience_s(self._starts),
+            "patience_s": patience_s(self._starts), "no_room": action.no_room or None,
         }  # fmt: skip
         return outcome(
             action.decision, status, reason, now, clock,
@@ -195,6 +215,17 @@ class Tracker:
             applied_at=action.applied_at, confirmed_at=confirmed_at, useful_at=action.useful_at,
             observed={k: v for k, v in observed.items() if v is not None},
         )  # fmt: skip
+
+
+def _lack(action: AppliedDecision) -> str:
+    if not action.grows:
+        return "do they decommission?"
+    if not action.no_room:
+        return "has the cluster room for more?"
+    return (
+        f"YARN's queue {action.no_room} has no room for the others, which wait: free some, or give it more "
+        "(`yarn application -list` shows who has it)"
+    )
 
 
 def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clock, **facts: Any) -> Outcome:

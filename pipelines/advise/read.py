@@ -19,6 +19,7 @@ from tidecast.spark.progress import Phases, parse_progress
 
 _ACTION = (
     "wall_time", "decision_id", "status", "executors_before", "target", "decided_at", "confirmed_at", "useful_at",
+    "observed",
 )  # fmt: skip
 
 

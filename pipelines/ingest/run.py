@@ -55,6 +55,7 @@ def ingest(
         PartitionError: the name is none of these, or its hour is not over.
         OffsetsError: the broker no longer has the records, or has another topic of that name.
         LakeError: the lake cannot be written.
+        LakeFullError: its file system is full, or has become read-only; earlier topics stay.
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.

@@ -7,5 +7,9 @@ class LakeError(FinalError):
     """A table cannot be read or written; the message names it and the remedy."""
 
 
+class LakeFullError(CorrectableError, OSError):
+    """The file system of the lake takes no more, or has become read-only; the message names it and the remedy."""
+
+
 class LakeAwayError(CorrectableError, OSError):
     """The file system of the lake does not answer, or not now; the message names the lake and the remedy."""

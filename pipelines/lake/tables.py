@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import Folder, read_texts
+from pipelines.lake.writable import naming_refusals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,8 +143,9 @@ class Lake:
             The newest Delta version of the table after the commit.
 
         Raises:
+            LakeFullError: the file system is full or read-only; nothing is committed then.
             Exception: as pyspark raises it, where Delta refuses rows of another partition (REPLACE_WHERE), a file
-                cannot be written, or another writer committed meanwhile; nothing is committed then.
+                cannot be written, or another writer committed meanwhile; likewise.
             OSError, ValueError: the table's log cannot be read, or is no JSON.
         """
         keys = {"topic": origin.topic, "ingest_partition": origin.partition}
@@ -162,7 +164,8 @@ class Lake:
         )
         if not exists(self.root, table):
             writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
-        writer.save(str(self.root / table))
+        with naming_refusals(self.root / table):
+            writer.save(str(self.root / table))
         return newest_version(self.root, table) or 0
 
     def read_table(self, table: str, at: int | None = None) -> DataFrame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from configs.settings import Settings, load
 from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.tables import partition_columns, tables
+from pipelines.lake.writable import naming_refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,7 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
     Raises:
         SettingsError: a setting is wrong.
         JavaError, JarsError: no usable Java; the jars of Delta are missing.
+        LakeFullError: the lake's file system is full or read-only; tables before are done.
         Exception: as pyspark raises it, where an ingest commits to the same table meanwhile; may be tried again.
         OSError, ValueError: a table's log cannot be read, or is no JSON.
     """
@@ -44,7 +46,11 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
         return {}
     spark = local_session("maintain-lake", delta=True)
     try:
-        return {table: _maintained(spark, root, table, settings.lake.versions_h) for table in found}
+        files = {}
+        for table in found:
+            with naming_refusals(root / table):
+                files[table] = _maintained(spark, root, table, settings.lake.versions_h)
+        return files
     finally:
         spark.stop()
 

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from pipelines.lake.errors import LakeError
+from pipelines.lake.errors import LakeError, LakeFullError
 from pipelines.lake.folder import Folder
 from pipelines.lake.hdfs_path import HdfsPath
+
+_REFUSALS = {
+    errno.ENOSPC: "has no room left; make some, or name another place",
+    errno.EROFS: "has become read-only; mount it for writing",
+    errno.EDQUOT: "has reached its quota; raise it, or make room",
+}
+"""What a file system may answer in the middle of a write, and the remedy."""
+
+
+@contextmanager
+def naming_refusals(table: Folder) -> Iterator[None]:
+    """Say so in one line where the file system of a table refuses what Spark writes there; Spark says it in hundreds.
+
+    Raises:
+        LakeFullError: it is full, over its quota or read-only; nothing of the commit counts.
+    """
+    try:
+        yield
+    except Exception as error:
+        said = str(error)
+        for number, words in _REFUSALS.items():
+            if os.strerror(number) in said:
+                raise LakeFullError(
+                    f"the file system of {table} {words} (TIDECAST_LAKE__ADDRESS). Nothing was committed there by this "
+                    "run; the next one begins where it did."
+                ) from error
+        raise
 
 
 def refuse_read_only(root: Folder) -> None:

@@ -7,9 +7,11 @@ holds.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -149,7 +151,7 @@ class JobFolder:
         return self._placement.stat().st_mtime
 
     def want(self, placement: Placement) -> None:
-        """Write where the job's blocks are wanted; whoever runs them moves them there. Of two at once, one holds.
+        """Write where the job's blocks are wanted, whatever was wanted before; whoever runs them moves them there.
 
         Raises:
             OSError: the file cannot be written; what was wanted before holds.
@@ -161,6 +163,19 @@ class JobFolder:
         except OSError:
             coming.unlink(missing_ok=True)
             raise
+
+    def change(self, to: Callable[[Placement], Placement]) -> None:
+        """Want the job's blocks elsewhere, from where they are wanted; of two changes at once the second begins there.
+
+        Args:
+            to: returns what is to be wanted, from what is; what it raises is passed on, and nothing changes.
+
+        Raises:
+            OSError, ValueError, KeyError, TypeError: as `wanted` and `want`.
+        """
+        with (self.path / "placement.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.want(to(self.wanted()))
 
     def offloaded(self) -> dict[str, OffloadNote]:
         """Read which queries were off-loaded; a file that another program wrote to tells of none."""

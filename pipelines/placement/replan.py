@@ -77,12 +77,18 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
         ReplanError: the queries are wanted elsewhere since.
     """
     folder = job_folder(load(), form["topology"])
-    before = folder.wanted()
-    if planned["was"] != as_json(before):
-        raise ReplanError(f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again.")
     told = planned["placement"]
     blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
-    folder.want(_in_order(Placement(blocks, told["price"], told["latency_s"], told["kept"]), before))
+    made = Placement(blocks, told["price"], told["latency_s"], told["kept"])
+
+    def to(now: Placement) -> Placement:
+        if planned["was"] != as_json(now):
+            raise ReplanError(
+                f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again."
+            )
+        return _in_order(made, now)
+
+    folder.change(to)
     return str(planned["sentence"])
 
 
@@ -108,7 +114,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
     before = folder.wanted()
     sentence, able = compare(folder.topology(), before, made, factor)
     if able:
-        folder.want(_in_order(made, before))
+        folder.change(lambda now: _in_order(made, now))
     elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
         raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")
     return sentence

@@ -204,8 +204,8 @@ class Supervisor:
             if block.name in self._home.processes:
                 self._home.end(block.name)
             if (home := self._worked_before(known.epoch, block)) is not None:
-                self._folder.want(place_block(self._topology, self._folder.wanted(), home.operators, home.cluster,
-                                              home.executors))  # fmt: skip
+                back = home.operators, home.cluster, home.executors
+                self._folder.change(lambda now: place_block(self._topology, now, *back))
                 self._say(f"{told}, and goes back to {home.cluster}. {error}")
                 return
         except (OSError, ValueError, subprocess.SubprocessError) as another:

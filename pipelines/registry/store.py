@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.registry.aliases import AliasStore
 from pipelines.registry.artifacts import RegistryError, UnreadableError
 from pipelines.registry.runs import TrackedRun
-from pipelines.registry.tracking import as_registry_error
+from pipelines.registry.tracking import as_registry_error, as_training_error
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -94,11 +94,14 @@ class ModelStore(AliasStore):
             name: of the run.
 
         Raises:
-            MlflowException: MLflow does not answer.
+            RegistryError: MLflow does not answer, at the begin or in the body; its store is full or read-only.
         """
         import mlflow
 
-        with mlflow.start_run(experiment_id=self._experiment_id, run_name=name, tags={"job": job}) as active:
+        with (
+            as_training_error(self._uri),
+            mlflow.start_run(experiment_id=self._experiment_id, run_name=name, tags={"job": job}) as active,
+        ):
             yield TrackedRun(self._client, active.info.run_id)
 
     def register_version(

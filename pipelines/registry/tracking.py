@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -30,6 +31,32 @@ def as_registry_error(what: str) -> Iterator[None]:
         forbidden = error.error_code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "error code 401" in error.message
         hint = f" Set {', '.join(LOGIN)} of a user who may." if forbidden else ""
         raise RegistryError(f"{what}: {error.message}{hint}") from None
+
+
+@contextmanager
+def as_training_error(uri: str) -> Iterator[None]:
+    """Turn what a store that is away, full or read-only does to a training in the `with` block into a `RegistryError`.
+
+    Its message names the store and what helps. Other errors are passed on.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except (MlflowException, OSError) as error:
+        said = error.message if isinstance(error, MlflowException) else str(error)
+        full = (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or "disk is full" in said
+        unwritable = (isinstance(error, OSError) and error.errno == errno.EROFS) or "readonly database" in said
+        if isinstance(error, OSError) and not (full or unwritable):
+            raise
+        remedy = (
+            "Make room there." if full else "Mount it for writing." if unwritable
+            else "Does it answer there? mlflow.tracking_uri names it."
+        )  # fmt: skip
+        raise RegistryError(
+            f"MLflow at {uri}: {said.splitlines()[0]} {remedy} This training counts for nothing, and what serves goes "
+            "on serving; train again."
+        ) from error
 
 
 def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:

@@ -108,7 +108,6 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
     assert dag["after"] == {
         "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
     }  # fmt: skip
-    assert dag["waits"] == {"approve": [24 * 3600, ["Reject"]]}
     assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "topic", "by", "sure", "most_hours"}
 
 
@@ -117,6 +116,7 @@ def test_queries_are_moved_after_an_approval_alone(parsed):
         "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
         "apply": ["approve", "propose"],
     }  # fmt: skip
+    assert parsed["dags"]["backfill"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # nobody's answer is no leave
     assert parsed["dags"]["plan_placement"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # before the next morning
 
 

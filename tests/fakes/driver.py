@@ -27,6 +27,9 @@ class NotedActuator:
             raise ActuatorError("no executors to add")
         self.target = len(self.ids)
 
+    def rest(self, rests):
+        self.rests = rests
+
     def live(self):
         return self.ids
 

@@ -65,6 +65,11 @@ class ExecutorActuator:
         with self._allotment.lock:
             self._allotment.leave(self)
 
+    def rest(self, rests: bool) -> None:
+        """Note whether decisions about the query are not applied, as in mode "freeze" or "observe"."""
+        with self._allotment.lock:
+            self._allotment.rest(self, rests)
+
     def live(self) -> list[str]:
         """List the executors that count for the query, without those asked to leave, oldest first; by their ids."""
         return self.own(self._registered())

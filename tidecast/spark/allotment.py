@@ -26,6 +26,11 @@ class Allotment:
         self.asked_to_leave: set[str] = set()
         self._targets: dict[Hashable, int] = {}
         self._whose: dict[str, Hashable] = {}
+        self._resting: set[Hashable] = set()
+
+    def rest(self, query: Hashable, rests: bool) -> None:
+        """Note whether a query's decisions are not applied, so that it would let none go that it inherits."""
+        (self._resting.add if rests else self._resting.discard)(query)
 
     def target(self, query: Hashable) -> int | None:
         """Return the executors that a query asks for; None: it is not scaled."""
@@ -64,10 +69,13 @@ class Allotment:
     def leave(self, query: Hashable) -> None:
         """A query is scaled no more: what it had is from now on that of the query scaled longest, if there is one.
 
-        That one's next decision finds more executors than it needs, and lets them go.
+        That one's next decision finds more executors than it needs, and lets them go. Where decisions of another one
+        are applied and of that one not, the other one has them; where of none are, they stay, as the query itself may
+        go on without its agent.
         """
         had = self._targets.pop(query, 0)
-        heir = next(iter(self._targets), None)
+        self._resting.discard(query)
+        heir = next((one for one in self._targets if one not in self._resting), next(iter(self._targets), None))
         if heir is None:
             self._whose.clear()
             return

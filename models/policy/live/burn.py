@@ -27,8 +27,9 @@ def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> 
     """Say how fast the budget goes and what is in the way, if both windows are fast; else None.
 
     Such as "the budget goes 12 times as fast as allowed: 2 executors asked for 9 s ago have not come". Told is the
-    first that holds of: executors that have not come, more arrives than those there sustain, and records that take
-    longer than the contract guesses; and that there may be no more executors, where all there may be are there.
+    first that holds of: executors for which the cluster has no room, executors that have not come, more arrives than
+    those there sustain, and records that take longer than the contract guesses; and that there may be no more
+    executors, where all there may be are there.
 
     Args:
         seen: the job as observed; without burn rates (older logs, which thus replay) nothing is said.
@@ -42,7 +43,9 @@ def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> 
         return None
     there = float(capacity.sustained_rps(np.array([seen.executors]))[0])
     slower, missing = seen.per_record_s / contract.planning.per_record_s, seen.target - seen.executors
-    if missing > 0:
+    if seen.unmet is not None:
+        cause = f"{seen.executors} executors are there, and the cluster has no room for more"
+    elif missing > 0:
         who, have = ("executor", "has") if missing == 1 else ("executors", "have")
         cause = f"{missing} {who} asked for {seen.since_change_s:.0f} s ago {have} not come"
     elif seen.arrival_rps > there:

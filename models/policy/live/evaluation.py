@@ -86,6 +86,7 @@ def evaluate(
         counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
         burn=None if resting else memory.account.burn(contract.error_budget),
         behind_s=None if behind_at is None else now - behind_at, scatter=memory.scatter,
+        unmet=memory.target if memory.no_room and (memory.target or 0) > executors else None,
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
@@ -93,6 +94,7 @@ def evaluate(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
         account=memory.account.mark_read(), behind_at=behind_at,
+        no_room=seen.unmet is not None,
     )  # fmt: skip
     return memory, seen, made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from configs.contract import Contract, Planning
@@ -83,16 +84,30 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
         exponent by which it grows with the executors that start at once, 0 to 2; and "starts", the raises learned from.
     """
     lead = (known or LearnedLead.guess(contract.planning)).lead
-    median, planned = (min(float(f"{s:.2g}"), LONGEST_S) for s in lead.quantiles_s([0.5, LEVEL], 1, busy))
+    median, planned = _quantiles_s(lead, round(busy, 2))
     growth = round(min(max(lead.growth, 0.0), 2.0), 2)
     return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}
+
+
+@lru_cache(maxsize=1 << 14)
+def _quantiles_s(lead: LeadTime, busy: float) -> tuple[float, float]:
+    """Median and LEVEL of a raise of one executor: each second they are asked for, and change with the raises alone."""
+    median, planned = (min(float(f"{s:.2g}"), LONGEST_S) for s in lead.quantiles_s([0.5, LEVEL], 1, busy))
+    return median, planned
+
+
+def no_room(outcome: Mapping[str, Any]) -> bool:
+    """Return whether an outcome, by its field `observed`, is of a raise for which the cluster had no room."""
+    observed = outcome.get("observed")
+    return isinstance(observed, Mapping) and bool(observed.get("no_room"))
 
 
 def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
     """Return what a raise took, from the decision until a batch had used executors that came for it.
 
-    None for what says nothing of the lead time: no raise, refused or failed, executors that came and that no batch had
-    need of, a time that is missing, not after the decision, after the outcome or too long ago (a clock that jumped).
+    None for what says nothing of the lead time: no raise, refused or failed, one for which the cluster had no room at
+    first, executors that came and that no batch had need of, a time that is missing, not after the decision, after the
+    outcome or too long ago (a clock that jumped).
 
     Args:
         outcome: fields of `tidecast.messages.Outcome`.
@@ -101,7 +116,7 @@ def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
         KeyError: a field is missing.
     """
     before, target, decided = outcome["executors_before"], outcome["target"], outcome["decided_at"]
-    if before is None or target is None or decided is None or target <= before:
+    if before is None or target is None or decided is None or target <= before or no_room(outcome):
         return None
     came, used = outcome["confirmed_at"], outcome["useful_at"]
     if outcome["status"] == "confirmed" and came is not None and used is not None:

@@ -16,7 +16,7 @@ from models.policy.core.batches import BatchSums, add_batch
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
-from models.policy.live.learned_lead import LearnedLead
+from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
@@ -49,6 +49,7 @@ class Memory:
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
         behind_at: since when the job is behind; None where it is not.
+        no_room: whether the cluster has no room for all of `target`, as an outcome said.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
     """
 
@@ -79,6 +80,7 @@ class Memory:
     scatter: float = FIRST_SCATTER
     replay: ReplayControl = field(default_factory=ReplayControl)
     behind_at: float | None = None
+    no_room: bool = False
     timer_ms: int | None = None
 
     def ceiling(self, contract: Contract) -> int:
@@ -220,7 +222,7 @@ def with_replay(memory: Memory, progress: dict[str, Any]) -> Memory:
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:
-    """Return the memory after the outcome of a decision: raises teach the lead time.
+    """Return the memory after the outcome of a decision: raises teach the lead time, and whether there was room.
 
     Args:
         memory: so far; not changed.
@@ -230,6 +232,8 @@ def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) ->
     Raises:
         KeyError: a field is missing.
     """
+    if no_room(outcome) and outcome["confirmed_at"] is None:
+        memory = replace(memory, no_room=True)  # until as many are there as are asked for
     planning = contract.planning
     known = memory.lead or LearnedLead.guess(planning)
     # What is believed after a change of the cluster:

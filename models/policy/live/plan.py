@@ -30,8 +30,9 @@ class Plan:
     Attributes:
         executors: to ask for.
         reason: one line for a person.
-        codes: the same for programs; see `explain`, and "shortage" where the most executors are too few, "burn" where
-            the error budget goes too fast, "recovery" while it is behind.
+        codes: the same for programs; see `explain`, and "no_room" where the cluster has none for all that is asked for,
+            "shortage" where the most executors are too few, "burn" where the error budget goes too fast, "recovery"
+            while it is behind.
         needed_observed, needed_forecast: executors that load or forecast ask for; None where the policy does not say.
         capacity_rps, current_capacity_rps: records/s that `executors` and those of now sustain.
         utilisation: arrivals over `capacity_rps`; None where that is 0.
@@ -62,6 +63,9 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
     target = int(choice.target[0])
     capacity = float(view.capacity.sustained_rps(choice.target)[0])
     reason, codes = explain(policy, choice, contract, seen)
+    if seen.unmet is not None:
+        lacks = max(seen.asked - seen.executors, 0)
+        reason, codes = f"{reason}; the cluster has no room for {lacks} of {seen.asked} executors", [*codes, "no_room"]
     if behind := find_catch_up(seen, contract, view.capacity, target):
         reason, codes = f"{reason}; {describe_catch_up(behind, target)}", [*codes, "recovery"]
         if behind.executors > target:
@@ -117,12 +121,12 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         *(holding[flag] for flag in held),
         *(said for flag, said in limits.items() if flag in why and said),
     ]
-    moved = "hold" if way == "hold" else f"{way} {seen.target} → {target}"
+    moved = "hold" if way == "hold" else f"{way} {seen.asked} → {target}"
     return f"{moved}: {'; '.join(parts)}", codes
 
 
 def _way(target: int, seen: Observation) -> str:
-    return "up" if target > seen.target else "down" if target < seen.target else "hold"
+    return "up" if target > seen.asked else "down" if target < seen.asked else "hold"
 
 
 def _code(flag: Why) -> str:

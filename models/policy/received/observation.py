@@ -18,7 +18,7 @@ _SEEN = (
     "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
-_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter")
+_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Observation:
             any second of production, and in older logs, which say nothing of it.
         behind_s: since the job has been behind; None where it is not, and in older logs.
         scatter: of the batches around what was learned (`rate_spread`); None in older logs.
+        unmet: executors asked for, where the cluster has no room for all of them; else None, as in older logs.
     """
 
     now_s: float
@@ -84,10 +85,17 @@ class Observation:
     burn: tuple[float, float] | None = None
     behind_s: float | None = None
     scatter: float | None = None
+    unmet: int | None = None
+
+    @property
+    def asked(self) -> int:
+        """Executors that the cluster is asked for, whether or not it has room."""
+        return self.target if self.unmet is None else max(self.target, self.unmet)
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""
-        return dataclasses.asdict(self)
+        # What is in them is written out at once: to copy it as `asdict` does takes longer than to decide.
+        return {**vars(self), "ahead": None if self.ahead is None else dataclasses.asdict(self.ahead)}
 
     @classmethod
     def from_inputs(cls, inputs: dict[str, Any]) -> Observation | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from models.policy.live.learned_lead import LONGEST_S
+from models.policy.live.learned_lead import LONGEST_S, no_room
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, estimate_most_rows, estimate_trigger_s
 from models.twin.sim.job import TwinJob
@@ -20,6 +22,7 @@ NEWEST = 100_000
 _NEAR_S = 1.0
 ACTION = (
     "wall_time", "decision_id", "status", "executors_before", "target", "decided_at", "confirmed_at", "useful_at",
+    "observed",
 )  # fmt: skip
 
 
@@ -67,12 +70,12 @@ def measurements_from_rows(
     An executor counts as registered when the agent saw it; its first batch is the one that ended within 1 s of when it
     was of use (-1: none). A request for more executors that was never confirmed is censored at its last outcome. A
     start-up that ended before it was asked for, after its outcome or over two hours later is left out (`read_start`):
-    the clocks of autoscaler and agent differ. A batch's id stands for the number of batches done before it, so a query
-    that resumes from a checkpoint counts as warm.
+    the clocks of autoscaler and agent differ; so is one for which the cluster had no room at first. A batch's id stands
+    for the number of batches done before it, so a query that resumes from a checkpoint counts as warm.
 
     Args:
         metrics: columns `pipelines.lake.load.BATCH`.
-        outcomes: columns `_ACTION`.
+        outcomes: columns `ACTION`; `observed`, which may be missing, as JSON or what that holds.
         contract: of the job (latency target, bounds of executors, first guesses).
 
     Returns:
@@ -94,7 +97,7 @@ def measurements_from_rows(
     )  # fmt: skip
     ups = outcomes[outcomes["status"].isin(APPLIED) & (outcomes["target"] > outcomes["executors_before"])]
     ups = ups.sort_values("wall_time").drop_duplicates("decision_id", keep="last").dropna(subset=["decided_at"])
-    ups = ups[_is_plausible(ups)]
+    ups = ups[_is_plausible(ups) & _had_room(ups)]
     censored = ups["confirmed_at"].isna().to_numpy(bool)
     seen_s = ups["confirmed_at"].fillna(ups["wall_time"]).to_numpy(float)
     useful = ups["useful_at"].to_numpy(float)
@@ -108,6 +111,13 @@ def measurements_from_rows(
         startups,
         configured_twin(contract, task_count, estimate_trigger_s(batches) or 1.0, estimate_most_rows(batches)),
     )
+
+
+def _had_room(ups: pd.DataFrame) -> pd.Series:
+    """Whether executors took as long as they take to start, row by row, and did not wait for others to leave."""
+    observed = ups["observed"] if "observed" in ups else pd.Series(None, ups.index, dtype=object)
+    held = (json.loads(one) if isinstance(one, str) else one for one in observed)
+    return pd.Series([not no_room({"observed": one}) for one in held], ups.index, dtype=bool)
 
 
 def _is_plausible(ups: pd.DataFrame) -> pd.Series:

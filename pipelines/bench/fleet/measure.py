@@ -67,7 +67,8 @@ def measure_size(settings: Settings, jobs: int, minutes: float) -> dict[str, Any
     Returns:
         `jobs`; `decision` and `forecast`: p50_s, p95_s, p99_s from a metric to what was made of it, as its agent has
         it, and `count`; `autoscaler`, `serving`, `broker`, `agents`: `cores` and `megabytes`; `megabytes` of the first
-        two together; `late_s`, by which the agents' process was late itself.
+        two together, and `cpu_ms`, milliseconds of a core that they take a second and job; `late_s`, by which the
+        agents' process was late itself.
     """
     var = settings.var_dir / "fleet" / str(jobs)
     if state.running(var) is not None:
@@ -105,6 +106,7 @@ def measure_size(settings: Settings, jobs: int, minutes: float) -> dict[str, Any
         "jobs": jobs, "decision": _quantiles(told["decisions"]), "forecast": _quantiles(told["forecasts"]),
         **{name: used._asdict() for name, used in usage.items()}, "late_s": told["late_s"],
         "megabytes": usage["autoscaler"].megabytes + usage["serving"].megabytes,
+        "cpu_ms": round(1000 * (usage["autoscaler"].cores + usage["serving"].cores) / jobs, 3),
     }  # fmt: skip
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from configs.settings import Settings
 from pipelines.bench.site.deployment import deploy
+from pipelines.bench.site.full_queue import full_queue
 from pipelines.bench.site.neighbours import ring_beside_services, ring_on_yarn
 from pipelines.stack.isolation import isolated_settings
 
 ROWS: dict[str, Callable[[Settings, Path], dict[str, Any]]] = {
     "yarn": ring_on_yarn,
+    "queue": full_queue,
     "services": ring_beside_services,
     "compose": lambda settings, folder: deploy(folder),
 }

@@ -48,7 +48,7 @@ def move_job_block(job: Job, operator: str, cluster: str) -> None:
     folder = job_folder(settings_from_options(), job)
     topology = folder.topology()
     with planned():
-        folder.want(move_block(topology, folder.wanted(), operator, cluster))
+        folder.change(lambda now: move_block(topology, now, operator, cluster))
     print(f"{job}: the query of {operator} is wanted on {cluster}")
 
 

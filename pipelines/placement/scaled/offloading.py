@@ -137,7 +137,7 @@ class Offloading:
         cluster = note.away if there else note.home
         executors = max(min(needed, self._room(placement, number, cluster)), 1)
         self._folder.note_offloaded(block.name, note)
-        self._folder.want(place_block(self._topology, placement, block.operators, cluster, executors))
+        self._folder.change(lambda now: place_block(self._topology, now, block.operators, cluster, executors))
         self._forget(block.name)
         why = f"{note.home} has no room for what it needs" if there else f"{note.home} has room for it again"
         self._say(f"{block.name}: wanted on {cluster}, as {why}")

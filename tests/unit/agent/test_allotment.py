@@ -64,3 +64,16 @@ def test_the_first_query_has_what_it_finds_and_a_new_executor_goes_where_most_is
 def test_an_allotment_is_that_of_an_application():
     one = allotment_of("app-1")
     assert allotment_of("app-1") is one and allotment_of("app-2") is not one
+
+
+def test_who_lets_none_go_inherits_only_where_all_others_let_none_go_either():
+    shared, there = Allotment(), ["0", "1", "2", "3"]
+    for query, number in zip(QUERIES, (1, 1, 2), strict=True):
+        shared.ask(query, number)
+    assert [len(shared.own(query, there)) for query in QUERIES] == [1, 1, 2]
+    shared.rest("orders", True)  # frozen by a person
+    shared.leave("views")
+    assert [shared.target(query) for query in QUERIES] == [1, 3, None]
+    assert [len(shared.own(query, there)) for query in QUERIES[:2]] == [1, 3]
+    shared.leave("payments")
+    assert shared.target("orders") == 4 and shared.own("orders", there) == there

@@ -67,6 +67,16 @@ def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
     ]  # after 100 s in vain, it is like those that took longer
 
 
+@pytest.mark.parametrize("observed", ['{"no_room": "default"}', {"no_room": "default"}])
+def test_a_start_that_waited_for_room_is_left_out(observed: object) -> None:
+    metrics, outcomes = rows()
+    full = {"decision_id": "d", "status": "ineffective", "executors_before": 2, "target": 3, "decided_at": 200.0,
+            "confirmed_at": np.nan, "useful_at": np.nan, "wall_time": 900.0, "observed": observed}  # fmt: skip
+    more = pd.concat([outcomes, pd.DataFrame([full])])
+    _, startups, _ = measurements_from_rows(metrics, more, load_contract("word_count", load().contracts_dir))
+    assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
+
+
 def test_starts_of_clocks_that_differ_are_left_out_and_stop_no_fit() -> None:
     metrics, outcomes = rows()
     asked = {"status": "confirmed", "executors_before": 2, "target": 3, "decided_at": 200.0, "useful_at": np.nan}

@@ -1,7 +1,10 @@
 """A running job planned anew: what would change, by hand; and what is wanted then."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
+from threading import Event
 
 import pytest
 
@@ -88,3 +91,25 @@ def test_a_job_that_was_never_begun_is_planned_for_the_stated_rates(tmp_path, mo
     planned = replan.plan({"topology": "adverts", "load": None})
     assert not planned["ask"] and planned["was"] is None and planned["load"] == 1.0
     assert asdict(ONE)["blocks"][0]["cluster"] == planned["placement"]["blocks"][0]["cluster"]
+
+
+def test_of_two_changes_at_once_neither_is_lost(tmp_path):
+    folder, reached, goes_on = JobFolder(tmp_path / "job"), Event(), Event()
+    blocks = tuple(Block((name,), "east", 1, 1.0, 1.0) for name in ("first", "second"))
+    (tmp_path / "two.yaml").write_text("")
+    folder.begin(tmp_path / "two.yaml", Placement(blocks, 2.0, 1.0, True))
+
+    def to(at, cluster, now):
+        reached.set()
+        assert goes_on.wait(30)
+        moved = replace(now.blocks[at], cluster=cluster)
+        return replace(now, blocks=(*now.blocks[:at], moved, *now.blocks[at + 1 :]))
+
+    with ThreadPoolExecutor(2) as both:
+        first = both.submit(folder.change, partial(to, 0, "west"))
+        assert reached.wait(30)
+        second = both.submit(folder.change, partial(to, 1, "north"))
+        goes_on.set()
+        first.result(30)
+        second.result(30)
+    assert [block.cluster for block in folder.wanted().blocks] == ["west", "north"]

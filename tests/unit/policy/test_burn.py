@@ -44,6 +44,8 @@ def test_half_of_the_seconds_late_is_fast_for_any_promise():
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [
+        ({"target": 4, "unmet": 4}, "2 executors are there, and the cluster has no room for more"),
+        ({"unmet": 4}, "2 executors are there, and the cluster has no room for more"),
         ({"target": 4}, "2 executors asked for 9 s ago have not come"),
         ({"target": 3, "arrival_rps": 900.0}, "1 executor asked for 9 s ago has not come"),
         ({"arrival_rps": 170.0}, "170 rec/s arrive, 2 executors sustain 160"),

@@ -47,6 +47,8 @@ def after(*outcomes, prior_s=10.0):
         ({**CONFIRMED, "useful_at": 11.5}, None),  # later than it was told
         ({**CONFIRMED, "decided_at": -1e6}, None),
         ({"status": "refused"}, None),
+        ({"observed": {"no_room": "default"}}, None),  # it waited for others to leave
+        ({**CONFIRMED, "observed": {"no_room": "default", "late": True}}, None),
         ({**CONFIRMED, "decided_at": None}, None),
     ],
 )
@@ -104,6 +106,36 @@ def test_slow_starts_make_the_autoscaler_plan_further_ahead_and_every_decision_r
             decision.reason,
             decision.codes,
         )
+
+
+def test_a_cluster_without_room_is_said_teaches_nothing_and_is_not_asked_for_more_until_there_is_room():
+    scaler = Scaler("orders", CONTRACT, "mpc", "act")
+    memory, decided = _fresh(scaler), []
+
+    def second(at, executors, *outcomes):
+        nonlocal memory
+        told = [row("metrics", metric(time=at, wall_time=NOW + at, arrival_rps=900.0, executors=executors))]
+        memory, _, _ = scaler.update_memory(memory, [*told, *(row("outcomes", encode(one)) for one in outcomes)], NOW)
+        memory, decision = scaler.decide(Memory.from_json(memory.to_json()), NOW + at + 0.2)
+        decided.append(decision)
+        return decision
+
+    first = second(0.0, 1)
+    assert first.codes[0] == "up" and "no_room" not in first.codes
+    lead, asked = first.inputs["lead"], first.executors
+    full = outcome(first.id, NOW, NOW + 11.0, target=asked, observed={"no_room": "default", "censored": True})
+    for at in range(11, 120):  # much longer than a target that is not reached is believed in
+        said = second(float(at), 1, *([Outcome(**full)] if at == 11 else []))
+        assert said.codes[0] == "hold" and "no_room" in said.codes and said.executors == asked
+        assert f"the cluster has no room for {asked - 1} of {asked} executors" in said.reason
+        assert said.inputs["lead"] == lead
+    room = {"confirmed_at": NOW + 120, "useful_at": NOW + 120, "observed": {"no_room": "default"}}
+    came = Outcome(**outcome(first.id, NOW, NOW + 121.0, target=asked, **{**CONFIRMED, **room}))
+    said = second(121.0, asked, came)
+    assert "no_room" not in said.codes and said.inputs["lead"] == lead
+    for one in decided:
+        logged = json.loads(encode(one))
+        assert replay_decision(logged, {CONTRACT.hash: CONTRACT}) == (one.executors, one.reason, one.codes)
 
 
 def _fresh(scaler):

@@ -1,0 +1,88 @@
+"""A lake whose file system is full, or becomes read-only under an ingest: named, nothing half-written, nothing lost."""
+
+import os
+import subprocess
+
+import pytest
+
+from configs.settings import load
+from pipelines.bench.chaos.disks import fill_disk, free_disk, small_disk
+from pipelines.ingest.run import ingest_ranges, plan_ranges
+from pipelines.kafka.publisher import Publisher
+from pipelines.lake.errors import LakeError, LakeFullError
+from pipelines.lake.folder import lake_folder
+from pipelines.lake.tables import Lake, commit_origins, newest_version
+from pipelines.lake.writable import refuse_read_only
+from tests.fakes.records import NOW, record
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.integration,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system"),
+]
+HOURS = ("2014-10-22T04", "2014-10-22T05", "2014-10-22T06")
+
+
+@pytest.fixture
+def settings(empty_topics, tmp_path):
+    root = tmp_path / "mounted"
+    with small_disk(root):
+        yield load(var=tmp_path / "var", kafka=empty_topics.model_dump(), lake={"address": str(root / "lake")})
+
+
+@pytest.fixture
+def ingested(spark, settings):
+    """Takes what is new; one record was taken already, and the table is there."""
+
+    def take(partition):
+        found = [one for one in plan_ranges(settings, partition, NOW) if one.topic == "metrics"]
+        return ingest_ranges(spark, settings, found)["metrics"]
+
+    publish(settings, 1.0)
+    assert take(HOURS[0])["stored"] == 1
+    return take
+
+
+def publish(settings, *rates):
+    publisher = Publisher(settings.kafka, linger_ms=5)
+    for rate in rates:
+        publisher.send_bytes("metrics", b"word_count", record("metrics", arrival_rps=rate))
+    publisher.close()
+
+
+def rates(spark, settings):
+    return sorted(row.arrival_rps for row in Lake(spark, lake_folder(settings)).read_table("metrics").collect())
+
+
+def test_a_full_file_system_is_named_and_the_next_run_takes_the_same_records(spark, settings, ingested):
+    root = lake_folder(settings)
+    publish(settings, *(float(at) for at in range(2, 400)))
+    fill_disk(root.parent)
+    before = commit_origins(root, "metrics")
+    with pytest.raises(
+        LakeFullError, match=rf"{root}/metrics has no room left; make some, or name another place.*ADDR"
+    ):
+        ingested(HOURS[1])
+    assert commit_origins(root, "metrics") == before and rates(spark, settings) == [1.0]
+    free_disk(root.parent)
+    again = ingested(HOURS[1])
+    assert (again["stored"], again["again"]) == (398, False)
+    publish(settings, 400.0)
+    assert ingested(HOURS[2])["stored"] == 1
+    assert rates(spark, settings) == [float(at) for at in range(1, 401)]
+
+
+def test_one_that_becomes_read_only_is_named_in_mid_run_and_refused_before_the_next(spark, settings, ingested):
+    root, version = lake_folder(settings), newest_version(lake_folder(settings), "metrics")
+    publish(settings, 2.0)
+    subprocess.run(["mount", "-o", "remount,ro", str(root.parent)], check=True)
+    try:
+        with pytest.raises(LakeError, match=f"{root} cannot be written, .* Mount it for writing"):
+            refuse_read_only(root)
+        with pytest.raises(LakeFullError, match="has become read-only; mount it for writing"):
+            ingested(HOURS[1])
+        assert rates(spark, settings) == [1.0] and newest_version(root, "metrics") == version
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(root.parent)], check=True)
+    assert ingested(HOURS[1])["stored"] == 1
+    assert rates(spark, settings) == [1.0, 2.0]
