@@ -68,8 +68,8 @@ def grant(
         if cores < pool.cores and reason:
             reason, codes = f"{reason}; the quota leaves {math.floor(cores)} of {pool.cores} cores", (code, "quota")
         late = claims[job].late_s[min(given[job], len(claims[job].late_s) - 1)] >= 1
-        granted[job] = Grant(given[job], extra, wants[job].executors, reason, codes, late)
-    after = {job: _changed(held[job], given[job], job in memory.held, now) for job in wants}
+        granted[job] = Grant(given[job], extra, wants[job].wanted, reason, codes, late)
+    after = {job: _changed(held[job], given[job], job in memory.held, wants[job], now) for job in wants}
     return replace(memory, held=unheard | after), granted
 
 
@@ -108,7 +108,7 @@ def _claim(pool: ClusterPool, want: Want, kept: int) -> JobClaim:
     stated = pool.jobs[want.job]
     price = late_price(stated.weight, want.budget_left)
     size = PoolSize(want.cores, stated.memory_gb if pool.memory_gb is not None else 0.0)
-    return JobClaim(size, max(stated.floor, want.least), want.executors, price, want.late_s, kept)
+    return JobClaim(size, max(stated.floor, want.least), want.wanted, price, want.late_s, kept)
 
 
 def _lately(held: HeldGrant | None, want: Want, now: float) -> HeldGrant:
@@ -117,8 +117,10 @@ def _lately(held: HeldGrant | None, want: Want, now: float) -> HeldGrant:
     return HeldGrant(held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores)
 
 
-def _changed(held: HeldGrant, given: int, known: bool, now: float) -> HeldGrant:
-    if given == held.executors or not known:
+def _changed(held: HeldGrant, given: int, known: bool, want: Want, now: float) -> HeldGrant:
+    """What was granted; executors that a job neither has nor asks for yet are no change that it would notice."""
+    noticed = max(want.executors, want.running)
+    if not known or min(given, noticed) == min(held.executors, noticed):
         return HeldGrant(given, held.changed, held.cores)
     return HeldGrant(given, (*held.changed, now), held.cores)
 
@@ -128,7 +130,7 @@ def _why(
     keeps: Mapping[str, str], rivals: Sequence[str], until: float | None,
 ) -> tuple[str, str]:  # fmt: skip
     """The reason of a job's grant, "" where it has what it asked for, and its code."""
-    missing, has = wants[job].executors - given[job], given[job]
+    missing, has = wants[job].wanted - given[job], given[job]
     if job in keeps and missing:
         return f"pool {pool.name}: {has} kept, {KEPT[keeps[job]]}", keeps[job]
     if missing <= 0:
