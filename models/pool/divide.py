@@ -114,15 +114,17 @@ def _claim(pool: ClusterPool, want: Want, kept: int) -> JobClaim:
 def _lately(held: HeldGrant | None, want: Want, now: float) -> HeldGrant:
     if held is None:
         return HeldGrant(want.running, (), want.cores)
-    return HeldGrant(held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores)
+    return HeldGrant(
+        held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores, held.taken
+    )
 
 
 def _changed(held: HeldGrant, given: int, known: bool, want: Want, now: float) -> HeldGrant:
-    """What was granted; executors that a job neither has nor asks for yet are no change that it would notice."""
-    noticed = max(want.executors, want.running)
-    if not known or min(given, noticed) == min(held.executors, noticed):
-        return HeldGrant(given, held.changed, held.cores)
-    return HeldGrant(given, (*held.changed, now), held.cores)
+    """What was granted; of what a job needs and does not ask for yet, no change is one that it would notice."""
+    before = held.executors if held.taken is None else held.taken
+    taken = min(given, max(want.executors, before))
+    changed = (*held.changed, now) if known and taken != before else held.changed
+    return HeldGrant(given, changed, held.cores, None if taken == given else taken)
 
 
 def _why(

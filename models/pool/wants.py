@@ -72,11 +72,19 @@ class Grant(NamedTuple):
 
 
 class HeldGrant(NamedTuple):
-    """What a job was granted last, when that changed in the last minute (epoch seconds), and an executor's cores."""
+    """What a job was granted last.
+
+    Attributes:
+        executors: of the grant.
+        changed: when those that it has or has asked for changed in the last minute, epoch seconds.
+        cores: of an executor.
+        taken: those that it has or has asked for; None: all of the grant.
+    """
 
     executors: int
     changed: tuple[float, ...] = ()
     cores: int = 1
+    taken: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,8 @@ class PoolMemory:
             KeyError, TypeError, ValueError: they are not such values.
         """
         held = {
-            job: HeldGrant(int(one[0]), tuple(map(float, one[1])), int(one[2])) for job, one in kept["held"].items()
+            job: HeldGrant(int(one[0]), tuple(map(float, one[1])), int(one[2]), None if one[3] is None else int(one[3]))
+            for job, one in kept["held"].items()
         }
         at = kept["at"]
         return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))
