@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from configs.contract import read_contracts
+from configs.errors import SettingsError
 from configs.pool import load_pool
 from configs.settings import load
 from pipelines.bench.team.real import feed, measure
@@ -155,6 +156,8 @@ def test_sessions_are_run_in_turn_and_those_that_are_kept_are_not_run_again(monk
     assert ran[6:] == [("3-static.", STATIC)] and found["n"] == 3
     measure.measure_real(settings, found, hours=2.0)
     assert len(ran) == 13  # of another length: all anew
+    with pytest.raises(SettingsError, match="Unset it for this command"):
+        measure.measure_real(load(spark={"master": "spark://elsewhere:7077"}), found)
 
 
 class Broker:

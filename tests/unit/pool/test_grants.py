@@ -89,6 +89,16 @@ def test_who_yields_is_told_to_whom_how_long_and_why():
     assert granted["orders"].late
 
 
+def test_a_budget_is_no_reason_to_yield_to_a_job_whose_late_second_is_cheaper_all_the_same():
+    jobs = {"orders": PoolJob(weight=4), "payments": PoolJob()}
+    wants = both(orders={"late_s": (9.0, 1.0, 0.9, 0.8, 0.7)}, payments={"budget_left": 0.0})
+    _, granted = grant(pool(5, jobs=jobs), PoolMemory(), wants, NOW)
+    assert (granted["orders"].executors, granted["payments"].executors) == (1, 4)
+    assert granted["orders"].reason.endswith(
+        "yields 3 to payments: without its last executor payments would be late 10 s more"
+    )
+
+
 def test_a_dearer_late_second_is_the_reason_where_it_is_one():
     jobs = {"orders": PoolJob(), "payments": PoolJob(weight=4)}
     _, granted = grant(pool(6, jobs=jobs), PoolMemory(), both(), NOW)

@@ -9,8 +9,19 @@ from typing import Any
 
 import psutil
 
+from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.bench.team.real.mix import CORES, DAYS, HOURS, SERVICE_S, SPEED, WEIGHTS, draw_load, known_shares
+from pipelines.bench.team.real.mix import (
+    CORES,
+    DAYS,
+    FULL_BATCH,
+    HOURS,
+    SERVICE_S,
+    SPEED,
+    WEIGHTS,
+    draw_load,
+    known_shares,
+)
 from pipelines.bench.team.real.session import run_session
 from pipelines.bench.team.real.sides import SIDES, STATIC
 from pipelines.bench.team.real.summary import summarise
@@ -45,10 +56,15 @@ def measure_real(
         BrokerError, kafka.errors.KafkaError: the broker does not answer.
         OSError: a file cannot be written.
     """
+    if settings.spark.master:
+        raise SettingsError(
+            f"TIDECAST_SPARK__MASTER={settings.spark.master}: both sides are measured on a cluster of the bench's own. "
+            "Unset it for this command."
+        )
     own = isolated_settings(settings, "bench")
     own = own.model_copy(update={
-        "var": own.var_dir / "team", "spark": own.spark.model_copy(update={"master": None, "worker_cores": CORES}),
-        "job": own.job.model_copy(update={"service_ms": 1000 * SERVICE_S}),
+        "var": own.var_dir / "team", "spark": own.spark.model_copy(update={"worker_cores": CORES}),
+        "job": own.job.model_copy(update={"service_ms": 1000 * SERVICE_S, "max_offsets_per_trigger": FULL_BATCH}),
         "replay": own.replay.model_copy(update={"speed": SPEED}),
     })  # fmt: skip
     order = [(pair, side) for pair in range(PAIRS) for side in (SIDES if pair % 2 == 0 else SIDES[::-1])]

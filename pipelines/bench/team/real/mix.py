@@ -24,10 +24,14 @@ HISTORY_DAYS, HOURS, STEP_S, SPEED = 14, 24.0, 1800.0, 200.0
 """Days before the load that are known, hours of load, seconds of a step of the trace, trace seconds per second."""
 CORES, PEAK = 6, 2.8
 """Of the cluster, an executor each; executors that the highest half hour of each load needs."""
+MOST = 4
+"""Executors of a job in the pool, so that one alone never has all but the floors of the others."""
 SERVICE_S, OVERHEAD_S, BATCH_S, TARGET_S = 0.04, 1.0, 4.0, 10.0
 """Of a record; of a batch without records, and that a batch should take; the latency that is promised."""
 CARRIED_RPS = (1 - OVERHEAD_S / BATCH_S) / SERVICE_S
 """Records/s that an executor carries, by these."""
+FULL_BATCH = round(MOST * BATCH_S * CARRIED_RPS)
+"""Records of a batch at most: as many as the most executors take in the time that one should."""
 
 
 class DayLoad(NamedTuple):

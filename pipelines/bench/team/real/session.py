@@ -35,7 +35,7 @@ from pipelines.stack.stack import Stack
 from tidecast.control import clock_key
 from tidecast.messages import Control, MetricSample
 
-PATIENCE_S, DRAIN_S, LOOK_S = 400.0, 240.0, 1.0
+PATIENCE_S, DRAIN_S, LOOK_S = 400.0, 600.0, 1.0
 """Seconds that are waited for what is slow and has not failed, and for the last records; and between two looks."""
 WARM_BATCHES, HEAD_START_S = 6, 2.0
 """Batches with records of each job before the loads begin; how long before that their clocks are told."""
@@ -80,7 +80,7 @@ def run_session(
         _watch(processes, feed.over, PATIENCE_S + max(one.plan.seconds for one in loads.values()), "send its loads")
         sent = feed.end()
         rows = {job: len(one.events) for job, one in sent.items()}
-        _watch(processes, lambda: all(_rows(folder, job) >= many for job, many in rows.items()), DRAIN_S)
+        _watch(processes, lambda: all(_rows(folder, job) >= many for job, many in rows.items()), DRAIN_S, "take all in")
     dump_topics(settings.kafka, folder, opened)
     return _judged(settings, folder, sent, began)
 
@@ -155,22 +155,20 @@ def _announce(kafka: Kafka, loads: Mapping[str, DayLoad]) -> float:
     return began
 
 
-def _watch(
-    processes: Mapping[str, Process], done: Callable[[], bool], patience_s: float, what: str = ""
-) -> None:  # fmt: skip
-    """Wait until something is done; where `what` is empty it is given up quietly: what is missing is counted.
+def _watch(processes: Mapping[str, Process], done: Callable[[], bool], patience_s: float, what: str) -> None:
+    """Wait until something is done.
 
     Raises:
         ProcessError: a process ended; or it was not done in time, and `what` says what could not be.
     """
     until = time.monotonic() + patience_s
-    while not done() and time.monotonic() < until:
+    while not done():
         for process in processes.values():
             if not process.running():
-                raise ProcessError(f"{process.name} ended.\n{process.last_lines()}")
+                raise ProcessError(f"{process.name} ended before the session could {what}.\n{process.last_lines()}")
+        if time.monotonic() > until:
+            raise ProcessError(f"the session could not {what}, within {patience_s:.0f} s.")
         time.sleep(LOOK_S)
-    if what and not done():
-        raise ProcessError(f"the session could not {what}, within {patience_s:.0f} s.")
 
 
 def _progress(folder: Path, job: str) -> list[dict[str, Any]]:

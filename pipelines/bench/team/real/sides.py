@@ -8,14 +8,12 @@ from typing import Any
 
 import yaml
 
-from pipelines.bench.team.real.mix import BATCH_S, CORES, OVERHEAD_S, SERVICE_S, TARGET_S, WEIGHTS
+from pipelines.bench.team.real.mix import BATCH_S, CORES, MOST, OVERHEAD_S, SERVICE_S, TARGET_S, WEIGHTS
 
 POOL, STATIC = "pool", "static"
 SIDES = (POOL, STATIC)
 NAME = "shared"
 """Of the pool."""
-MOST = 4
-"""Executors of a job in the pool, so that one alone never has all but the floors of the others."""
 
 
 def contract_of(job: str, most: int) -> dict[str, Any]:
