@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from pipelines.bench.team.real.job import events_of, results_of
 from pipelines.bench.team.real.judged import judge_decisions, judge_latency, most_asked_for
 from pipelines.bench.team.real.mix import SPEED, TARGET_S, DayLoad
 from pipelines.bench.team.real.sides import write_side
+from pipelines.jobs.launch import first_offsets_file
 from pipelines.jobs.progress_log import progress_file
 from pipelines.jobs.truth import Counted, compare_counts
 from pipelines.kafka.broker import read_records
@@ -69,10 +70,11 @@ def run_session(
     contracts = write_side(folder, side, shares)
     _create(settings.kafka, loads)
     _send_past(settings.kafka, loads)
-    with (
-        _running(stack, settings, folder, contracts, list(loads)) as processes,
-        TeamFeed(settings.kafka, loads) as feed,
-    ):  # fmt: skip
+    with _running(stack, settings, folder, contracts, list(loads)) as processes, ExitStack() as sending:
+        # What is produced from then on is the jobs': they have written down where their topics ended.
+        begun = [first_offsets_file(folder, job) for job in loads]
+        _watch(processes, lambda: all(file.is_file() for file in begun), PATIENCE_S, "write down where jobs begin")
+        feed = sending.enter_context(TeamFeed(settings.kafka, loads))
         _warm_up(processes, folder, list(loads))
         began = _announce(settings.kafka, loads)
         time.sleep(max(began - time.time(), 0.0))
