@@ -52,8 +52,8 @@ def draw_load(job: str, pair: int, hours: float = HOURS) -> DayLoad:
     at = list(WEIGHTS).index(job)
     series = find_shipped("green_taxi 5min").series()
     many = round(STEP_S / series.step_s)
-    values = fill_gaps(series.values).reshape(-1, many).mean(axis=1)
-    times = series.start + STEP_S * np.arange(len(values))
+    values = np.asarray(fill_gaps(series.values).reshape(-1, many).mean(axis=1), dtype=np.float64)
+    times = np.asarray(series.start + STEP_S * np.arange(len(values)), dtype=np.float64)
     start = series.start + 86_400.0 * DAYS[(pair + at) % len(DAYS)] + 3600.0 * BEGIN_H[job]
     day = (times >= start) & (times < start + 3600.0 * HOURS)
     trace = Trace(

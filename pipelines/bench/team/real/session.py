@@ -179,7 +179,7 @@ def _progress(folder: Path, job: str) -> list[dict[str, Any]]:
 
 
 def _is_warm(folder: Path, job: str) -> bool:
-    return sum(one["numInputRows"] > 0 for one in _progress(folder, job)) >= WARM_BATCHES
+    return len([one for one in _progress(folder, job) if one["numInputRows"]]) >= WARM_BATCHES
 
 
 def _rows(folder: Path, job: str) -> int:
