@@ -213,10 +213,10 @@ class Reject:
 class PoolWant:
     """What a job asks of its pool: the autoscaler sends it at each evaluation, and divides the pool by it.
 
-    `executors` are those that its policy needs, for live records, or asks for where that is more, `least` those of its
-    contract, `running` those that are there, `cores` of each. `late_s` are the late seconds to expect with 0, 1, ...
-    executors, `budget_left` the share of its promise's budget that is left. Until the wall times `until` its forecast
-    asks for `ahead` executors. `replay` are those that its replays ask for.
+    `executors` are those that its policy asks for now, for live records, `needed` those that it is on the way to,
+    `least` those of its contract, `running` those that are there, `cores` of each. `late_s` are the late seconds to
+    expect with 0, 1, ... executors, `budget_left` the share of its promise's budget that is left. Until the wall times
+    `until` its forecast asks for `ahead` executors. `replay` are those that its replays ask for.
     """
 
     job: JobName
@@ -233,6 +233,7 @@ class PoolWant:
     until: Annotated[list[float], Bounds(0, LATEST_S)]
     ahead: Annotated[list[int], Bounds(0, 10_000)]
     replay: Count = 0
+    needed: Count = 0
     schema: int = SCHEMA
 
     def check(self) -> None:

@@ -34,7 +34,7 @@ def needed(want: Want, at: float) -> int:
     for until, executors in want.ahead:
         if at < until:
             return executors
-    return want.executors
+    return want.wanted
 
 
 def find_shortage(

@@ -68,8 +68,8 @@ def grant(
         if cores < pool.cores and reason:
             reason, codes = f"{reason}; the quota leaves {math.floor(cores)} of {pool.cores} cores", (code, "quota")
         late = claims[job].late_s[min(given[job], len(claims[job].late_s) - 1)] >= 1
-        granted[job] = Grant(given[job], extra, wants[job].executors, reason, codes, late)
-    after = {job: _changed(held[job], given[job], job in memory.held, now) for job in wants}
+        granted[job] = Grant(given[job], extra, wants[job].wanted, reason, codes, late)
+    after = {job: _changed(held[job], given[job], job in memory.held, wants[job], now) for job in wants}
     return replace(memory, held=unheard | after), granted
 
 
@@ -108,19 +108,23 @@ def _claim(pool: ClusterPool, want: Want, kept: int) -> JobClaim:
     stated = pool.jobs[want.job]
     price = late_price(stated.weight, want.budget_left)
     size = PoolSize(want.cores, stated.memory_gb if pool.memory_gb is not None else 0.0)
-    return JobClaim(size, max(stated.floor, want.least), want.executors, price, want.late_s, kept)
+    return JobClaim(size, max(stated.floor, want.least), want.wanted, price, want.late_s, kept)
 
 
 def _lately(held: HeldGrant | None, want: Want, now: float) -> HeldGrant:
     if held is None:
         return HeldGrant(want.running, (), want.cores)
-    return HeldGrant(held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores)
+    return HeldGrant(
+        held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores, held.taken
+    )
 
 
-def _changed(held: HeldGrant, given: int, known: bool, now: float) -> HeldGrant:
-    if given == held.executors or not known:
-        return HeldGrant(given, held.changed, held.cores)
-    return HeldGrant(given, (*held.changed, now), held.cores)
+def _changed(held: HeldGrant, given: int, known: bool, want: Want, now: float) -> HeldGrant:
+    """What was granted; of what a job needs and does not ask for yet, no change is one that it would notice."""
+    before = held.executors if held.taken is None else held.taken
+    taken = min(given, max(want.executors, before))
+    changed = (*held.changed, now) if known and taken != before else held.changed
+    return HeldGrant(given, changed, held.cores, None if taken == given else taken)
 
 
 def _why(
@@ -128,7 +132,7 @@ def _why(
     keeps: Mapping[str, str], rivals: Sequence[str], until: float | None,
 ) -> tuple[str, str]:  # fmt: skip
     """The reason of a job's grant, "" where it has what it asked for, and its code."""
-    missing, has = wants[job].executors - given[job], given[job]
+    missing, has = wants[job].wanted - given[job], given[job]
     if job in keeps and missing:
         return f"pool {pool.name}: {has} kept, {KEPT[keeps[job]]}", keeps[job]
     if missing <= 0:

@@ -65,12 +65,15 @@ def _courses(view: View, lead_s: Floats, hold_s: float) -> tuple[Floats, Floats,
     ends = np.stack([lead_s, lead_s + hold_s], axis=1)
     if view.ahead is None:
         return still, np.ones(1), ends
-    ahead = view.ahead
+    ahead, over = view.ahead, (lead_s + hold_s)[:, None]
     ends = np.broadcast_to(ahead.offsets_s, (view.runs, ahead.rps.shape[1]))
     known = np.asarray(np.isfinite(ahead.rps).all(axis=(1, 2)))[:, None, None]
     rates: Floats = np.where(known, ahead.rps, view.arrival_rps[:, None, None])
     middles = np.concatenate([[0.0], np.diff(ahead.levels) / 2 + np.array(ahead.levels[:-1]), [1.0]])
-    return rates, np.diff(middles), ends
+    # Where executors start in turns the forecast reaches further: what is far off takes nothing from who is late now.
+    within = (np.concatenate([np.zeros((view.runs, 1)), ends[:, :-1]], axis=1) < over - 1e-9).sum(axis=1)
+    last = np.minimum(np.arange(rates.shape[1]), np.maximum(within - 1, 0)[:, None])
+    return np.take_along_axis(rates, last[..., None], axis=1), np.diff(middles), np.minimum(ends, over)
 
 
 def _share_above(before: Floats, after: Floats, bound: Floats) -> Floats:

@@ -13,7 +13,7 @@ from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan
 from models.policy.received.observation import Observation
 from models.pool.late import late_seconds
-from models.pool.wants import Want, executors_wanted
+from models.pool.wants import Want, executors_needed
 
 LEVEL = 0.9
 """Quantile of the forecast by which a job's later needs are told."""
@@ -37,13 +37,12 @@ def want_of(
     late_s = late_seconds(view, contract.latency_target_s, planning.lead_s, planning.hold_s)[0]
     left = memory.account.standing(Promise.of(contract), memory.time_scale)["budget_left"]
     asked = plan.executors if acts else seen.executors
-    needs = (plan.needed_observed, plan.needed_forecast) if acts else (None, None)
-    wanted = executors_wanted(asked, *needs, contract.executors.max)
+    needed = executors_needed(plan.needed_observed, plan.needed_forecast, contract.executors.max)
     return Want(
-        contract.job, seen.now_s, wanted, seen.executors, contract.executors.cores,
+        contract.job, seen.now_s, asked, seen.executors, contract.executors.cores,
         min(contract.executors.min, asked) if acts else asked,
         tuple(float(f"{value:.{DIGITS}g}") for value in late_s), 1.0 if left is None else left,
-        _ahead(memory.forecast, seen, contract) if acts else (), replay if acts else 0,
+        _ahead(memory.forecast, seen, contract) if acts else (), replay if acts else 0, needed if acts else 0,
     )  # fmt: skip
 
 

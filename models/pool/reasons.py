@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from models.pool.shares import JobClaim
-from models.pool.wants import Want
+from models.pool.wants import Want, late_price
 
 UNLIKE = 0.1
 """Shares of budgets left that differ by more are told as the reason."""
@@ -42,7 +42,7 @@ def describe_yield(
     own, other = wants[job].budget_left, wants[rival].budget_left
     if weights[rival] > weights[job]:
         return f"{told}: a late second of {rival} costs {weights[rival] / weights[job]:.3g} times as much"
-    if own > other + UNLIKE:
+    if own > other + UNLIKE and late_price(weights[rival], other) > late_price(weights[job], own):
         return f"{told}: its budget lasts ({_share(own)} left), that of {rival} does not ({_share(other)})"
     saved = lates[rival][1] - lates[rival][0]
     return f"{told}: without its last executor {rival} would be late {_seconds(saved)} more"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ class Want:
     Attributes:
         job: its name.
         at: when it was said.
-        executors: that its policy needs, or asks for where that is more, for live records.
+        executors: that its policy asks for now, for live records.
         running: that are there.
         cores: of an executor.
         least: executors, by its contract.
@@ -26,6 +25,7 @@ class Want:
         budget_left: share of its promise's budget that is left, at most 1; below 0 where it is overspent.
         ahead: (until, executors) that its forecast asks for, step by step.
         replay: executors that its replays ask for beside those.
+        needed: executors that its policy is on the way to; less than it asks for where it keeps more than it needs.
     """
 
     job: str
@@ -38,6 +38,16 @@ class Want:
     budget_left: float
     ahead: tuple[tuple[float, int], ...] = ()
     replay: int = 0
+    needed: int = 0
+
+    @property
+    def wanted(self) -> int:
+        """Executors for which the pool is divided.
+
+        A policy that lets executors start in turns, or waits after a change, asks for fewer than it needs. Of a job
+        that is far behind these few would save nothing, and it would never have them.
+        """
+        return max(self.executors, self.needed)
 
 
 class Grant(NamedTuple):
@@ -62,11 +72,19 @@ class Grant(NamedTuple):
 
 
 class HeldGrant(NamedTuple):
-    """What a job was granted last, when that changed in the last minute (epoch seconds), and an executor's cores."""
+    """What a job was granted last.
+
+    Attributes:
+        executors: of the grant.
+        changed: when those that it has or has asked for changed in the last minute, epoch seconds.
+        cores: of an executor.
+        taken: those that it has or has asked for; None: all of the grant.
+    """
 
     executors: int
     changed: tuple[float, ...] = ()
     cores: int = 1
+    taken: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,26 +110,22 @@ class PoolMemory:
             KeyError, TypeError, ValueError: they are not such values.
         """
         held = {
-            job: HeldGrant(int(one[0]), tuple(map(float, one[1])), int(one[2])) for job, one in kept["held"].items()
+            job: HeldGrant(int(one[0]), tuple(map(float, one[1])), int(one[2]), None if one[3] is None else int(one[3]))
+            for job, one in kept["held"].items()
         }
         at = kept["at"]
         return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))
 
 
-def executors_wanted(asked: float, observed: float | None, forecast: float | None, most: float) -> int:
-    """Return the executors for which a job's pool is divided: what its policy is on the way to, or asks for.
-
-    A policy that lets executors start in turns, or waits after a change, asks for fewer than it needs. Of a job that is
-    far behind these few would save nothing, and it would never have them.
+def executors_needed(observed: float | None, forecast: float | None, most: float) -> int:
+    """Return the executors that a policy is on the way to; 0 where it does not say.
 
     Args:
-        asked: executors.
         observed: that the present load needs; None or NaN where the policy does not say.
         forecast: that the forecast load needs, likewise.
-        most: bound of what is needed.
+        most: that there may be.
     """
-    needs = [one for one in (observed, forecast) if one is not None and not math.isnan(one)]
-    return int(max(asked, min(max(needs, default=0), most)))
+    return int(min(max((one for one in (observed, forecast) if one is not None and one == one), default=0), most))
 
 
 def late_price(weight: float, budget_left: float) -> float:

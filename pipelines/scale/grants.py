@@ -78,7 +78,7 @@ def pool_want(want: Want, pool: str, memory: Memory, now: float) -> PoolWant:
     until, ahead = [at for at, _ in want.ahead], [executors for _, executors in want.ahead]
     return PoolWant(
         want.job, memory.job_s(now), now, memory.time_scale, pool, want.executors, want.running, want.cores, want.least,
-        list(want.late_s), want.budget_left, until, ahead, want.replay,
+        list(want.late_s), want.budget_left, until, ahead, want.replay, want.needed,
     )  # fmt: skip
 
 

@@ -137,7 +137,7 @@ class PoolDivision:
         ahead = tuple(zip(said.until, said.ahead, strict=True))
         return Want(
             said.job, said.wall_time, said.executors, said.running, said.cores, said.least, tuple(said.late_s),
-            said.budget_left, ahead, said.replay,
+            said.budget_left, ahead, said.replay, said.needed,
         )  # fmt: skip
 
     def _divide(

@@ -198,9 +198,8 @@ class Scaler:
             self._want = pool_want(want_of(seen, made, contract, memory, extra, acts), self.granted.pool, memory, now)
             if acts:
                 memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, now)
-                executors, reason, codes = with_grant(
-                    made.executors, seen.target, executors, reason, codes, inputs["pool"]
-                )
+                decided = made.executors, seen.target, executors, reason, codes
+                executors, reason, codes = with_grant(*decided, inputs["pool"])
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
         # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(

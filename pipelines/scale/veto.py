@@ -21,7 +21,7 @@ STALE_S = 30.0
 """Seconds after which an answer that nobody has taken is about a pool of the past."""
 
 
-class AskedGrants(NamedTuple):
+class AskedDivision(NamedTuple):
     """A division of a pool that waits for the answer of the pool's hook.
 
     Attributes:
@@ -48,14 +48,14 @@ class Hooks:
 
     def __init__(self) -> None:
         """Nobody is asked anything yet."""
-        self.asked: dict[str, AskedGrants] = {}
+        self.asked: dict[str, AskedDivision] = {}
         self._vetoed: dict[str, float] = {}
 
     def answered(self, pool: str) -> bool:
         """Return whether there is an answer to take."""
         return pool in self.asked and self.asked[pool].answer.done()
 
-    def take(self, pool: str, now: float) -> tuple[AskedGrants, str]:
+    def take(self, pool: str, now: float) -> tuple[AskedDivision, str]:
         """Return what a hook was asked, and why it may not be ("": it may); only once `answered`.
 
         Raises:
@@ -90,7 +90,7 @@ class Hooks:
             except Exception as error:  # else it would be awaited for ever
                 answer.set_result(f"its hook cannot be asked ({type(error).__name__}); nothing changes")
 
-        self.asked[pool.name] = AskedGrants(pool, granted, held, now, answer)
+        self.asked[pool.name] = AskedDivision(pool, granted, held, now, answer)
         threading.Thread(target=wait, name=f"veto of {pool.name}", daemon=True).start()
 
 

@@ -14,7 +14,7 @@ from models.policy.core.choice import Choice
 from models.policy.core.policy import Policy, decide
 from models.policy.core.view import View
 from models.pool.late import late_seconds
-from models.pool.wants import Want, executors_wanted
+from models.pool.wants import Want, executors_needed
 from models.twin.pool.rules import DivisionRule
 
 
@@ -78,8 +78,8 @@ class Pooled:
         for one, kept in zip(self.pools, memory["pools"], strict=True):
             wants = {
                 name: Want(
-                    name, view.now_s, _wanted(choice, view, run), int(running[run]), self.cores, int(view.least[run]),
-                    tuple(expected[run].tolist()), 1 - float(late_s[run]) / allowed,
+                    name, view.now_s, int(choice.target[run]), int(running[run]), self.cores, int(view.least[run]),
+                    tuple(expected[run].tolist()), 1 - float(late_s[run]) / allowed, needed=_needed(choice, view, run),
                 )
                 for run, name in enumerate(one.names, first)
             }  # fmt: skip
@@ -92,6 +92,5 @@ class Pooled:
         return {"policy": inner, "pools": pools, "late_s": late_s}, replace(choice, target=target)
 
 
-def _wanted(choice: Choice, view: View, run: int) -> int:
-    needs = float(choice.observed[run]), float(choice.forecast[run])
-    return executors_wanted(float(choice.target[run]), *needs, float(view.most[run]))
+def _needed(choice: Choice, view: View, run: int) -> int:
+    return executors_needed(float(choice.observed[run]), float(choice.forecast[run]), float(view.most[run]))

@@ -20,22 +20,32 @@ def measure_team(
 
     `init`: a contract for each shipped job, from a simulated lake; a minute. `pools`: what late seconds cost on twenty
     drawn mixes of three to five jobs in the twin, a day each, beside other ways to divide the pool, and how long a
-    division of 500 jobs takes; ten minutes. What the file of `--json` says of other parts stays.
+    division of 500 jobs takes; ten minutes. `real`: three real jobs on a cluster, in a pool and with static shares;
+    three pairs of sessions, an hour, it goes on where the file of `--json` ends. What that says of other parts stays.
 
     Raises:
-        SettingsError: an unknown part (status 2).
+        SettingsError: an unknown part; for `real`, the address of a service is set (status 2).
+        StackError, PortError, JavaError, JarsError, BrokerError: for `real`, a service does not start or answer
+            (status 2).
         TwinError: nothing can be proposed for a job (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.team.init import measure_proposals
     from pipelines.bench.team.pools import measure_pools
+    from pipelines.bench.team.real.measure import measure_real
+
+    found = dict[str, Any]()
+
+    def save_real(part: dict[str, Any]) -> None:
+        found["real"] = part
+        write_figure(as_json, found)
 
     ways: dict[str, Callable[[], dict[str, Any]]] = {
         "init": lambda: measure_proposals(settings_from_options(), print_progress),
         "pools": lambda: measure_pools(print_progress),
+        "real": lambda: measure_real(settings_from_options(), found.get("real", {}), save_real),
     }
-    found = dict[str, Any]()
     names = choose_names("--parts", parts, ways)
     if as_json is not None and as_json.exists():
         found |= read_figure(as_json).data

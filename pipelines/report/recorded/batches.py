@@ -26,7 +26,7 @@ class QueryBatches:
         rows: (B,) input records.
         offsets_s: (B,) seconds in which the driver waited for the source to tell its newest offsets.
         watermarks: (B,) event time, epoch seconds, that the batch went by; NaN for none yet.
-        ends: per partition of `events`, (B,) next offset after the batch; never falls.
+        ends: per partition of the topic, (B,) next offset after the batch; never falls.
     """
 
     ids: NDArray[np.int64]
@@ -40,8 +40,12 @@ class QueryBatches:
     watermarks: NDArray[np.float64]
 
 
-def read_batches(path: Path) -> QueryBatches:
+def read_batches(path: Path, topic: str = "events") -> QueryBatches:
     """Read a query's `<job>.progress.jsonl` (one Spark progress object per line); batches are sorted by commit time.
+
+    Args:
+        path: of the file.
+        topic: that the query reads, as the broker knows it.
 
     Raises:
         RunError: the file is missing, broken or empty.
@@ -57,7 +61,8 @@ def read_batches(path: Path) -> QueryBatches:
         took.get("triggerExecution", 0) / 1000 for took in batches["durationMs"]
     ]
     batches = batches.sort_values("committed", kind="stable")
-    ends = pd.DataFrame([_end_offsets(sources) for sources in batches["sources"]]).fillna(0).astype(np.int64).cummax()
+    told = pd.DataFrame([_end_offsets(sources, topic) for sources in batches["sources"]])
+    ends = told.fillna(0).astype(np.int64).cummax()
     return QueryBatches(
         ids=batches["batchId"].to_numpy(),
         runs=batches["runId"].tolist(),
@@ -79,12 +84,12 @@ def _watermark(batch: dict[str, Any]) -> float:
     return at if at > 0 else float("nan")
 
 
-def _end_offsets(sources: list[dict[str, Any]]) -> dict[int, int]:
-    """Next offset per partition of `events` after a batch; Spark writes it as an object or as JSON in a string."""
+def _end_offsets(sources: list[dict[str, Any]], topic: str) -> dict[int, int]:
+    """Next offset per partition of the topic after a batch; Spark writes it as an object or as JSON in a string."""
     batches: dict[int, int] = {}
     for source in sources:
         end = source["endOffset"]
         end = json.loads(end) if isinstance(end, str) else end
         if isinstance(end, dict):
-            batches |= {int(p): int(o) for p, o in end.get("events", {}).items()}
+            batches |= {int(p): int(o) for p, o in end.get(topic, {}).items()}
     return batches

@@ -13,7 +13,7 @@ from models.pool.ahead import find_shortage
 from models.pool.divide import CHANGES, WITHIN_S, grant
 from models.pool.quota import add_use, cores_left
 from models.pool.shares import JobClaim, PoolSize
-from models.pool.wants import HeldGrant, PoolMemory, Want, executors_wanted, late_price
+from models.pool.wants import HeldGrant, PoolMemory, Want, executors_needed, late_price
 
 NOW = datetime(2026, 3, 2, 18, 0, tzinfo=UTC).timestamp()
 LATE = (90.0, 60.0, 30.0, 10.0, 0.0)
@@ -45,10 +45,22 @@ def test_where_there_is_room_each_has_what_it_asks_for():
 
 
 def test_a_job_wants_what_it_is_on_the_way_to():
-    assert executors_wanted(2, 4, 3, 8) == 4  # it starts them in turns
-    assert executors_wanted(3, 1, math.nan, 8) == 3  # it keeps more than it needs
-    assert executors_wanted(2, None, None, 8) == 2
-    assert executors_wanted(2, 9, 12, 8) == 8
+    assert executors_needed(4, 3, 8) == 4 and executors_needed(1, math.nan, 8) == 1
+    assert executors_needed(None, None, 8) == 0 and executors_needed(9, 12, 8) == 8
+    assert want("orders", 2, needed=4).wanted == 4  # it starts them in turns
+    assert want("orders", 3, needed=1).wanted == 3  # it keeps more than it needs
+
+
+def test_what_a_job_neither_has_nor_asks_for_yet_is_no_change_of_it():
+    memory = held(orders=2, payments=2)
+    for turn, needed in enumerate((3, 4, 3, 4, 3)):
+        wants = both(orders={"executors": 2, "running": 2, "needed": needed}, payments={"executors": 2, "running": 2})
+        memory, granted = grant(pool(6), memory, wants, NOW + turn)
+        assert granted["orders"].executors == needed and memory.held["orders"].changed == ()
+    memory, granted = grant(
+        pool(6), memory, both(orders={"executors": 4, "running": 2}, payments={"executors": 2}), NOW + 9
+    )
+    assert granted["orders"].executors == 4 and memory.held["orders"].changed == (NOW + 9,)
 
 
 def test_who_is_far_behind_is_given_at_once_what_it_needs_or_it_would_never_have_it():
@@ -60,6 +72,9 @@ def test_who_is_far_behind_is_given_at_once_what_it_needs_or_it_would_never_have
     asked = {**late, "orders": replace(late["orders"], executors=2)}
     _, granted = grant(pool(6, jobs=jobs), held(orders=1, payments=4), asked, NOW)
     assert granted["orders"].executors < 4
+    needed = {**late, "orders": replace(asked["orders"], needed=4)}
+    _, granted = grant(pool(6, jobs=jobs), held(orders=1, payments=4), needed, NOW)
+    assert granted["orders"].executors == 4
 
 
 def test_who_yields_is_told_to_whom_how_long_and_why():
@@ -72,6 +87,16 @@ def test_who_yields_is_told_to_whom_how_long_and_why():
         "its budget lasts (93 % left), that of payments does not (12 %)"
     )
     assert granted["orders"].late
+
+
+def test_a_budget_is_no_reason_to_yield_to_a_job_whose_late_second_is_cheaper_all_the_same():
+    jobs = {"orders": PoolJob(weight=4), "payments": PoolJob()}
+    wants = both(orders={"late_s": (9.0, 1.0, 0.9, 0.8, 0.7)}, payments={"budget_left": 0.0})
+    _, granted = grant(pool(5, jobs=jobs), PoolMemory(), wants, NOW)
+    assert (granted["orders"].executors, granted["payments"].executors) == (1, 4)
+    assert granted["orders"].reason.endswith(
+        "yields 3 to payments: without its last executor payments would be late 10 s more"
+    )
 
 
 def test_a_dearer_late_second_is_the_reason_where_it_is_one():

@@ -52,6 +52,16 @@ def test_what_waits_already_is_late_until_it_is_worked_off():
     assert late(20.0, lag=440.0, ready=4)[4] == pytest.approx(12.0)
 
 
+def test_what_a_forecast_says_of_later_takes_nothing_now():
+    def course(*rates, ends):
+        return LoadAhead(np.array(ends), (0.5,), np.array([[[rate] for rate in rates]]))
+
+    near = late(25.0, ready=2, ahead=course(25.0, 30.0, ends=[LEAD_S, LEAD_S + HOLD_S]))
+    far = late(25.0, ready=2, ahead=course(25.0, 30.0, 90.0, 5.0, ends=[LEAD_S, LEAD_S + HOLD_S, 400.0, 900.0]))
+    across = late(25.0, ready=2, ahead=course(25.0, 30.0, 90.0, ends=[LEAD_S, 400.0, 900.0]))
+    assert near[3] > 0 and far.tolist() == near.tolist() == across.tolist()
+
+
 def test_each_quantile_counts_by_the_chance_between_its_neighbours_middles():
     rps = np.array([[[10.0, 10.0, 30.0], [10.0, 10.0, 30.0]]])
     ahead = LoadAhead(np.array([LEAD_S, LEAD_S + HOLD_S]), (0.1, 0.5, 0.9), rps)
