@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from configs.bounds import JobName, Key, Name, Positive, Section, Whole
 from configs.contract import Contract
@@ -25,7 +26,7 @@ class PoolJob(Section):
 
     Attributes:
         weight: what a late second of it costs, beside those of the pool's other jobs.
-        floor: executors that it is given whenever it asks for them.
+        floor: executors that it is given whenever it asks for them, and at least those of its contract.
         memory_gb: of an executor, heap and overhead; counts where the pool states its memory.
         frozen: it keeps what it has.
     """
@@ -37,7 +38,10 @@ class PoolJob(Section):
 
 
 class Quota(Section):
-    """Core-hours that a pool may take in an hour, and in a day, both of UTC; None: as many as its cores come to."""
+    """Core-hours that a pool may take in an hour, and in a day, both of UTC; None: as many as its cores come to.
+
+    They are used as they are needed, but for those that the floors take until the end, and who is frozen.
+    """
 
     hourly_core_hours: Positive | None = None
     daily_core_hours: Positive | None = None
@@ -66,15 +70,27 @@ class Blackout(Section):
         return self.begin <= now < self.end and (not self.jobs or job in self.jobs)
 
 
+def _address(url: str) -> str:
+    """Return a URL with a host and a possible port; its parts are not told, as it may hold a secret."""
+    try:
+        parts = urlsplit(url)
+        whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket that is open, a port that is no number
+        whole = False
+    if not whole:
+        raise ValueError("not an address that can be asked. Write it as http://HOST:PORT/PATH or https://HOST/PATH.")
+    return url
+
+
 class Veto(Section):
     """Who is asked before executors change hands.
 
     Attributes:
         url: gets a POST with the grants that change, and says with status 2xx that they may, with 403 that not.
-        timeout_s: after which, as after any other answer, nothing changes.
+        timeout_s: after which, as after any other answer, nothing changes: from the connection to the whole head of it.
     """
 
-    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$"), AfterValidator(_address)]
     timeout_s: Annotated[float, Field(gt=0, le=10)] = 2.0
 
 
@@ -118,8 +134,8 @@ def load_pool(name: str, folder: Path, contracts: Mapping[str, Contract]) -> Clu
 
     Raises:
         SettingsError: there is no such file, it cannot be read or is not YAML, or something in it is wrong: an unknown
-            key, a job without a contract, floors beyond the pool or a job's own most, a weight of 0. The message names
-            file, line, value and remedy.
+            key, a job without a contract, floors beyond the pool, its quota or a job's own most, a weight of 0. The
+            message names file, line, value and remedy.
     """
     path = folder / f"{name}.yaml"
     if not path.is_file():
@@ -178,6 +194,11 @@ def _list_wrong(pool: ClusterPool, name: str, contracts: Mapping[str, Contract])
         yield ("cores",), f"={pool.cores}: the jobs' {floors} come to {cores} cores. Lower floors, or take a job out."
     if pool.memory_gb is not None and memory_gb > pool.memory_gb:
         yield ("memory_gb",), f"={pool.memory_gb:g}: the jobs' {floors} come to {memory_gb:g} GB. Lower floors."
+    quotas = ("hourly", 1, pool.quota.hourly_core_hours), ("daily", 24, pool.quota.daily_core_hours)
+    for span, hours, core_hours in quotas:
+        if core_hours is not None and core_hours < cores * hours:
+            what = f"={core_hours:g}: the jobs' {floors} take {cores * hours}. State as many or more, or lower floors."
+            yield ("quota", f"{span}_core_hours"), what
     for number, blackout in enumerate(pool.blackouts):
         for job in blackout.jobs:
             if job not in pool.jobs:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from models.pool.shares import JobClaim, PoolSize, divide
+from models.pool.shares import JobClaim, PoolSize, divide, room_left
 from models.pool.wants import Want
 
 
@@ -18,12 +18,16 @@ class PoolShortage(NamedTuple):
         begin: from when on, epoch seconds.
         until: to when, as far as is forecast; None: nobody forecasts an end.
         jobs: that would have less than they ask for when it is smallest.
+        memory_gb: the least that would be enough; 0 where memory does not count.
+        left: cores that there are, less than the pool's where its quota leaves no more.
     """
 
     cores: int
     begin: float
     until: float | None
     jobs: tuple[str, ...]
+    memory_gb: float = 0.0
+    left: float = 0.0
 
 
 def needed(want: Want, at: float) -> int:
@@ -48,11 +52,17 @@ def find_shortage(
         wants: likewise.
         now: epoch seconds.
     """
-    worst, begin, until = (0.0, now), None, None
+    begin, until, worst, enough = None, None, (0.0, now), PoolSize(0.0)
     for moment in _forecast(wants, now):
-        total = sum(needed(want, moment) * want.cores for want in wants.values())
-        if total > whole.cores:
-            begin, until, worst = begin or moment, None, max(worst, (total, moment), key=lambda one: one[0])
+        room = _room(whole, claims, wants, moment)
+        if min(room) < -1e-9:
+            there = PoolSize(whole.cores - room.cores, whole.memory_gb - room.memory_gb)
+            enough = PoolSize(max(enough.cores, there.cores), max(enough.memory_gb, there.memory_gb))
+            begin, until, worst = (
+                begin or moment,
+                None,
+                max(worst, (there.share_of(whole), moment), key=lambda at: at[0]),
+            )
         elif begin is not None and until is None:
             until = moment
     if begin is None:
@@ -60,25 +70,35 @@ def find_shortage(
     asked = {job: needed(want, worst[1]) for job, want in wants.items()}
     given = divide(whole, [replace(claims[job], wanted=many) for job, many in asked.items()])
     short = tuple(job for (job, many), has in zip(asked.items(), given, strict=True) if has < many)
-    return PoolShortage(int(worst[0]), begin, until, short)
+    return PoolShortage(int(enough.cores), begin, until, short, enough.memory_gb, whole.cores)
 
 
-def room_from(cores: float, wants: Mapping[str, Want], now: float) -> float | None:
+def room_from(
+    whole: PoolSize, claims: Mapping[str, JobClaim], wants: Mapping[str, Want], now: float
+) -> float | None:  # fmt: skip
     """Return the first time after now at which all jobs' forecasts together have room; None where none is forecast.
 
     Args:
-        cores: of the pool.
-        wants: of its jobs, by name.
+        whole: of the pool.
+        claims: of its jobs, by name.
+        wants: likewise.
         now: epoch seconds.
     """
-    for moment in _forecast(wants, now)[1:]:
-        if sum(needed(want, moment) * want.cores for want in wants.values()) <= cores:
-            return moment
-    return None
+    later = _forecast(wants, now)[1:]
+    return next((moment for moment in later if min(_room(whole, claims, wants, moment)) >= -1e-9), None)
+
+
+def _room(whole: PoolSize, claims: Mapping[str, JobClaim], wants: Mapping[str, Want], at: float) -> PoolSize:
+    """What is left beside what all jobs ask for at a time; below 0 where that is more than there is."""
+    return room_left(whole, list(claims.values()), [needed(wants[job], at) for job in claims])
 
 
 def _forecast(wants: Mapping[str, Want], now: float) -> list[float]:
-    """Times at which what is forecast changes, now first, as far as the forecast of every job that has one reaches."""
-    reach = min((want.ahead[-1][0] for want in wants.values() if want.ahead), default=now)
+    """Times at which what is forecast changes, now first, as far as the forecast of every job that has one reaches.
+
+    One that has ended is none: its job has stopped, or nobody forecasts it any more.
+    """
+    last = [want.ahead[-1][0] for want in wants.values() if want.ahead]
+    reach = min((until for until in last if until > now), default=now)
     ends = {until for want in wants.values() for until, _ in want.ahead if now < until < reach}
     return [now, *sorted(ends)]

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from configs.pool import ClusterPool
 from models.pool.ahead import PoolShortage, find_shortage, room_from
-from models.pool.quota import add_use, cores_left
-from models.pool.reasons import describe_yield, rank_rivals
-from models.pool.shares import JobClaim, PoolSize, divide
-from models.pool.wants import Grant, HeldGrant, PoolMemory, Want, late_price
+from models.pool.quota import add_use, busy_cores
+from models.pool.reasons import describe_wait, describe_yield, rank_rivals
+from models.pool.shares import JobClaim, divide, room_left
+from models.pool.stock import SILENT_S, WITHIN_S, PoolStock, take_stock
+from models.pool.wants import Grant, HeldGrant, PoolMemory, Want
 
-CHANGES, WITHIN_S = 2, 60.0
-"""Changes of a job's grant within so many seconds, at most: executors that come and go are of use to nobody."""
-SILENT_S = 30.0
-"""Seconds after which a job that says nothing is taken to need what it has."""
+CHANGES = 2
+"""Changes of a job's grant within `WITHIN_S`, at most: executors that come and go are of use to nobody."""
 KEPT = {
     "frozen": "as it is frozen", "silent": f"as nothing was heard of it for {SILENT_S:g} s",
-    "paced": "after two changes within a minute",
+    "paced": f"after two changes within {WITHIN_S:g} s",
 }  # fmt: skip
 
 
@@ -31,7 +29,8 @@ def grant(
 
     What nobody's live records need goes to replays, in the order of the jobs' weights. Who is frozen, or has not been
     heard for `SILENT_S`, keeps what it has; so does who has had two changes within a minute, unless another one's floor
-    needs it. What was granted to a job that is not among them stays its own.
+    needs it. What was granted to a job that is not among them stays its own. Nobody is given what another one still
+    occupies, whatever that one was granted.
 
     Args:
         pool: as its file states it.
@@ -42,35 +41,31 @@ def grant(
     Returns:
         The memory afterwards, and what each of these jobs is granted.
     """
-    memory = add_use(memory, sum(want.running * want.cores for want in wants.values()), now)
-    cores = cores_left(pool.cores, pool.quota, memory, now)
-    unheard = {job: one for job, one in memory.held.items() if job not in wants and job in pool.jobs}
-    whole = PoolSize(cores, pool.memory_gb or 0.0)
-    for job, one in unheard.items():  # whatever they do now, what they were granted is theirs
-        whole = whole.minus(PoolSize(one.cores, pool.jobs[job].memory_gb if pool.memory_gb else 0.0), one.executors)
-    whole = PoolSize(*(max(there, 0.0) for there in whole))
-    held = {job: _lately(memory.held.get(job), want, now) for job, want in wants.items()}
-    claims = {job: _claim(pool, want, held[job].executors) for job, want in wants.items()}
-    keeps = {job: why for job in wants if job in memory.held and (why := _keeps(pool, wants[job], held[job], now))}
-    given = _divided(whole, claims, keeps)
+    last, memory = memory.at, add_use(memory, busy_cores(memory, wants), now)
+    stock = take_stock(pool, memory, wants, last, now)
+    held, claims = stock.held, stock.claims
+    keeps = {job: "paced" for job, one in held.items() if len(one.changed) >= CHANGES} | {**stock.keeps}
+    given = _divided(stock, keeps)
     if any(given[job] < min(one.floor, one.wanted) for job, one in claims.items() if job not in keeps):
-        keeps = {job: why for job, why in keeps.items() if why != "paced"}
-        given = _divided(whole, claims, keeps)
-    room, until, rivals = whole, room_from(cores, wants, now), rank_rivals(claims, given)
-    for job, has in given.items():
-        room = room.minus(claims[job].size, has)
+        keeps = {**stock.keeps}
+        given = _divided(stock, keeps)
+    free = _freed(stock, given)
+    extra = _extra(pool, stock, given, free)
+    live = {job: held[job].executors if job in stock.keeps else free[job] for job in claims}
+    until, rivals = room_from(stock.whole, claims, stock.wants, now), rank_rivals(claims, given)
     granted = {}
-    for job in sorted(wants, key=lambda job: (-pool.jobs[job].weight, job)):
-        extra = room.holds(claims[job].size, wants[job].replay) if wants[job].replay else 0
-        room = room.minus(claims[job].size, extra)
-        reason, code = _why(job, pool, claims, given, wants, keeps, rivals, until)
+    for job in wants:
+        reason, code = _why(job, pool, claims, given, live, held, wants, keeps, rivals, until)
         codes: tuple[str, ...] = (code,)
-        if cores < pool.cores and reason:
-            reason, codes = f"{reason}; the quota leaves {math.floor(cores)} of {pool.cores} cores", (code, "quota")
-        late = claims[job].late_s[min(given[job], len(claims[job].late_s) - 1)] >= 1
-        granted[job] = Grant(given[job], extra, wants[job].wanted, reason, codes, late)
-    after = {job: _changed(held[job], given[job], job in memory.held, wants[job], now) for job in wants}
-    return replace(memory, held=unheard | after), granted
+        if stock.whole.cores < pool.cores and reason:
+            left = math.floor(stock.whole.cores)
+            reason, codes = f"{reason}; the quota leaves {left} of {pool.cores} cores", (code, "quota")
+        late = claims[job].late_s[min(live[job], len(claims[job].late_s) - 1)] >= 1
+        granted[job] = Grant(live[job], extra[job], wants[job].wanted, reason, codes, late)
+    after = {
+        job: _changed(one, live[job], extra[job], job in memory.held, wants.get(job), now) for job, one in held.items()
+    }
+    return replace(memory, held=after), granted
 
 
 def expected_shortage(
@@ -84,59 +79,71 @@ def expected_shortage(
         wants: of the pool's jobs, by job.
         now: epoch seconds.
     """
-    claims = {job: _claim(pool, want, memory.held[job].executors) for job, want in wants.items()}
-    whole = PoolSize(cores_left(pool.cores, pool.quota, memory, now), pool.memory_gb or 0.0)
-    return find_shortage(whole, claims, wants, now)
+    stock = take_stock(pool, memory, wants, memory.at, now)
+    return find_shortage(stock.whole, stock.claims, stock.wants, now)
 
 
-def _divided(whole: PoolSize, claims: Mapping[str, JobClaim], keeps: Mapping[str, str]) -> dict[str, int]:
-    """Executors by job; those that keep what they have come before all others."""
-    asked = [replace(one, floor=one.kept, wanted=one.kept) if job in keeps else one for job, one in claims.items()]
-    return dict(zip(claims, divide(whole, asked), strict=True))
+def _divided(stock: PoolStock, keeps: Mapping[str, str]) -> dict[str, int]:
+    """Executors that each job is to have; those that keep what they have come before all others."""
+    asked = []
+    for job, one in stock.claims.items():
+        kept = max(one.kept, one.least)
+        asked.append(replace(one, floor=kept, wanted=kept) if keeps.get(job) == "paced" else one)
+    return dict(zip(stock.claims, divide(stock.whole, asked), strict=True))
 
 
-def _keeps(pool: ClusterPool, want: Want, held: HeldGrant, now: float) -> str:
-    """Why a job keeps what it has, as a code; empty: it need not."""
-    if pool.is_frozen(want.job, datetime.fromtimestamp(now, UTC)):
-        return "frozen"
-    if now - want.at > SILENT_S:
-        return "silent"
-    return "paced" if len(held.changed) >= CHANGES else ""
+def _freed(stock: PoolStock, given: Mapping[str, int]) -> dict[str, int]:
+    """Executors that each job may have of those that it is to have, while others still have, or may start, some."""
+    asked = []
+    for job, one in stock.claims.items():
+        least = max(stock.held[job].occupied, one.least)
+        asked.append(replace(one, wanted=max(given[job], least), least=least))
+    has = divide(stock.whole, asked)
+    return {job: min(given[job], many) for job, many in zip(given, has, strict=True)}
 
 
-def _claim(pool: ClusterPool, want: Want, kept: int) -> JobClaim:
-    stated = pool.jobs[want.job]
-    price = late_price(stated.weight, want.budget_left)
-    size = PoolSize(want.cores, stated.memory_gb if pool.memory_gb is not None else 0.0)
-    return JobClaim(size, max(stated.floor, want.least), want.wanted, price, want.late_s, kept)
+def _extra(
+    pool: ClusterPool, stock: PoolStock, given: Mapping[str, int], free: Mapping[str, int]
+) -> dict[str, int]:  # fmt: skip
+    """Executors for each job's replays: what has room beside all that is to be live, and is there now."""
+    jobs, claims = list(given), list(stock.claims.values())
+    plan = room_left(stock.whole, claims, [given[job] for job in jobs])
+    now = room_left(stock.whole, claims, [max(free[job], stock.held[job].occupied) for job in jobs])
+    extra = {job: stock.held[job].replay for job in stock.keeps}
+    for job in sorted({*jobs} - {*stock.keeps}, key=lambda job: (-pool.jobs[job].weight, job)):
+        size, want = stock.claims[job].size, stock.wants[job]
+        own = max(stock.held[job].occupied - free[job], 0)  # they are its own already
+        many = min(plan.holds(size, want.replay), own + now.holds(size, want.replay))
+        plan, now, extra[job] = plan.minus(size, many), now.minus(size, max(many - own, 0)), many
+    return extra
 
 
-def _lately(held: HeldGrant | None, want: Want, now: float) -> HeldGrant:
-    if held is None:
-        return HeldGrant(want.running, (), want.cores)
-    return HeldGrant(
-        held.executors, tuple(at for at in held.changed if now - WITHIN_S < at <= now), want.cores, held.taken
-    )
-
-
-def _changed(held: HeldGrant, given: int, known: bool, want: Want, now: float) -> HeldGrant:
+def _changed(
+    held: HeldGrant, live: int, extra: int, known: bool, want: Want | None, now: float
+) -> HeldGrant:  # fmt: skip
     """What was granted; of what a job needs and does not ask for yet, no change is one that it would notice."""
     before = held.executors if held.taken is None else held.taken
-    taken = min(given, max(want.executors, before))
-    changed = (*held.changed, now) if known and taken != before else held.changed
-    return HeldGrant(given, changed, held.cores, None if taken == given else taken)
+    taken = live if want is None else min(live, max(want.executors, before))
+    return held._replace(
+        executors=live, changed=(*held.changed, now) if known and taken != before else held.changed, replay=extra,
+        running=held.occupied, taken=None if taken == live else taken,
+    )  # fmt: skip
 
 
 def _why(
-    job: str, pool: ClusterPool, claims: Mapping[str, JobClaim], given: Mapping[str, int], wants: Mapping[str, Want],
-    keeps: Mapping[str, str], rivals: Sequence[str], until: float | None,
+    job: str, pool: ClusterPool, claims: Mapping[str, JobClaim], given: Mapping[str, int], live: Mapping[str, int],
+    held: Mapping[str, HeldGrant], wants: Mapping[str, Want], keeps: Mapping[str, str], rivals: Sequence[str],
+    until: float | None,
 ) -> tuple[str, str]:  # fmt: skip
     """The reason of a job's grant, "" where it has what it asked for, and its code."""
-    missing, has = wants[job].wanted - given[job], given[job]
+    missing, has = wants[job].wanted - live[job], live[job]
     if job in keeps and missing:
         return f"pool {pool.name}: {has} kept, {KEPT[keeps[job]]}", keeps[job]
     if missing <= 0:
         return "", "granted"
+    if live[job] < given[job]:
+        leaving = [other for other, one in held.items() if other != job and one.occupied > live[other]]
+        return f"pool {pool.name}: {describe_wait(missing, leaving)}", "waits"
     rival = next((other for other in rivals if other != job), None)
     if rival is None:
         return f"pool {pool.name}: {missing} more have no room", "yields"

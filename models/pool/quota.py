@@ -1,11 +1,27 @@
-"""What a quota leaves of a pool: the cores with which the hour and the day end within it."""
+"""A quota: core-hours that a pool may take in an hour and in a day, used as they are needed, the floors' kept back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from configs.pool import Quota
-from models.pool.wants import PoolMemory
+from models.pool.wants import PoolMemory, Want
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
+SPENT_S = 300.0
+"""Seconds in which what is left beyond the floors may be spent, at the rate of now: so the end comes step by step."""
+
+
+def busy_cores(memory: PoolMemory, wants: Mapping[str, Want]) -> float:
+    """Return the cores of a pool that are in use, those of replays among them, by what its jobs said last.
+
+    Args:
+        memory: of the pool.
+        wants: of its jobs that have spoken.
+    """
+    unheard = (one.running * one.cores for job, one in memory.held.items() if job not in wants)
+    return sum(want.running * want.cores for want in wants.values()) + sum(unheard)
 
 
 def add_use(memory: PoolMemory, busy_cores: float, now: float) -> PoolMemory:
@@ -17,7 +33,7 @@ def add_use(memory: PoolMemory, busy_cores: float, now: float) -> PoolMemory:
         now: epoch seconds.
     """
     if memory.at is None:
-        return PoolMemory(memory.held, now)
+        return replace(memory, at=now)
     used = busy_cores * max(now - memory.at, 0.0)
     hour_s, day_s = (
         (0.0 if now // span > memory.at // span else so_far) + min(used, busy_cores * (now % span))
@@ -26,18 +42,22 @@ def add_use(memory: PoolMemory, busy_cores: float, now: float) -> PoolMemory:
     return PoolMemory(memory.held, now, hour_s, day_s)
 
 
-def cores_left(cores: int, quota: Quota, memory: PoolMemory, now: float) -> float:
-    """Return the cores that may run until the end of the hour and the day, at most those of the pool.
+def cores_left(cores: int, quota: Quota, memory: PoolMemory, kept_back: float, now: float) -> float:
+    """Return the cores that may run now, at most those of the pool.
+
+    All while more is left than what is kept back until the end of the hour and the day; then that alone.
 
     Args:
         cores: of the pool.
         quota: of it.
         memory: with what the hour and the day have taken.
+        kept_back: cores to which the jobs have a right at all times; they are left in any case.
         now: epoch seconds.
     """
     left = float(cores)
     spans = (HOUR_S, quota.hourly_core_hours, memory.hour_s), (DAY_S, quota.daily_core_hours, memory.day_s)
     for span, stated, used in spans:
         if stated is not None:
-            left = min(left, max(stated * HOUR_S - used, 0.0) / (span - now % span))
+            spare = stated * HOUR_S - used - kept_back * (span - now % span)
+            left = min(left, kept_back + max(spare, 0.0) / SPENT_S)
     return left

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from configs.pool import ClusterPool
+from models.pool.ahead import PoolShortage
 from models.pool.shares import JobClaim
 from models.pool.wants import Want, late_price
 
@@ -37,7 +39,7 @@ def describe_yield(
         lates: late seconds that each has to expect with what it has, and with one executor less.
         until: when there is room for both, epoch seconds; None: nobody knows.
     """
-    time = "" if until is None else f" until {datetime.fromtimestamp(until, UTC):%H:%M} UTC"
+    time = "" if until is None else f" until {_clock(until)}"
     told = f"yields {missing} to {rival}{time}"
     own, other = wants[job].budget_left, wants[rival].budget_left
     if weights[rival] > weights[job]:
@@ -46,6 +48,26 @@ def describe_yield(
         return f"{told}: its budget lasts ({_share(own)} left), that of {rival} does not ({_share(other)})"
     saved = lates[rival][1] - lates[rival][0]
     return f"{told}: without its last executor {rival} would be late {_seconds(saved)} more"
+
+
+def describe_wait(missing: int, leaving: Sequence[str]) -> str:
+    """Say that executors are still with others, such as "3 more once orders has given them up"."""
+    has = "has" if len(leaving) == 1 else "have"
+    return f"{missing} more once {', '.join(leaving) or 'others'} {has} given them up"
+
+
+def describe_shortage(pool: ClusterPool, found: PoolShortage | None) -> str:
+    """Say when a pool will be too small, which size would be enough, and who will have less; "" where it is not."""
+    if found is None:
+        return ""
+    until = "" if found.until is None else f" until {_clock(found.until)}"
+    late = f"; {', '.join(found.jobs)} will have less than asked for" if found.jobs else ""
+    enough, there = f"{found.cores} cores", f"{pool.cores}"
+    if found.left < pool.cores:
+        there += f", of which its quota leaves {math.floor(found.left)}"
+    if pool.memory_gb is not None:
+        enough, there = f"{enough} and {found.memory_gb:g} GB", f"{there}, and {pool.memory_gb:g} GB"
+    return f"too small from {_clock(found.begin)}{until}: {enough} would be enough, it has {there}{late}"
 
 
 def _last_saves(claim: JobClaim, has: int) -> float:
@@ -58,3 +80,7 @@ def _share(left: float) -> str:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else "under a second"
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 STICKY = 1.25
@@ -22,7 +22,7 @@ NOTHING = 1e-6
 
 
 class PoolSize(NamedTuple):
-    """Cores and memory, of an executor or of what there is."""
+    """Cores and memory, of an executor or of what there is; memory of 0 does not count."""
 
     cores: float
     memory_gb: float = 0.0
@@ -55,6 +55,7 @@ class JobClaim:
         weight: what a late second of it costs, above 0.
         late_s: (N + 1,) late seconds to expect with 0 to N executors; beyond N as with N.
         kept: executors that it was given before; 0 for a new one.
+        least: executors that are its own however small the pool is, at most those wanted.
     """
 
     size: PoolSize
@@ -63,6 +64,7 @@ class JobClaim:
     weight: float
     late_s: Sequence[float] = (0.0,)
     kept: int = 0
+    least: int = 0
 
     def cost(self, executors: int) -> float:
         """Return what its late seconds cost with so many executors."""
@@ -86,20 +88,20 @@ class SavingStep(NamedTuple):
 def divide(whole: PoolSize, claims: Sequence[JobClaim]) -> list[int]:
     """Return the executors of each job, at most those wanted, that have room in a pool together.
 
-    Each has its floor, where it wants as much; a pool that is smaller than the floors is divided by weighted max-min
-    up to these. The rest goes where it saves most, and what saves nothing by weighted max-min up to what is wanted.
+    Each has its least, room or not, and its floor, where it wants as much; a pool that is smaller than the floors is
+    divided by weighted max-min up to these. The rest goes where it saves most, and what saves nothing by weighted
+    max-min up to what is wanted.
 
     Args:
-        whole: of the pool; cores above 0, a memory of 0 does not count.
+        whole: of the pool.
         claims: of its jobs.
     """
     if whole.memory_gb <= 0:
-        claims = [_without_memory(one) for one in claims]
-    given, room = [min(one.floor, one.wanted) for one in claims], whole
-    for one, has in zip(claims, given, strict=True):
-        room = room.minus(one.size, has)
+        claims = [replace(one, size=PoolSize(one.size.cores)) for one in claims]
+    least, given = [one.least for one in claims], [max(min(one.floor, one.wanted), one.least) for one in claims]
+    room = room_left(whole, claims, given)
     if min(room) < -1e-9:
-        return _max_min(whole, whole, claims, [0] * len(claims), given)
+        return _max_min(whole, room_left(whole, claims, least), claims, least, given)
     steps = [step for at, one in enumerate(claims) if (step := best_step(one, at, given[at], one.wanted, whole))]
     heapq.heapify(steps)
     while steps:
@@ -112,6 +114,13 @@ def divide(whole: PoolSize, claims: Sequence[JobClaim]) -> list[int]:
         if step := best_step(one, at, given[at], most, whole):
             heapq.heappush(steps, step)
     return _max_min(whole, room, claims, given, [one.wanted for one in claims])
+
+
+def room_left(whole: PoolSize, claims: Sequence[JobClaim], executors: Sequence[int]) -> PoolSize:
+    """Return what is left of a pool beside the executors of each job; below 0 where these are more than it has."""
+    for one, has in zip(claims, executors, strict=True):
+        whole = whole.minus(one.size, has)
+    return whole
 
 
 def best_step(claim: JobClaim, job: int, has: int, most: int, whole: PoolSize) -> SavingStep | None:
@@ -138,10 +147,6 @@ def _sticky_cost(claim: JobClaim, executors: int) -> float:
     """The cost, with what the executors that it has already save counted more."""
     here = claim.cost(executors)
     return here + (STICKY - 1) * max(here - claim.cost(claim.kept), 0.0)
-
-
-def _without_memory(claim: JobClaim) -> JobClaim:
-    return JobClaim(PoolSize(claim.size.cores), claim.floor, claim.wanted, claim.weight, claim.late_s, claim.kept)
 
 
 def _max_min(

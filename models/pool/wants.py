@@ -58,8 +58,8 @@ class Grant(NamedTuple):
         replay: for replays, beside those.
         wanted: executors for live records that it asked for.
         reason: one line for a person; "" where it has what it asked for.
-        codes: the same for programs: granted, yields, frozen, silent, paced (changed twice within a minute),
-            quota.
+        codes: the same for programs: granted, yields, waits (others have not given up yet what it is to have),
+            frozen, silent, paced (changed twice within a minute), quota.
         late: whether its promise is not kept with these, by what is expected.
     """
 
@@ -72,19 +72,29 @@ class Grant(NamedTuple):
 
 
 class HeldGrant(NamedTuple):
-    """What a job was granted last.
+    """What a job was granted last, and what it was seen to have.
 
     Attributes:
-        executors: of the grant.
+        executors: granted, for live records.
         changed: when those that it has or has asked for changed in the last minute, epoch seconds.
         cores: of an executor.
-        taken: those that it has or has asked for; None: all of the grant.
+        replay: granted for replays, beside them.
+        running: that it may have had by then, those for replays among them: what was there when it spoke, or what was
+            granted before.
+        taken: of those granted for live records what it has or has asked for; None: all.
     """
 
     executors: int
     changed: tuple[float, ...] = ()
     cores: int = 1
+    replay: int = 0
+    running: int = 0
     taken: int | None = None
+
+    @property
+    def occupied(self) -> int:
+        """Executors that nobody else may have: it may start what it was granted, and uses what is there."""
+        return max(self.executors + self.replay, self.running)
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,10 @@ class PoolMemory:
             KeyError, TypeError, ValueError: they are not such values.
         """
         held = {
-            job: HeldGrant(int(one[0]), tuple(map(float, one[1])), int(one[2]), None if one[3] is None else int(one[3]))
-            for job, one in kept["held"].items()
+            job: HeldGrant(  # older files hold fewer
+                int(many), tuple(map(float, changed)), *(None if one is None else int(one) for one in others)  # type: ignore[arg-type]
+            )
+            for job, (many, changed, *others) in kept["held"].items()
         }
         at = kept["at"]
         return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))

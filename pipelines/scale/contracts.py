@@ -84,7 +84,7 @@ class ContractWatch:
         files = {file.name: state_of(file) for file in self._folder.glob("*.yaml")}
         before = self._accepted.all()
         announced = all(contract.hash in self._announced for contract in before.values())
-        if files == self._seen and announced and self._accepted.file.exists() and not _is_new(files):
+        if files == self._seen and announced and self._accepted.file.exists() and not is_new(files):
             return []
         read, wrong = read_contracts(self._folder)
         wrong |= {job: problem for job, contract in read.items() if (problem := _impossible(contract))}
@@ -159,8 +159,8 @@ def state_of(file: Path) -> tuple[int, ...]:
     return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
-def _is_new(files: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether one has changed so lately that it may have changed again since, at the same time by its clock."""
+def is_new(files: Mapping[str, tuple[int, ...]]) -> bool:
+    """Return whether one has changed so lately that it may have changed again since, at the same time by its clock."""
     newest = max((state[0] for state in files.values() if state), default=0)
     return newest / 1e9 > time.time() - SETTLED_S
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from configs.planning import Executors
 from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
 from models.pool.wants import PoolMemory, Want
@@ -83,24 +84,26 @@ def pool_want(want: Want, pool: str, memory: Memory, now: float) -> PoolWant:
 
 
 def take_grant(
-    before: Memory, memory: Memory, seen: Observation, granted: JobGrant, now: float
+    before: Memory, memory: Memory, seen: Observation, granted: JobGrant, bounds: Executors, now: float
 ) -> tuple[Memory, dict[str, Any]]:
-    """Return the memory with the target that a job was granted, and the grant for the log.
+    """Return the memory with the target that a job was granted, and the grant for the log, within its bounds.
 
     Args:
         before: of the job, before its policy was asked.
         memory: after that.
         seen: the job as observed; what is there is kept until something was granted.
         granted: of its pool.
+        bounds: of its contract: these may have changed since, and an agent refuses what is beyond them.
         now: wall time, epoch seconds.
     """
     stood = seen.target if before.target is None else before.target
     has = seen.executors if granted.executors is None else granted.executors
     # A grant is of what was asked for before it: what nobody asks for any more starts no executor.
-    has = min(has, max(stood, memory.target or 0))
+    has = min(max(min(has, max(stood, memory.target or 0)), bounds.min), bounds.max)
     # What the policy asks for in vain is no change, after which it would wait.
     changed_at = before.changed_at if has == stood else memory.changed_at if has == memory.target else now
-    return replace(memory, target=has, changed_at=changed_at), {**granted._asdict(), "executors": has}
+    told = {**granted._asdict(), "executors": has, "replay": min(granted.replay, bounds.max - has)}
+    return replace(memory, target=has, changed_at=changed_at), told
 
 
 @lru_cache(maxsize=1)

@@ -6,25 +6,29 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from typing import TypeVar
 
 from configs.contract import Contract
-from configs.pool import ClusterPool, read_pools
+from configs.pool import ClusterPool
 from configs.settings import Settings
 from models.pool.ahead import PoolShortage
 from models.pool.divide import expected_shortage, grant
+from models.pool.quota import DAY_S
+from models.pool.reasons import describe_shortage
 from models.pool.wants import Grant, PoolMemory, Want
 from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.signing import Signer
-from pipelines.scale.contracts import state_of
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants
+from pipelines.scale.pool_files import PoolFiles
 from pipelines.scale.veto import STALE_S, Hooks
 from tidecast.messages import MessageError, PoolWant, decode_keyed
 
 EVERY_S = 5.0
 """Seconds after which a pool is divided again although nobody has said anything: somebody may have fallen silent."""
 FIRST_S = 10.0
-"""Seconds after a start within which every job of a pool should have spoken: before, nothing is given away."""
+"""Seconds after a pool's first job has spoken, or one was added, in which it should speak: nothing is given away."""
+AHEAD_S = 5.0
+"""Seconds by which a want may be ahead of the clock; one that is more so was said before the clock was set back."""
 POLLS = 20
 """Reads of the topic before a division, at most."""
 FORGOTTEN_S = 600.0
@@ -33,6 +37,8 @@ AGAIN_S = 600.0
 """Seconds after which it is said again that a pool is too small."""
 OVER_S = 60.0
 """Seconds without a shortage after which it is over."""
+
+K = TypeVar("K")
 
 
 class PoolDivision:
@@ -44,15 +50,13 @@ class PoolDivision:
 
     def __init__(self, settings: Settings, contracts: Callable[[], Mapping[str, Contract]], grants: Grants) -> None:
         self._settings, self._contracts, self._grants = settings, contracts, grants
+        self._files = PoolFiles(settings.pools_dir)
         self.hooks = Hooks()
         self._signer = Signer.of(settings.kafka)
         self._follower: Follower | None = None
-        self._seen: object = None
-        self._pools: dict[str, ClusterPool] = {}
-        self._wrong: dict[str, str] = {}
         self._wants: dict[str, Want] = {}
         self._heard: dict[str, float] = {}
-        self._began: float | None = None
+        self._joined: dict[tuple[str, str], float] = {}  # by pool and job
         self._divided: dict[str, float] = {}
         self._short: dict[str, tuple[float, float]] = {}  # when it was said, and seen, last
         self._told: dict[str, str] = {}
@@ -71,39 +75,45 @@ class PoolDivision:
             OSError: the grants cannot be written.
         """
         now = time.time() if now is None else now
-        lines = self._read_pools()
+        self._forget_times_ahead(now)
         kept = self._grants.all()
-        members = {job: name for name, pool in self._pools.items() for job in pool.jobs}
+        about = self._files.look(self._contracts(), {one.pool for one in kept.jobs.values()}, now)
+        lines, pools = [line for one in about.items() for line in self._once(*one)], self._files.pools
+        members = {job: name for name, pool in pools.items() for job in pool.jobs}
+        self._joined = {one: at for one, at in self._joined.items() if members.get(one[1]) == one[0]}
         jobs = {job: JobGrant(name) for job, name in members.items()}
         jobs |= {job: one for job, one in kept.jobs.items() if members.get(job) == one.pool}
-        memories = {name: kept.memories.get(name, PoolMemory()) for name in self._pools}
-        # Of a pool whose file is wrong since before this start nothing is known but what was granted: that stands.
-        unread = {*self._wrong} - {*self._pools}
+        memories = {name: kept.memories.get(name, PoolMemory()) for name in pools}
+        # Of a pool that could not be read since before this start nothing is known but what was granted: that stands.
+        unread = self._files.unread
         jobs |= {job: one for job, one in kept.jobs.items() if one.pool in unread and job not in members}
         memories |= {name: memory for name, memory in kept.memories.items() if name in unread}
-        said = self._read_wants(members, now) if self._pools else set[str]()
-        for name, pool in self._pools.items():
+        for name, memory in kept.memories.items():  # if its file comes back, its quota is what it was
+            if name not in memories and memory.at is not None and now - memory.at < DAY_S:
+                memories[name] = replace(memory, held={})
+        said = self._read_wants(members, now) if pools else set[str]()
+        for name, pool in pools.items():
             if name in said or self.hooks.answered(name) or now - self._divided.get(name, -EVERY_S) >= EVERY_S:
                 self._divided[name] = now
-                lines += self._divide(pool, jobs, memories, now)
+                try:
+                    granted, memories[name], told = self._divide(pool, jobs, memories[name], now)
+                except Exception as error:  # the others are divided
+                    words = f"{type(error).__name__}: {error}; what was granted stands"
+                    granted, told = {}, self._once(f"division of {name}", words)
+                else:
+                    told += self._once(f"division of {name}", "")
+                jobs |= granted
+                lines += told
         if (jobs, memories) != (dict(kept.jobs), dict(kept.memories)):
             self._grants.write(KeptGrants(jobs, memories))
         return lines
 
-    def _read_pools(self) -> list[str]:
-        folder, contracts = self._settings.pools_dir, self._contracts()
-        seen = {file.name: state_of(file) for file in folder.glob("*.yaml")}, contracts
-        if seen == self._seen:
-            return []
-        read, self._wrong = read_pools(folder, contracts)
-        stays = {name: pool for name, pool in self._pools.items() if name in self._wrong}
-        told = {name: f"{pool.cores} cores for {', '.join(pool.jobs)}" for name, pool in read.items()}
-        for name in {*self._pools} - {*read, *stays}:
-            told[name] = "its file is gone; its jobs have what their contracts allow"
-        for name, problem in self._wrong.items():
-            told[name] = f"{problem} Until then {'the last one counts' if name in stays else 'what was granted stays'}."
-        self._pools, self._seen = read | stays, seen
-        return [line for name, words in told.items() if (line := self._once(f"pool {name}", words))]
+    def _forget_times_ahead(self, now: float) -> None:
+        """Where the clock was set back, what was noted later than now was noted now."""
+        self._heard, self._joined = _not_after(self._heard, now), _not_after(self._joined, now)
+        self._divided = _not_after(self._divided, now)
+        self._short = {name: (min(said, now), min(seen, now)) for name, (said, seen) in self._short.items()}
+        self._wants = {job: want for job, want in self._wants.items() if want.at <= now + AHEAD_S}
 
     def _read_wants(self, members: Mapping[str, str], now: float) -> set[str]:
         """Take the newest want of each job; return the pools of which a job has said something."""
@@ -124,12 +134,14 @@ class PoolDivision:
         return pools
 
     def _want(self, record: Record, members: Mapping[str, str], now: float) -> Want | None:
-        """What a record says; None where it is none, or not of its job, or of a job in another pool."""
+        """What a record says; None where it is none, or not of its job, or of a job in another pool or in none."""
+        if record.key not in members:
+            return None
         try:
-            said = decode_keyed(PoolWant, record.key or "", record.value, now)
+            said = decode_keyed(PoolWant, record.key, record.value, now)
             self._signer.check_record(record, said.job)
         except MessageError as error:
-            if line := self._once(f"wants of {record.key}", f"not taken: {error}"):
+            for line in self._once(f"wants of {record.key}", f"not taken: {error}"):
                 print(f"autoscaler: {line}", flush=True)
             return None
         if members.get(said.job) != said.pool:
@@ -141,42 +153,45 @@ class PoolDivision:
         )  # fmt: skip
 
     def _divide(
-        self, pool: ClusterPool, jobs: dict[str, JobGrant], memories: dict[str, PoolMemory], now: float
-    ) -> list[str]:
+        self, pool: ClusterPool, jobs: Mapping[str, JobGrant], before: PoolMemory, now: float
+    ) -> tuple[dict[str, JobGrant], PoolMemory, list[str]]:
+        """What is granted anew, what the pool remembers, and what there is to say."""
         wants = {job: self._wants[job] for job in pool.jobs if job in self._wants}
-        if not wants:
-            return []
-        before = memories[pool.name]
-        self._began = now if self._began is None else self._began
-        last = {job: self._heard.get(job, self._began) for job in pool.jobs}
-        if now - self._began < FIRST_S and not all(job in wants or job in before.held for job in pool.jobs):
-            return []
-        kept = {job: one for job, one in before.held.items() if job in pool.jobs and now - last[job] < FORGOTTEN_S}
-        before = replace(before, held=kept)
-        before, lines = self._take_answer(pool, before, jobs, now)
-        after, granted = grant(pool, before, wants, now)
-        has = {job: want.running if (one := jobs[job].executors) is None else one for job, want in wants.items()}
-        if pool.veto is not None and any(has[job] != one.executors for job, one in granted.items()):
-            self.hooks.ask(pool, granted, after.held, has, now)
-            memories[pool.name] = replace(after, held=before.held)
-            return lines
-        memories[pool.name] = after
-        jobs |= _as_grants(pool, granted)
-        return lines + self._tell_size(pool, expected_shortage(pool, after, wants, now), now)
+        began = any((pool.name, job) in self._joined for job in pool.jobs)
+        if not wants and not began:
+            return {}, before, []
+        joined = {job: self._joined.setdefault((pool.name, job), now) for job in pool.jobs}
+        late = {job for job, at in joined.items() if now - self._heard.get(job, at) >= FORGOTTEN_S}
+        held = {job: one for job, one in before.held.items() if job in pool.jobs and job not in late}
+        # What a job is granted that was forgotten is what it will have if it comes back, until the pool is divided.
+        granted = {job: JobGrant(pool.name) for job in late}
+        if any(job not in wants and job not in held and now - at < FIRST_S for job, at in joined.items()):
+            return granted, before, []
+        before = replace(before, held=held)
+        before, may, lines = self._take_answer(pool, before, now)
+        granted |= may
+        after, divided = grant(pool, before, wants, now)
+        stood = {**jobs, **granted}
+        has = {job: want.running if (one := stood[job].executors) is None else one for job, want in wants.items()}
+        if pool.veto is not None and any(has[job] != one.executors for job, one in divided.items()):
+            self.hooks.ask(pool, divided, after.held, has, now)
+            seen = {job: one._replace(running=after.held[job].running) for job, one in before.held.items()}
+            return granted, replace(after, held=seen), lines
+        told = self._tell_size(pool, expected_shortage(pool, after, wants, now), now)
+        return granted | _as_grants(pool, divided), after, lines + told
 
     def _take_answer(
-        self, pool: ClusterPool, before: PoolMemory, jobs: dict[str, JobGrant], now: float
-    ) -> tuple[PoolMemory, list[str]]:
-        """What the pool remembers once its hook has answered, and what there is to say; grants go to `jobs`."""
+        self, pool: ClusterPool, before: PoolMemory, now: float
+    ) -> tuple[PoolMemory, dict[str, JobGrant], list[str]]:
+        """What the pool remembers once its hook has answered, what is granted by that, and what there is to say."""
         if not self.hooks.answered(pool.name):
-            return before, []
+            return before, {}, []
         asked, refused = self.hooks.take(pool.name, now)
-        if refused:
-            return before, [line for line in [self._once(f"veto of {pool.name}", refused)] if line]
-        if asked.pool != pool or now - asked.at > STALE_S:  # its file may have changed: who is in it, how much there is
-            return before, []
-        jobs |= _as_grants(pool, asked.granted)
-        return replace(before, held={**before.held, **asked.held}), []
+        lines = self._once(f"veto of {pool.name}", refused)
+        # Its file may have changed since: who is in it, how much there is.
+        if refused or asked.pool != pool or now - asked.at > STALE_S:
+            return before, {}, lines
+        return replace(before, held={**before.held, **asked.held}), _as_grants(pool, asked.granted), lines
 
     def _tell_size(self, pool: ClusterPool, found: PoolShortage | None, now: float) -> list[str]:
         """Say that a pool is too small when that begins, once in a while as long as it lasts, and when it is over."""
@@ -188,29 +203,18 @@ class PoolDivision:
             self._short[pool.name] = said_at, seen_at
             return []
         self._short[pool.name] = now, seen_at
-        return [line for line in [self._once(about, words)] if line]
+        return self._once(about, words)
 
-    def _once(self, about: str, words: str) -> str:
+    def _once(self, about: str, words: str) -> list[str]:
         if self._told.get(about, "") == words:
-            return ""
+            return []
         self._told[about] = words
-        return f"{about}: {words}" if words else f"{about}: over"
+        return [f"{about}: {words}" if words else f"{about}: over"]
+
+
+def _not_after(times: Mapping[K, float], now: float) -> dict[K, float]:
+    return {about: min(at, now) for about, at in times.items()}
 
 
 def _as_grants(pool: ClusterPool, granted: Mapping[str, Grant]) -> dict[str, JobGrant]:
     return {job: JobGrant(pool.name, one.executors, one.replay, one.reason) for job, one in granted.items()}
-
-
-def describe_shortage(pool: ClusterPool, found: PoolShortage | None) -> str:
-    """Say when a pool will be too small, which size would be enough, and who will have less; "" where it is not."""
-    if found is None:
-        return ""
-    until = "" if found.until is None else f" until {_clock(found.until)}"
-    late = f"; {', '.join(found.jobs)} will have less than asked for" if found.jobs else ""
-    return (
-        f"too small from {_clock(found.begin)}{until}: {found.cores} cores would be enough, it has {pool.cores}{late}"
-    )
-
-
-def _clock(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"

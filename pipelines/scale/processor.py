@@ -197,7 +197,7 @@ class Scaler:
             acts, extra = self.mode == "act" and memory.mode in (None, "act"), executors - made.executors
             self._want = pool_want(want_of(seen, made, contract, memory, extra, acts), self.granted.pool, memory, now)
             if acts:
-                memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, now)
+                memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, contract.executors, now)
                 decided = made.executors, seen.target, executors, reason, codes
                 executors, reason, codes = with_grant(*decided, inputs["pool"])
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
-import urllib.error
-import urllib.parse
-import urllib.request
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from configs.pool import ClusterPool, Veto
 from models.pool.wants import Grant, HeldGrant
@@ -80,7 +82,8 @@ class Hooks:
             now: epoch seconds.
         """
         veto, answer = pool.veto, Future[str]()
-        if veto is None or pool.name in self.asked or now - self._vetoed.get(pool.name, -ASKED_S) < ASKED_S:
+        vetoed_s = now - self._vetoed.get(pool.name, -ASKED_S)  # below 0 where the clock was set back since
+        if veto is None or pool.name in self.asked or 0 <= vetoed_s < ASKED_S:
             return
         changes = {job: (before[job], one) for job, one in granted.items() if before[job] != one.executors}
 
@@ -94,18 +97,11 @@ class Hooks:
         threading.Thread(target=wait, name=f"veto of {pool.name}", daemon=True).start()
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What a hook answers is its own: a redirect is no answer."""
-
-    def redirect_request(self, *args: object) -> None:
-        return None
-
-
 def ask_veto(veto: Veto, pool: str, changes: Mapping[str, tuple[int, Grant]]) -> str:
     """Ask whether grants may change; return why they may not, "" where they may.
 
-    Only status 2xx within the time allowed says that they may; who hangs, fails or answers otherwise has changed
-    nothing.
+    Only status 2xx within the time allowed says that they may; who hangs, trickles, fails or answers otherwise has
+    changed nothing. It is asked directly, through no proxy, and no redirect of it is followed.
 
     Args:
         veto: whom to ask.
@@ -116,15 +112,43 @@ def ask_veto(veto: Veto, pool: str, changes: Mapping[str, tuple[int, Grant]]) ->
         {"job": job, "executors": {"before": before, "after": one.executors}, "reason": one.reason}
         for job, (before, one) in changes.items()
     ]
-    body = json.dumps({"pool": pool, "changes": told}).encode()
-    asked = urllib.request.Request(veto.url, body, {"Content-Type": "application/json"}, method="POST")
-    where = urllib.parse.urlsplit(veto.url).hostname  # a URL may hold a secret
+    where = urlsplit(veto.url).hostname  # a URL may hold a secret
     try:
-        with urllib.request.build_opener(_NoRedirect).open(asked, timeout=veto.timeout_s):
-            return ""
-    except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.FORBIDDEN:
-            return f"its hook at {where} forbids it; nothing changes"
-        return f"its hook at {where} answers {error.code} and neither 2xx (may) nor 403 (may not); nothing changes"
-    except (OSError, ValueError) as error:
-        return f"its hook at {where} does not answer within {veto.timeout_s:g} s ({error}); nothing changes"
+        status = _post(veto, json.dumps({"pool": pool, "changes": told}).encode())
+    except (OSError, ValueError, HTTPException) as error:
+        problem = error if isinstance(error, OSError) else type(error).__name__  # others tell the path
+        return f"its hook at {where} does not answer within {veto.timeout_s:g} s ({problem}); nothing changes"
+    if 200 <= status < 300:
+        return ""
+    if status == HTTPStatus.FORBIDDEN:
+        return f"its hook at {where} forbids it; nothing changes"
+    return f"its hook at {where} answers {status} and neither 2xx (may) nor 403 (may not); nothing changes"
+
+
+def _post(veto: Veto, body: bytes) -> int:
+    """Return the status of an answer whose head has come as a whole within the time allowed.
+
+    Raises:
+        OSError, ValueError, HTTPException: there is none, or it is no answer.
+    """
+    address, ends = urlsplit(veto.url), time.monotonic() + veto.timeout_s
+    kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+    connection = kind(address.hostname or "", address.port, timeout=veto.timeout_s)
+
+    def end() -> None:  # the timeout of a socket is that of each of its reads
+        with suppress(OSError, AttributeError):  # it is over, or was not connected yet
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(veto.timeout_s, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        path = f"{address.path or '/'}{'?' if address.query else ''}{address.query}"
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        status = connection.getresponse().status
+    finally:
+        timer.cancel()
+        connection.close()
+    if time.monotonic() > ends:
+        raise TimeoutError("its answer took longer")
+    return status

@@ -59,6 +59,10 @@ def test_a_good_one_is_read_with_its_defaults(tmp_path):
         (("18:00+01:00", "18:00"), "line 9: blackouts.0.begin"),
         (("http://", "ftp://"), "line 10: veto.url"),
         (("quota:", "quotas:"), "line 11: quotas"),
+        (("http://127.0.0.1:9000/may", "http://[::1/x"), "line 10: veto.url: not an address that can be asked. Write"),
+        (("127.0.0.1:9000", "hook:abc"), "line 10: veto.url: not an address that can be asked. Write it as http://"),
+        (("daily_core_hours: 200", "daily_core_hours: 140"), "line 11: quota.daily_core_hours=140: the jobs' floors"),
+        (("daily_core_hours: 200", "hourly_core_hours: 5"), "the least executors of their contracts) take 6. State"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path, change, told):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from configs.pool import Blackout, ClusterPool, PoolJob, Quota
 from models.pool.ahead import find_shortage
-from models.pool.divide import CHANGES, WITHIN_S, grant
-from models.pool.quota import add_use, cores_left
+from models.pool.divide import CHANGES, WITHIN_S, expected_shortage, grant
+from models.pool.quota import HOUR_S, SPENT_S, add_use, cores_left
+from models.pool.reasons import describe_shortage
 from models.pool.shares import JobClaim, PoolSize
 from models.pool.wants import HeldGrant, PoolMemory, Want, executors_needed, late_price
 
@@ -36,12 +37,18 @@ def held(**has):
     return PoolMemory({job: HeldGrant(many) for job, many in has.items()}, NOW - 5)
 
 
+def heard_of(stated, memory, wants):
+    """Divide twice: once the jobs have heard of it and spoken again, what was taken is free."""
+    memory, _ = grant(stated, memory, wants, NOW)
+    return grant(stated, memory, {job: replace(one, at=NOW + 1) for job, one in wants.items()}, NOW + 1)
+
+
 def test_where_there_is_room_each_has_what_it_asks_for():
     after, granted = grant(pool(8), PoolMemory(), both(), NOW)
     assert {job: (one.executors, one.reason, one.codes) for job, one in granted.items()} == {
         "orders": (4, "", ("granted",)), "payments": (4, "", ("granted",)),
     }  # fmt: skip
-    assert after.held == {"orders": HeldGrant(4), "payments": HeldGrant(4)}
+    assert after.held == {job: HeldGrant(4, running=1) for job in ("orders", "payments")}
 
 
 def test_a_job_wants_what_it_is_on_the_way_to():
@@ -67,7 +74,7 @@ def test_who_is_far_behind_is_given_at_once_what_it_needs_or_it_would_never_have
     behind = (900.0, 900.0, 900.0, 900.0, 100.0)  # less than all four are of no use
     jobs = {"orders": PoolJob(weight=2), "payments": PoolJob()}
     late = both(orders={"late_s": behind}, payments={"late_s": (90.0, 60.0, 30.0, 10.0, 0.0)})
-    _, granted = grant(pool(6, jobs=jobs), held(orders=1, payments=4), late, NOW)
+    _, granted = heard_of(pool(6, jobs=jobs), held(orders=1, payments=4), late)
     assert (granted["orders"].executors, granted["payments"].executors) == (4, 2)
     asked = {**late, "orders": replace(late["orders"], executors=2)}
     _, granted = grant(pool(6, jobs=jobs), held(orders=1, payments=4), asked, NOW)
@@ -141,7 +148,7 @@ def test_two_changes_within_a_minute_are_the_most():
 def test_a_floor_is_given_although_the_other_has_changed_twice():
     memory = PoolMemory({"orders": HeldGrant(1), "payments": HeldGrant(4, (NOW - 20, NOW - 10))}, NOW - 5)
     jobs = {"orders": PoolJob(floor=3), "payments": PoolJob()}
-    _, granted = grant(pool(5, jobs=jobs), memory, both(orders={"executors": 3}), NOW)
+    _, granted = heard_of(pool(5, jobs=jobs), memory, both(orders={"executors": 3}))
     assert [granted[job].executors for job in ("orders", "payments")] == [3, 2]
     _, granted = grant(pool(7, jobs=jobs), memory, both(orders={"executors": 3}, payments={"executors": 1}), NOW)
     assert (granted["payments"].executors, granted["payments"].codes) == (4, ("paced",))
@@ -162,6 +169,83 @@ def test_who_is_frozen_keeps_what_it_has(stated):
     assert granted["payments"].executors == (2 if "frozen" in stated else 4)
 
 
+def has(granted):
+    return {job: one.executors for job, one in granted.items()}
+
+
+def test_who_is_frozen_keeps_what_is_there_where_nothing_was_granted_yet():
+    wants = both(orders={"running": 3, "executors": 1}, payments={"running": 1, "executors": 3})
+    after, granted = grant(pool(4, frozen=True), PoolMemory(), wants, NOW)
+    assert has(granted) == {"orders": 3, "payments": 1}
+    assert after.held["orders"].executors == 3
+
+
+@pytest.mark.parametrize("stated", [{"cores": 4}, {"cores": 8, "quota": Quota(hourly_core_hours=2)}])
+def test_a_freeze_stands_above_the_size_of_the_pool_and_its_quota_and_the_others_keep_their_least(stated):
+    jobs = {"orders": PoolJob(frozen=True), "payments": PoolJob()}
+    memory = replace(held(orders=5, payments=3), hour_s=2 * HOUR_S)
+    wants = both(orders={"running": 5}, payments={"running": 3})
+    _, granted = grant(pool(jobs=jobs, **stated), memory, wants, NOW)
+    assert has(granted) == {"orders": 5, "payments": 1}
+
+
+def test_nobody_is_raised_before_another_one_has_given_up_what_it_is_to_have():
+    wants = both(orders={"running": 4}, payments={"late_s": (900.0, 600.0, 300.0, 100.0, 0.0)})
+    after, granted = grant(pool(6), held(orders=4, payments=1), wants, NOW)
+    assert has(granted) == {"orders": 2, "payments": 2}
+    assert granted["payments"].reason == "pool shared: 2 more once orders has given them up"
+    assert granted["payments"].codes == ("waits",)
+    wants["orders"] = replace(wants["orders"], running=2, at=NOW + 5)
+    _, granted = grant(pool(6), after, wants, NOW + 5)
+    assert has(granted) == {"orders": 2, "payments": 4}
+
+
+def test_who_falls_silent_before_it_gave_up_any_is_taken_to_have_them_still():
+    wants = both(orders={"running": 5, "at": NOW - 31}, payments={"running": 1})
+    _, granted = grant(pool(6), held(orders=2, payments=1), wants, NOW)
+    assert granted["payments"].executors == 1
+    memory = PoolMemory({"orders": HeldGrant(2, running=5), "payments": HeldGrant(1)}, NOW - 5)
+    after, granted = grant(pool(6), memory, {"payments": want("payments")}, NOW)  # it has not spoken since a restart
+    assert granted["payments"].executors == 1
+    assert after.held["orders"] == HeldGrant(2, running=5)
+
+
+def test_memory_that_a_silent_job_has_is_nobodys_although_it_is_all_there_is():
+    jobs = {"orders": PoolJob(memory_gb=2), "payments": PoolJob(memory_gb=2)}
+    memory = PoolMemory({"orders": HeldGrant(3, running=3), "payments": HeldGrant(1)}, NOW - 5)
+    _, granted = grant(pool(24, jobs=jobs, memory_gb=8), memory, {"payments": want("payments")}, NOW)
+    assert granted["payments"].executors == 1
+
+
+def test_executors_of_replays_are_no_others_before_they_are_gone():
+    memory = PoolMemory({"orders": HeldGrant(2, replay=3), "payments": HeldGrant(1)}, NOW - 5)
+    wants = both(orders={"executors": 2, "running": 5, "replay": 3}, payments={"executors": 3})
+    after, granted = grant(pool(6), memory, wants, NOW)
+    assert [(one.executors, one.replay) for one in granted.values()] == [(2, 1), (1, 0)]
+    wants["orders"] = replace(wants["orders"], running=3, at=NOW + 5)
+    _, granted = grant(pool(6), after, wants, NOW + 5)
+    assert [(one.executors, one.replay) for one in granted.values()] == [(2, 1), (3, 0)]
+
+
+ASKED = st.tuples(st.integers(1, 6), st.integers(0, 3), st.sampled_from(["follows", "stays", "silent"]))
+
+
+@given(st.lists(st.tuples(ASKED, ASKED, st.integers(1, 40)), min_size=1, max_size=12))
+def test_what_is_granted_and_what_still_runs_have_room_together_whoever_follows(turns):
+    memory, now, running, said = PoolMemory(), NOW, {"orders": 1, "payments": 1}, {}
+    for *asked, waited in turns:
+        now += waited
+        for job, (many, replay, does) in zip(running, asked, strict=True):
+            if does != "silent" or job not in said:
+                said[job] = want(job, many, at=now, running=running[job], replay=replay)
+        memory, granted = grant(pool(6), memory, said, now)
+        assert sum(one.occupied for one in memory.held.values()) <= 6
+        for job, (_, _, does) in zip(running, asked, strict=True):
+            if does == "follows":
+                running[job] = granted[job].executors + granted[job].replay
+        assert sum(running.values()) <= 6
+
+
 def test_after_a_blackout_it_is_granted_again():
     over = Blackout(begin="2026-03-02T16:00Z", end="2026-03-02T18:00Z")
     _, granted = grant(pool(8, blackouts=(over,)), held(orders=2, payments=2), both(), NOW)
@@ -179,7 +263,7 @@ def test_what_was_granted_to_a_job_that_has_not_spoken_yet_is_given_to_nobody():
     memory = PoolMemory({"orders": HeldGrant(2, (), 2), "payments": HeldGrant(1)}, NOW - 5)
     after, granted = grant(pool(6), memory, {"payments": want("payments")}, NOW)
     assert granted["payments"].executors == 2  # of six cores four are those of the other
-    assert after.held["orders"] == HeldGrant(2, (), 2)
+    assert after.held["orders"] == HeldGrant(2, (), 2, running=2)
 
 
 def test_the_hour_ends_within_its_quota():
@@ -192,11 +276,33 @@ def test_the_hour_ends_within_its_quota():
     assert all(one.codes[-1] == "quota" and "the quota leaves 2 of 8 cores" in one.reason for one in granted.values())
 
 
+def test_a_quota_is_used_as_it_is_needed_and_its_floors_last_to_the_end():
+    stated, memory, hour = pool(8, quota=Quota(hourly_core_hours=4)), PoolMemory(), NOW - NOW % HOUR_S
+    running, most = dict.fromkeys(("orders", "payments"), 4), []
+    for at in range(0, 3600, 5):
+        wants = {job: want(job, at=hour + at, running=many) for job, many in running.items()}
+        memory, granted = grant(stated, memory, wants, hour + at)
+        running = has(granted)
+        most.append(sum(running.values()))
+    assert most[0] == 8 and most[-1] == 2
+    assert most == sorted(most, reverse=True)
+    assert 3.9 * HOUR_S < memory.hour_s <= 4 * HOUR_S
+
+
+def test_what_ran_while_nobody_divided_is_charged_to_those_too_that_have_not_spoken_since():
+    memory = PoolMemory({"orders": HeldGrant(3, (), 2, 0, 3), "payments": HeldGrant(1, (), 1, 0, 1)}, NOW - 600)
+    after, _ = grant(pool(9), memory, {"payments": want("payments", running=2)}, NOW)
+    assert after.day_s == 600 * (3 * 2 + 2)
+
+
 def test_a_new_hour_begins_with_nothing_taken_and_the_day_goes_on():
     memory = add_use(PoolMemory({}, NOW - 10, 500.0, 700.0), 4, NOW + 5)
     assert (memory.hour_s, memory.day_s) == (20.0, 760.0)
-    assert cores_left(9, Quota(), memory, NOW) == 9
-    assert cores_left(9, Quota(daily_core_hours=0.5), memory, NOW) == pytest.approx((1800 - 760) / (6 * 3600))
+    assert cores_left(9, Quota(), memory, 2, NOW) == 9
+    daily = Quota(daily_core_hours=12.5)  # six hours are left, for which two cores are kept back
+    assert cores_left(9, daily, memory, 2, NOW) == pytest.approx(2 + (12.5 * 3600 - 760 - 2 * 6 * 3600) / SPENT_S)
+    assert cores_left(9, Quota(daily_core_hours=0.5), memory, 2, NOW) == 2
+    assert cores_left(9, Quota(daily_core_hours=24), memory, 2, NOW) == 9
 
 
 def test_a_pool_that_will_be_too_small_says_when_how_large_it_should_be_and_who_goes_short():
@@ -205,13 +311,37 @@ def test_a_pool_that_will_be_too_small_says_when_how_large_it_should_be_and_who_
     wants = both(orders={"executors": 2, "ahead": ahead}, payments={"executors": 2, "ahead": fewer})
     claims = {job: JobClaim(PoolSize(1), 1, 2, weight, LATE) for job, weight in (("orders", 1.0), ("payments", 9.0))}
     found = find_shortage(PoolSize(6), claims, wants, NOW)
-    assert found == (8, NOW + 300, NOW + 600, ("orders",))
+    assert found == (8, NOW + 300, NOW + 600, ("orders",), 0.0, 6)
     assert find_shortage(PoolSize(8), claims, wants, NOW) is None
 
 
+def test_a_shortage_of_memory_is_one_and_what_a_quota_leaves_is_told_beside_the_size():
+    jobs = {"orders": PoolJob(memory_gb=2), "payments": PoolJob(memory_gb=2)}
+    stated = pool(24, jobs=jobs, memory_gb=8)
+    found = expected_shortage(stated, held(orders=1, payments=1), both(), NOW)
+    assert (found.cores, found.memory_gb, found.jobs) == (8, 16, ("orders", "payments"))
+    assert "8 cores and 16 GB would be enough, it has 24, and 8 GB; orders" in describe_shortage(stated, found)
+    stated = pool(24, quota=Quota(hourly_core_hours=2))
+    spent = replace(held(orders=1, payments=1), hour_s=2 * HOUR_S)
+    told = describe_shortage(stated, expected_shortage(stated, spent, both(), NOW))
+    assert "8 cores would be enough, it has 24, of which its quota leaves 2; " in told
+
+
+def test_a_forecast_that_has_ended_ends_nobodys_and_who_is_silent_needs_what_it_has():
+    ahead = ((NOW + 300, 1), (NOW + 600, 4))
+    wants = both(orders={"executors": 1, "ahead": ahead}, payments={"executors": 1, "ahead": ((NOW - 5, 9),)})
+    memory = PoolMemory({"orders": HeldGrant(1), "payments": HeldGrant(1)}, NOW - 5)
+    assert expected_shortage(pool(4), memory, wants, NOW).begin == NOW + 300
+    del wants["payments"]
+    memory = PoolMemory({"orders": HeldGrant(1), "payments": HeldGrant(2)}, NOW - 5)
+    assert expected_shortage(pool(5), memory, wants, NOW).cores == 6
+
+
 def test_its_memory_comes_back_from_json():
-    memory = PoolMemory({"orders": HeldGrant(3, (NOW,))}, NOW, 5.0, 6.0)
+    memory = PoolMemory({"orders": HeldGrant(3, (NOW,), 2, 1, 4)}, NOW, 5.0, 6.0)
     assert PoolMemory.from_json_values(asdict(memory)) == memory
+    older = {"held": {"orders": [3, [NOW], 2]}, "at": NOW, "hour_s": 5.0, "day_s": 6.0}
+    assert PoolMemory.from_json_values(older).held == {"orders": HeldGrant(3, (NOW,), 2)}
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=12))

@@ -1,8 +1,10 @@
 """Pools as the autoscaler divides them: jobs that say what they want, the driver that grants, and all that fails."""
 
 import json
+import socket
 import threading
 from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
@@ -10,19 +12,24 @@ from types import SimpleNamespace
 import pytest
 
 from configs.contract import Contract, Executors
+from configs.pool import Veto
 from configs.settings import load
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
+from models.pool import divide
 from pipelines.kafka.broker import Record
 from pipelines.scale import pools
 from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
+from pipelines.scale.pool_files import GONE_S
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
+from pipelines.scale.veto import ask_veto
 from tests.unit.policy.test_processor import NOW, metric, row
 from tidecast.messages import PoolWant, encode
 
 JOBS = ("orders", "payments")
 CONTRACTS = {job: Contract(job=job, executors=Executors(min=1, max=8)) for job in JOBS}
+BOUNDS = CONTRACTS["orders"].executors
 POOL = "name: shared\ncores: 6\njobs: {orders: {}, payments: {weight: 4}}\n"
 
 
@@ -131,18 +138,29 @@ def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_
     before = replace(fresh(CONTRACTS["orders"]), target=2, changed_at=NOW - 60)
     asks_two = replace(before, target=2)
     for granted, has in ((4, 2), (2, 2), (1, 1), (None, 2)):
-        memory, told = take_grant(before, asks_two, seen, JobGrant("shared", granted), NOW)
+        memory, told = take_grant(before, asks_two, seen, JobGrant("shared", granted), BOUNDS, NOW)
         assert (memory.target, told["executors"]) == (has, has)
         assert memory.changed_at == (NOW if has != 2 else NOW - 60)
     asks_three = replace(before, target=3, changed_at=NOW)
-    memory, told = take_grant(before, asks_three, seen, JobGrant("shared", 4), NOW)
+    memory, told = take_grant(before, asks_three, seen, JobGrant("shared", 4), BOUNDS, NOW)
     assert (memory.target, memory.changed_at) == (3, NOW)
+
+
+def test_what_is_decided_is_within_the_contract_whatever_was_granted():
+    seen, before = SimpleNamespace(target=5, executors=5), replace(fresh(CONTRACTS["orders"]), target=5)
+    for granted, bounds, has in (
+        (JobGrant("shared", 5, 4), Executors(min=1, max=2), (2, 0)),
+        (JobGrant("shared", 0), Executors(min=2, max=4), (2, 0)),
+        (JobGrant("shared", 3, 4), Executors(min=1, max=5), (3, 2)),
+    ):
+        memory, told = take_grant(before, before, seen, granted, bounds, NOW)
+        assert (memory.target, told["replay"]) == has == (told["executors"], told["replay"])
 
 
 def test_the_first_decision_of_a_job_that_keeps_what_it_has_is_no_change():
     first = fresh(CONTRACTS["orders"])
     asks = replace(first, target=4, changed_at=NOW)
-    memory, _ = take_grant(first, asks, SimpleNamespace(target=1, executors=1), JobGrant("shared"), NOW)
+    memory, _ = take_grant(first, asks, SimpleNamespace(target=1, executors=1), JobGrant("shared"), BOUNDS, NOW)
     assert (memory.target, memory.changed_at) == (1, None)
 
 
@@ -183,6 +201,8 @@ def test_what_was_granted_stands_over_a_restart_and_a_file_that_has_become_wrong
     assert site.grants.all().jobs == before
     site.file.unlink()
     site.division.tick(site.now + 3)
+    assert site.grants.all().jobs == before
+    assert "pool shared: its file is gone" in site.division.tick(site.now + 3 + GONE_S)[0]
     assert site.grants.of("orders") is None
 
 
@@ -230,6 +250,140 @@ def test_a_job_that_is_gone_leaves_its_executors_to_the_others_after_a_while(sit
     site.executors["payments"] = 0
     site.seconds(70, orders=900.0)
     assert site.executors["orders"] == 6
+    assert site.grants.of("payments") == JobGrant("shared"), "if it comes back it has what is there until it is divided"
+
+
+def send(site, job, at, executors=4, running=1, pool="shared"):
+    late = [9.0, 6.0, 4.0, 2.0, 1.0, 0.0]
+    said = PoolWant(job, at, at, 1.0, pool, executors, running, 1, 1, late, 1.0, [], [])
+    site.topic.send(job, encode(said))
+
+
+def test_an_agent_that_never_hears_of_its_cut_keeps_the_others_from_what_it_has(site):
+    send(site, "orders", NOW, 5, running=5)
+    send(site, "payments", NOW, 1)
+    site.division.tick(NOW + 1)
+    assert site.grants.of("orders").executors == 5
+    for at in range(2, 90):
+        send(site, "payments", NOW + at)
+        if at == 2:
+            send(site, "orders", NOW + at, 2, running=5)
+        site.division.tick(NOW + at)
+        assert site.grants.of("payments").executors == 1
+
+
+def test_an_agent_with_narrower_bounds_has_what_it_has_and_the_others_the_rest(site):
+    for at in range(90):
+        send(site, "orders", NOW + at, 3, running=3)
+        send(site, "payments", NOW + at, running=site.grants.of("payments").executors or 1)
+        site.division.tick(NOW + at)
+    assert site.grants.of("payments").executors == 3
+    assert "once orders has given them up" in site.grants.of("payments").reason
+
+
+def test_a_job_that_is_added_has_time_to_speak_before_anything_is_given_away(site):
+    for at in range(20):
+        send(site, "orders", NOW + at, 1)
+        send(site, "payments", NOW + at, 1)
+        site.division.tick(NOW + at)
+    site.file.write_text(POOL.replace("payments:", "rides: {}, payments:"))
+    CONTRACTS["rides"] = Contract(job="rides", executors=Executors(min=1, max=8))
+    try:
+        for at in range(20, 35):
+            send(site, "payments", NOW + at, 4, running=site.grants.of("payments").executors)
+            site.division.tick(NOW + at)
+            assert site.grants.of("payments").executors == (1 if at < 30 else 4)
+    finally:
+        del CONTRACTS["rides"]
+
+
+def test_a_folder_that_is_gone_says_nothing_about_its_pools(site):
+    site.seconds(40, orders=300.0, payments=900.0)
+    before, there = site.grants.all().jobs, site.file.parent
+    there.rename(there.with_name("away"))
+    lines = [line for at in range(1, 40) for line in site.division.tick(site.now + at)]
+    (line,) = [line for line in lines if line.startswith("pool")]
+    assert line == f"pools: {there} is no folder; what was granted stays"
+    assert {job: one.executors for job, one in site.grants.all().jobs.items()} == {
+        job: one.executors for job, one in before.items()
+    }
+    there.with_name("away").rename(there)
+    assert "pools: over" in site.division.tick(site.now + 41)
+    site.seconds(5, orders=300.0, payments=900.0)
+
+
+def test_a_file_that_is_away_for_a_moment_is_not_gone_and_one_that_comes_back_knows_its_quota(site):
+    site.seconds(40, orders=300.0, payments=900.0)
+    used = site.grants.all().memories["shared"].day_s
+    text = site.file.read_text()
+    site.file.unlink()
+    site.division.tick(site.now + 1)
+    assert site.grants.of("orders").executors is not None
+    site.file.write_text(text)
+    site.division.tick(site.now + 2)
+    assert site.grants.all().memories["shared"].held
+    site.file.unlink()
+    for at in (3, 14, 15):
+        site.division.tick(site.now + at)
+    assert site.grants.of("orders") is None
+    kept = site.grants.all().memories["shared"]
+    assert kept.day_s >= used > 0 and not kept.held
+
+
+def test_a_job_that_moves_is_in_one_pool_although_the_first_ones_file_is_wrong(site):
+    site.file.write_text("name: shared\ncores: many\njobs: {payments: {}}\n")
+    (site.file.parent / "other.yaml").write_text("name: other\ncores: 3\njobs: {orders: {}}\n")
+    for at in range(1, 20):
+        send(site, "orders", NOW + at, pool="other")
+        send(site, "payments", NOW + at)
+        site.division.tick(NOW + at)
+    assert site.grants.of("orders")[:2] == ("other", 3)
+    memories = site.grants.all().memories
+    assert ({*memories["shared"].held}, {*memories["other"].held}) == ({"payments"}, {"orders"})
+
+
+def test_a_clock_that_is_set_back_stops_no_division(site):
+    for at in range(12):
+        send(site, "orders", NOW + at, 1)
+        send(site, "payments", NOW + at, 1)
+        site.division.tick(NOW + at)
+    back = NOW - 3600
+    for at in range(12):
+        send(site, "orders", back + at, 3)
+        send(site, "payments", back + at, 1)
+        site.division.tick(back + at)
+    assert site.grants.of("orders").executors == 3
+    for at in range(12, int(FORGOTTEN_S) + 20, 5):
+        send(site, "payments", back + at, 1)
+        site.division.tick(back + at)
+    assert site.grants.of("orders") == JobGrant("shared"), "it is forgotten ten minutes after it spoke last"
+
+
+def test_a_pool_that_cannot_be_divided_takes_nothing_from_another(site, monkeypatch):
+    site.file.write_text("name: shared\ncores: 3\njobs: {orders: {}}\n")
+    (site.file.parent / "other.yaml").write_text("name: other\ncores: 3\njobs: {payments: {}}\n")
+
+    def fails(pool, *args):
+        if pool.name == "other":
+            raise ArithmeticError("no such sum")
+        return divide.grant(pool, *args)
+
+    monkeypatch.setattr(pools, "grant", fails)
+    lines = []
+    for at in range(1, 9):
+        send(site, "orders", NOW + at)
+        send(site, "payments", NOW + at, pool="other")
+        lines += site.division.tick(NOW + at)
+    assert site.grants.of("orders").executors == 3
+    assert lines.count("division of other: ArithmeticError: no such sum; what was granted stands") == 1
+
+
+def test_keys_that_are_no_members_leave_nothing_behind(site, capsys):
+    for at in range(50):
+        site.topic.send(f"junk{at}", b"{")
+    site.division.tick(NOW + 1)
+    assert "junk" not in capsys.readouterr().out
+    assert not [about for about in site.division._told if "junk" in about]
 
 
 @pytest.fixture
@@ -287,8 +441,31 @@ def test_a_hook_that_forbids_fails_or_hangs_changes_nothing(tmp_path, monkeypatc
     hook.release.set()
     site.seconds(25, orders=900.0, payments=900.0)
     assert sum(site.executors.values()) == 6
+    assert site.lines.count("veto of shared: over") == 1, "a later one is told again"
     (change,) = [one for one in hook.asked[-1]["changes"] if one["job"] == "payments"]
     assert change["executors"]["after"] > change["executors"]["before"]
+
+
+def test_a_hook_that_trickles_has_not_answered_in_time():
+    server = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def trickle():
+        there, _ = server.accept()
+        with there, suppress(OSError):
+            for one in b"HTTP/1.1 204 No Content\r\n" + b"X-More: 1\r\n" * 100:
+                if ended.wait(0.05):
+                    break
+                there.sendall(bytes([one]))
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    veto = Veto(url=f"http://127.0.0.1:{server.getsockname()[1]}/", timeout_s=0.4)
+    assert "does not answer within 0.4 s" in ask_veto(veto, "shared", {})
+    thread.join(20)  # it was hung up on, or it would trickle for a minute
+    assert not thread.is_alive()
+    ended.set()
+    server.close()
 
 
 def test_a_hook_that_is_not_there_changes_nothing(tmp_path, monkeypatch):
