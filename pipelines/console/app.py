@@ -20,7 +20,8 @@ from pipelines.console.access import Access
 from pipelines.console.backfills import backfill_rows
 from pipelines.console.change import StaleError
 from pipelines.console.origin import objection
-from pipelines.console.pages import backfills_page, job_page, jobs_page, refusal_page
+from pipelines.console.pages import backfills_page, job_page, jobs_page, pools_page, refusal_page
+from pipelines.console.pools import pool_of, pool_rows
 from pipelines.console.read.fold import Model
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details, rows_since
@@ -30,7 +31,7 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
     **{name: ("pipelines.console", "static", "text/css") for name in ("console.css", "uplot/uPlot.min.css")},
     **{
         f"{name}.js": ("pipelines.console", "static", "text/javascript")
-        for name in ("theme", "jobs", "job", "backfills", "switch", "plots", "live", "uplot/uPlot.iife.min")
+        for name in ("theme", "jobs", "job", "pools", "backfills", "switch", "plots", "live", "uplot/uPlot.iife.min")
     },
 }  # fmt: skip
 """Files that the pages load: package and folder that each lies in, and its type."""
@@ -109,6 +110,17 @@ def build_app(
         """Answer with the page of all backfills."""
         return HTMLResponse(backfills_page())
 
+    @app.get("/pools", dependencies=[viewer])
+    def pools() -> HTMLResponse:
+        """Answer with the page of all pools."""
+        return HTMLResponse(pools_page())
+
+    @app.get("/data/pools", dependencies=[viewer])
+    def pools_data() -> JSONResponse:
+        """Answer with what is shown of each pool."""
+        (model, problem), now = look(), time.time()
+        return JSONResponse({"now": now, "problem": problem, "rows": pool_rows(model, now)})
+
     @app.get("/data/backfills", dependencies=[viewer])
     def backfills_data() -> JSONResponse:
         """Answer with a row for each replay that goes on, and the newest that are over."""
@@ -126,7 +138,9 @@ def build_app(
     @app.get("/data/jobs/{job}", dependencies=[viewer])
     def job_data(job: JobName, after: Annotated[float, Query(allow_inf_nan=False)] = 0.0) -> JSONResponse:
         """Answer with what the page of a job shows; of its history what is later than a wall time, epoch seconds."""
-        return JSONResponse({**job_details(known(job), time.time(), after), "problem": look()[1]})
+        seen, (model, problem), now = known(job), look(), time.time()
+        pool = pool_of(model, job, now)
+        return JSONResponse({**job_details(seen, now, after), "pool": pool, "problem": problem})
 
     @app.post("/data/jobs/{job}/mode")
     def mode(job: JobName, asked: ModeRequest, request: Request, login: str = editor) -> dict[str, str]:

@@ -23,6 +23,11 @@ BACKFILLS = (
     ("Executors more", NUMBER), ("Corrects", NOWRAP), ("Deadline", NOWRAP), ("Done at", NOWRAP),
 )  # fmt: skip
 """Titles and kinds of the columns of the page of backfills."""
+POOL = (
+    ("Job", PLAIN), ("Wants", NUMBER), ("Has", NUMBER), ("Granted", NUMBER), ("Replays", NUMBER), ("Weight", NUMBER),
+    ("Floor", NUMBER), ("Budget left", NUMBER), ("Why", PLAIN),
+)  # fmt: skip
+"""Titles and kinds of the columns of a pool."""
 _COUNTS = '<p id="counts" class="about" role="status"></p>'
 
 
@@ -74,6 +79,7 @@ def job_page(job: str) -> str:
 <div class="controls" role="group" aria-label="Mode of {escape(job)}">{choices}</div>
 <p id="word" class="note"></p>
 <p id="told" role="status" class="note"></p></section>
+<section id="of-pool" aria-labelledby="pool-title" hidden><h2 id="pool-title">Pool</h2><p class="note"></p></section>
 <section aria-labelledby="plots-title"><div class="titled"><h2 id="plots-title">Load, executors, latency</h2>
 <div class="controls" role="group" aria-label="Length of time">{ranges}</div></div>
 <p id="fan" class="note"></p>{charts}</section>
@@ -87,9 +93,22 @@ def backfills_page() -> str:
     titles, kinds = [title for title, _ in BACKFILLS], [kind for _, kind in BACKFILLS]
     body = f"""{_head("Backfills", _nav("./", "backfills"), _COUNTS)}
 <p id="problem" class="problem" role="alert" hidden></p>
-{table(titles, kinds, [], 'id="backfills" class="whole rows backfills"')}
+{table(titles, kinds, [], 'id="backfills" class="whole rows folding"')}
 <p id="none" class="about" hidden>None was heard of. `tidecast backfill` or the DAG backfill orders one.</p>"""
     return _page("Backfills", body, "backfills", "./")
+
+
+def pools_page() -> str:
+    """Return the page of all pools."""
+    titles, kinds = [title for title, _ in POOL], [kind for _, kind in POOL]
+    body = f"""{_head("Pools", _nav("./", "pools"), _COUNTS)}
+<p id="problem" class="problem" role="alert" hidden></p>
+<p class="about">Executors. Floors first, then what saves most by the weights; replays have what is left.</p>
+<div id="pools"></div>
+<template id="pool"><section><h2></h2><p class="stands"></p><p class="short"></p><ul class="notes"></ul>
+{table(titles, kinds, [], 'class="whole rows folding"')}</section></template>
+<p id="none" class="about" hidden>None was heard of. A file in <code>configs/pools</code> makes one.</p>"""
+    return _page("Pools", body, "pools", "./")
 
 
 def refusal_page(status: int, why: str, up: str, login_url: str) -> str:
@@ -125,7 +144,8 @@ Airflow's audit log with your name.</p>
 
 def _nav(up: str, here: str) -> str:
     """Links to the pages, of which `here` is the one that is open."""
-    links = (("jobs", up, "Jobs"), ("backfills", f"{up}backfills", "Backfills"))
+    pages = (("jobs", "Jobs"), ("pools", "Pools"), ("backfills", "Backfills"))
+    links = [(name, up if name == "jobs" else f"{up}{name}", title) for name, title in pages]
     marks = {True: ' aria-current="page"', False: ""}
     return "".join(f'<a href="{way}"{marks[name == here]}>{title}</a>' for name, way, title in links)
 

@@ -13,11 +13,14 @@ from configs.pool import ClusterPool, read_pools
 from configs.settings import Settings
 from models.pool.ahead import PoolShortage
 from models.pool.divide import expected_shortage, grant
+from models.pool.state import PoolState
+from models.pool.told import tell_pool
 from models.pool.wants import Grant, PoolMemory, Want
 from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.signing import Signer
 from pipelines.scale.contracts import state_of
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants
+from pipelines.scale.telling import PoolTelling
 from pipelines.scale.veto import STALE_S, Hooks
 from tidecast.messages import MessageError, PoolWant, decode_keyed
 
@@ -56,12 +59,15 @@ class PoolDivision:
         self._divided: dict[str, float] = {}
         self._short: dict[str, tuple[float, float]] = {}  # when it was said, and seen, last
         self._told: dict[str, str] = {}
+        self._telling = PoolTelling(settings.kafka, EVERY_S)
 
     def tick(self, now: float | None = None) -> list[str]:
         """Read the pools' folder if a file has changed, and divide each pool of which a job has said something.
 
         Args:
             now: epoch seconds; default: those of the clock.
+
+        How each pool stands is told on the topic `pools`; where the broker does not take it, that is said.
 
         Returns:
             One line per change or problem, each said once.
@@ -82,13 +88,16 @@ class PoolDivision:
         jobs |= {job: one for job, one in kept.jobs.items() if one.pool in unread and job not in members}
         memories |= {name: memory for name, memory in kept.memories.items() if name in unread}
         said = self._read_wants(members, now) if self._pools else set[str]()
+        states = {name: PoolState(name, now, "wrong", self._wrong[name]) for name in unread}
         for name, pool in self._pools.items():
             if name in said or self.hooks.answered(name) or now - self._divided.get(name, -EVERY_S) >= EVERY_S:
                 self._divided[name] = now
-                lines += self._divide(pool, jobs, memories, now)
+                states[name], told = self._divide(pool, jobs, memories, now)
+                lines += told
         if (jobs, memories) != (dict(kept.jobs), dict(kept.memories)):
             self._grants.write(KeptGrants(jobs, memories))
-        return lines
+        there = {*self._pools, *unread}
+        return lines + [line for line in [self._once("topic pools", self._telling.tell(states, there, now))] if line]
 
     def _read_pools(self) -> list[str]:
         folder, contracts = self._settings.pools_dir, self._contracts()
@@ -142,15 +151,15 @@ class PoolDivision:
 
     def _divide(
         self, pool: ClusterPool, jobs: dict[str, JobGrant], memories: dict[str, PoolMemory], now: float
-    ) -> list[str]:
+    ) -> tuple[PoolState, list[str]]:
         wants = {job: self._wants[job] for job in pool.jobs if job in self._wants}
+        before, problem = memories[pool.name], self._wrong.get(pool.name, "")
         if not wants:
-            return []
-        before = memories[pool.name]
+            return tell_pool(pool, before, {}, {}, None, now, state="waits", problem=problem), []
         self._began = now if self._began is None else self._began
         last = {job: self._heard.get(job, self._began) for job in pool.jobs}
         if now - self._began < FIRST_S and not all(job in wants or job in before.held for job in pool.jobs):
-            return []
+            return tell_pool(pool, before, wants, {}, None, now, state="waits", problem=problem), []
         kept = {job: one for job, one in before.held.items() if job in pool.jobs and now - last[job] < FORGOTTEN_S}
         before = replace(before, held=kept)
         before, lines = self._take_answer(pool, before, jobs, now)
@@ -158,11 +167,14 @@ class PoolDivision:
         has = {job: want.running if (one := jobs[job].executors) is None else one for job, want in wants.items()}
         if pool.veto is not None and any(has[job] != one.executors for job, one in granted.items()):
             self.hooks.ask(pool, granted, after.held, has, now)
-            memories[pool.name] = replace(after, held=before.held)
-            return lines
+            memories[pool.name] = held = replace(after, held=before.held)
+            waits = self._told.get(f"veto of {pool.name}") or "its hook is asked before executors change hands"
+            return tell_pool(pool, held, wants, {}, None, now, state="vetoed", problem=waits), lines
         memories[pool.name] = after
         jobs |= _as_grants(pool, granted)
-        return lines + self._tell_size(pool, expected_shortage(pool, after, wants, now), now)
+        short = expected_shortage(pool, after, wants, now)
+        stands = tell_pool(pool, after, wants, granted, short, now, problem=problem)
+        return stands, lines + self._tell_size(pool, short, now)
 
     def _take_answer(
         self, pool: ClusterPool, before: PoolMemory, jobs: dict[str, JobGrant], now: float

@@ -16,11 +16,12 @@ from pipelines.console.access import Access
 from pipelines.console.app import build_app
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
-from tests.fakes.console_records import batch, beat, fleet, interval, word
+from tests.fakes.console_records import batch, beat, fleet, interval, record, word
 from tests.fakes.waiting import wait_until
 from tests.site.chromium import Chromium
 
 JOBS, MINUTES = 500, 12
+PAGES = {"jobs": "", "job": "jobs/orders-000", "pools": "pools", "backfills": "backfills"}
 WIDTHS, THEMES = (360, 820, 1440), ("light", "dark")
 AXE = "axe-core@4.14.1"
 RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}"
@@ -60,6 +61,9 @@ class Living:
                     records += [interval(name, now, job.sample.arrival_rps, job.sample.executors, mode=job.sample.mode)]
                     records += [batch(name, now, 9.0 if number % 40 == 1 else 2.0)]
                 records += [beat(name, now)] if number % 40 != 3 else []
+            for state in self.model.pools.values():  # heard a second ago, the jobs too
+                shares = [{**share, "heard_at": now - 1} for share in state.shares]
+                records.append(record("pools", state.pool, replace(state, wall_time=now, shares=shares)))
             self.take(*records)
 
     def end(self) -> None:
@@ -104,7 +108,7 @@ def axe(tmp_path_factory):
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("page", ["", "jobs/orders-000", "backfills"], ids=["jobs", "job", "backfills"])
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_a_page_has_no_error_no_violation_and_fits(browser, address, axe, tmp_path_factory, page, width, theme):
     browser.problems.clear()
     took_s = browser.open(f"{address}/{page}", width, theme)

@@ -73,6 +73,11 @@ export function clock(at) {
   const time = new Date(1000 * at).toLocaleTimeString("en-GB");
   return day(at) === day(Date.now() / 1000) ? time : `${day(at)} ${time}`;
 }
+// The same in UTC, to the minute, as the reasons of decisions have it.
+export function utc(at) {
+  const [date, time] = new Date(1000 * at).toISOString().split("T");
+  return `${date === new Date().toISOString().slice(0, 10) ? "" : `${date} `}${time.slice(0, 5)} UTC`;
+}
 export function ago(span) {
   for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {
     if (span >= 2 * length) return `${Math.round(span / length)} ${unit} ago`;

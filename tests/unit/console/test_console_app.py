@@ -16,12 +16,14 @@ from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
 from pipelines.kafka.broker import BrokerError
-from tests.fakes.console_records import NOW, batch, contract, decision, interval, word
+from tests.fakes.console_records import NOW, batch, contract, decision, interval, pool, word
 
-KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe")]
+KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe"),
+         pool("shared", NOW, ["orders", "rides"])]  # fmt: skip
 MODEL = fold(Model(), KNOWN, NOW)
-PAGES = ["/", "/jobs/orders", "/backfills"]
-GETS = [*PAGES, "/data/jobs", "/data/jobs/orders", "/data/backfills", "/static/jobs.js", "/static/none.js"]
+PAGES = ["/", "/jobs/orders", "/pools", "/backfills"]
+DATA = ["/data/jobs", "/data/jobs/orders", "/data/pools", "/data/backfills"]
+GETS = [*PAGES, *DATA, "/static/jobs.js", "/static/none.js"]
 ASKED = {"mode": "act", "seen": NOW, "confirmed": "orders"}
 OURS = {"x-tidecast-console": "1"}
 
@@ -68,7 +70,7 @@ def post(client, job="orders", asked=ASKED, role="editor", **headers):
 
 
 def test_each_route_is_among_those_that_are_tried(client):
-    tried = {path.replace("orders", "{job}") for path in GETS[:6]}
+    tried = {path.replace("orders", "{job}") for path in [*PAGES, *DATA]}
     assert {route.path for route in client.app.routes} == tried | {"/static/{name:path}", "/data/jobs/{job}/mode"}
 
 
