@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -21,6 +21,8 @@ from tidecast.fields import (
 from tidecast.wire import SCHEMA, fill
 
 Executors = Annotated[int, Bounds(0, 10_000)]
+MOST_POOLS = 500
+"""Pools that are kept; what is said of a further one is refused."""
 POOL_STATES = ("divided", "waits", "vetoed", "wrong", "gone")
 
 
@@ -109,3 +111,19 @@ class PoolState:
             raise MessageError(f"blackouts: [begin, end, [jobs]] is expected, {short_repr(one)} was found")
         if (self.enough_cores is None) != (self.short_from is None):
             raise MessageError("enough_cores and short_from go together")
+
+
+def with_pool(pools: Mapping[str, PoolState], said: PoolState) -> Mapping[str, PoolState]:
+    """Return what is known of pools, by name, after a message: the latest of each holds, one that is gone is forgotten.
+
+    Raises:
+        MessageError: MOST_POOLS others are known.
+    """
+    known = pools.get(said.pool)
+    if known is not None and said.wall_time < known.wall_time:
+        return pools
+    if said.state == "gone":
+        return {name: state for name, state in pools.items() if name != said.pool}
+    if known is None and len(pools) >= MOST_POOLS:
+        raise MessageError(f"pool {said.pool!r}: {MOST_POOLS} others are known")
+    return {**pools, said.pool: said}

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from configs.contract import Contract
-from models.pool.state import PoolState
+from models.pool.state import PoolState, with_pool
 from pipelines.console.read import job as jobs
 from pipelines.console.read.job import FollowedJob
 from pipelines.kafka.broker import Record
@@ -35,8 +35,6 @@ KINDS: dict[str, Any] = {
 """The message class of each topic that is followed beside `control`, which holds several."""
 MOST_JOBS = 5000
 """Jobs that are kept; a record of a further one counts as refused."""
-MOST_POOLS = 500
-"""Pools that are kept, likewise."""
 _STEPS: dict[type, Any] = {
     MetricSample: jobs.with_sample, Decision: jobs.with_decision, Outcome: jobs.with_outcome,
     Forecast: jobs.with_forecast, Heartbeat: jobs.with_beat, Control: jobs.with_word,
@@ -73,13 +71,13 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
     """
     revision, refused = model.revision + 1, model.refused
     changed: dict[str, FollowedJob] = {}
-    pools = dict(model.pools)
+    pools = model.pools
     for record in records:
         try:
             if (message := _read(record, now)) is None:
                 continue
             if isinstance(message, PoolState):
-                _take_pool(pools, message)
+                pools = with_pool(pools, message)
                 continue
             name, contract = message.job, _contract_of(message)
             if name not in model.jobs and name not in changed and len(model.jobs) + len(changed) >= MOST_JOBS:
@@ -97,19 +95,6 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
     if not changed:
         return replace(model, refused=refused, pools=pools)
     return Model({**model.jobs, **changed}, revision, refused, pools)
-
-
-def _take_pool(pools: dict[str, PoolState], said: PoolState) -> None:
-    """Keep what is said of a pool: the latest holds, and one that is gone is forgotten."""
-    known = pools.get(said.pool)
-    if known is not None and said.wall_time < known.wall_time:
-        return
-    if said.state == "gone":
-        pools.pop(said.pool, None)
-    elif known is not None or len(pools) < MOST_POOLS:
-        pools[said.pool] = said
-    else:
-        raise MessageError(f"pool {said.pool!r}: {MOST_POOLS} others are known")
 
 
 def _read(record: Record, now: float) -> Any:
