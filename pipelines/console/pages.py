@@ -18,25 +18,18 @@ MODES = (
     ("act", "Decisions are applied: executors are started and ended."),
 )
 """The modes of an agent, the narrowest first, and what each does."""
-BACKFILLS = (
-    ("Job", PLAIN), ("Backfill", PLAIN), ("State", PLAIN), ("Done", NUMBER), ("Records/s", NUMBER),
-    ("Executors more", NUMBER), ("Corrects", NOWRAP), ("Deadline", NOWRAP), ("Done at", NOWRAP),
-)  # fmt: skip
-"""Titles and kinds of the columns of the page of backfills."""
-POOL = (
-    ("Job", PLAIN), ("Wants", NUMBER), ("Has", NUMBER), ("Granted", NUMBER), ("Replays", NUMBER), ("Weight", NUMBER),
-    ("Floor", NUMBER), ("Budget left", NUMBER), ("Why", PLAIN),
-)  # fmt: skip
-"""Titles and kinds of the columns of a pool."""
-_COUNTS = '<p id="counts" class="about" role="status"></p>'
+COUNTS = '<p id="counts" class="about" role="status"></p>'
+"""Place of what a list counts."""
+PROBLEM = '<p id="problem" class="problem" role="alert" hidden></p>'
+"""Place of what keeps the values from being new."""
 
 
 def jobs_page() -> str:
     """Return the page of all jobs."""
     titles, kinds = [title for title, _ in COLUMNS], [kind for _, kind in COLUMNS]
     modes = "".join(f'<option value="{mode}">{mode}</option>' for mode, _ in MODES)
-    body = f"""{_head("Jobs", _nav("./", "jobs"), _COUNTS)}
-<p id="problem" class="problem" role="alert" hidden></p>
+    body = f"""{head("Jobs", nav("./", "jobs"), COUNTS)}
+{PROBLEM}
 <form id="search" class="controls" role="search">
 <label for="filter">Filter</label>
 <input id="filter" type="search" placeholder="name or trouble" autocomplete="off" spellcheck="false" accesskey="f">
@@ -47,7 +40,7 @@ def jobs_page() -> str:
 </form>
 {table(titles, kinds, [], 'id="jobs" class="whole rows jobs"')}
 <p id="none" class="about" hidden>No job is like that.</p>"""
-    return _page("Jobs", body, "jobs", "./")
+    return page("Jobs", body, "jobs", "./")
 
 
 def job_page(job: str) -> str:
@@ -72,8 +65,8 @@ def job_page(job: str) -> str:
     kinds = [NOWRAP, NUMBER, PLAIN, PLAIN]
     titles = ["When", "Executors", "Why", "What became of it"]
     decided = table(titles, kinds, [], 'id="decided" class="whole decisions"')
-    body = f"""{_head(job, _nav("../", ""), '<p id="state" class="about"></p>')}
-<p id="problem" class="problem" role="alert" hidden></p>
+    body = f"""{head(job, nav("../", ""), '<p id="state" class="about"></p>')}
+{PROBLEM}
 <div id="tiles" class="tiles"></div>
 <section aria-labelledby="mode-title"><h2 id="mode-title">Mode</h2>
 <div class="controls" role="group" aria-label="Mode of {escape(job)}">{choices}</div>
@@ -85,30 +78,7 @@ def job_page(job: str) -> str:
 <p id="fan" class="note"></p>{charts}</section>
 {section("Decisions", "The newest 60, and what became of those that its agent applied.", decided)}
 {_dialog()}"""
-    return _page(job, body, "job", "../", f' data-job="{escape(job)}"', ("uplot/uPlot.iife.min.js",))
-
-
-def backfills_page() -> str:
-    """Return the page of all backfills."""
-    titles, kinds = [title for title, _ in BACKFILLS], [kind for _, kind in BACKFILLS]
-    body = f"""{_head("Backfills", _nav("./", "backfills"), _COUNTS)}
-<p id="problem" class="problem" role="alert" hidden></p>
-{table(titles, kinds, [], 'id="backfills" class="whole rows folding"')}
-<p id="none" class="about" hidden>None was heard of. `tidecast backfill` or the DAG backfill orders one.</p>"""
-    return _page("Backfills", body, "backfills", "./")
-
-
-def pools_page() -> str:
-    """Return the page of all pools."""
-    titles, kinds = [title for title, _ in POOL], [kind for _, kind in POOL]
-    body = f"""{_head("Pools", _nav("./", "pools"), _COUNTS)}
-<p id="problem" class="problem" role="alert" hidden></p>
-<p class="about">Executors. Floors first, then what saves most by the weights; replays have what is left.</p>
-<div id="pools"></div>
-<template id="pool"><section><h2></h2><p class="stands"></p><p class="short"></p><ul class="notes"></ul>
-{table(titles, kinds, [], 'class="whole rows folding"')}</section></template>
-<p id="none" class="about" hidden>None was heard of. A file in <code>configs/pools</code> makes one.</p>"""
-    return _page("Pools", body, "pools", "./")
+    return page(job, body, "job", "../", f' data-job="{escape(job)}"', ("uplot/uPlot.iife.min.js",))
 
 
 def refusal_page(status: int, why: str, up: str, login_url: str) -> str:
@@ -142,15 +112,16 @@ Airflow's audit log with your name.</p>
 </dialog>"""
 
 
-def _nav(up: str, here: str) -> str:
+def nav(up: str, here: str) -> str:
     """Links to the pages, of which `here` is the one that is open."""
-    pages = (("jobs", "Jobs"), ("pools", "Pools"), ("backfills", "Backfills"))
-    links = [(name, up if name == "jobs" else f"{up}{name}", title) for name, title in pages]
+    names = ("jobs", "pools", "models", "backfills", "topologies")
+    links = [(name, up if name == "jobs" else f"{up}{name}", name.title()) for name in names]
     marks = {True: ' aria-current="page"', False: ""}
     return "".join(f'<a href="{way}"{marks[name == here]}>{title}</a>' for name, way, title in links)
 
 
-def _head(title: str, links: str, status: str) -> str:
+def head(title: str, links: str, status: str) -> str:
+    """Return the head of a page: the links to the others, its title, and what it counts."""
     return f"""<header class="bar">
 <nav aria-label="Pages">{links}</nav>
 <h1>{escape(title)}</h1>
@@ -159,7 +130,17 @@ def _head(title: str, links: str, status: str) -> str:
 </header>"""
 
 
-def _page(title: str, body: str, script: str, up: str, marks: str = "", more: Collection[str] = ()) -> str:
+def page(title: str, body: str, script: str, up: str, marks: str = "", more: Collection[str] = ()) -> str:
+    """Return a whole page.
+
+    Args:
+        title: plain text.
+        body: HTML.
+        script: that draws its values, without the ending.
+        up: the way to the console's own address.
+        marks: further attributes of the body.
+        more: further scripts, which come first.
+    """
     styles = ("page.css", *(["uplot/uPlot.min.css"] if more else []), "console.css")
     links = "".join(f'<link rel="stylesheet" href="{up}static/{name}">' for name in styles)
     scripts = "".join(f'<script src="{up}static/{name}"></script>' for name in ("theme.js", *more))

@@ -1,9 +1,8 @@
 // The page of all pools: what each is short of, and what each of its jobs has of it and why.
-import { ago, element, follow, number, setText, share, up, utc } from "./live.js";
+import { ago, element, follow, number, replaceOthers, setText, share, titled, up, utc } from "./live.js";
 
 const holder = document.getElementById("pools");
 const template = document.getElementById("pool");
-const titles = [...template.content.querySelectorAll("thead th")].map((title) => title.textContent);
 const money = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 });
 
 function stands(pool) {
@@ -41,8 +40,7 @@ function rowOf(one, now) {
   const silent = one.heard_at === null ? "it has not spoken" : now - one.heard_at > 30 ? `silent: heard ${ago(now - one.heard_at)}` : "";
   const late = one.late ? "its promise is not kept with these, by what is expected" : "";
   why.append(element("span", [one.reason, one.reason.includes("frozen") ? "" : kept, silent, late].filter(Boolean).join("; ") || "has what it asks for"));
-  for (const [place, cell] of [...row.cells].entries()) if (place) cell.dataset.title = titles[place];
-  return row;
+  return titled(row, template.content);
 }
 
 function sectionOf(pool, now) {
@@ -67,13 +65,7 @@ function sectionOf(pool, now) {
 function take(values) {
   const made = values.rows.map((pool) => sectionOf(pool, values.now));
   const first = !holder.children.length;
-  // What is the same stays, with the focus that it may have.
-  made.forEach((section, place) => {
-    const old = holder.children[place];
-    if (!old) holder.append(section);
-    else if (!old.isEqualNode(section) && !old.matches(":focus-within")) old.replaceWith(section);
-  });
-  while (holder.children.length > made.length) holder.lastElementChild.remove();
+  replaceOthers(holder, made);
   if (first && location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   const small = values.rows.filter((one) => one.short).length;
   const trouble = values.rows.filter((one) => one.trouble).length;
