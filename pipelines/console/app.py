@@ -17,7 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from configs.errors import SettingsError
 from pipelines.console.access import Access
-from pipelines.console.asked import Neighbours, problems
+from pipelines.console.asked import PageSources, problems
 from pipelines.console.backfills import backfill_rows
 from pipelines.console.change import StaleError
 from pipelines.console.lists import backfills_page, models_page, pools_page, topologies_page
@@ -67,7 +67,7 @@ class ModeRequest(BaseModel, extra="forbid"):
 
 def build_app(
     look: Callable[[], tuple[Model, str]], change: Callable[[str, str, float | None, str], None], access: Access,
-    beside: Neighbours,
+    beside: PageSources,
 ) -> FastAPI:  # fmt: skip
     """Build the application.
 

@@ -32,7 +32,7 @@ class Answer(NamedTuple, Generic[T]):
     at: float = 0.0
 
 
-class Asked(Generic[T]):
+class Polled(Generic[T]):
     """Asks one neighbour in a thread of its own, for as long as somebody looks; a look never waits.
 
     The thread ends with the process, and `IDLE_S` after the last look; the next look begins another one.
@@ -79,7 +79,7 @@ def unasked() -> Answer[Any]:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class PageSources:
     """What the pages show beside the topics.
 
     Attributes:

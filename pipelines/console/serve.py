@@ -11,7 +11,7 @@ from configs.settings import Settings
 from models.alerts.knowledge import DriftSeen
 from pipelines.console.access import Access
 from pipelines.console.app import build_app
-from pipelines.console.asked import Asked, Neighbours
+from pipelines.console.asked import PageSources, Polled
 from pipelines.console.change import ModeSwitch
 from pipelines.console.follow import ModelFollower
 from pipelines.console.models import pages_address
@@ -44,10 +44,10 @@ def console(settings: Settings, access: Access) -> FastAPI:
 
         return newest_drifts(access.drifts())
 
-    beside = Neighbours(
-        Asked("MLflow", registered, REGISTRY_S).look, Asked("Drifts", drifts, AIRFLOW_S).look,
-        Asked("Topologies", lambda: read_topologies(settings), FOLDERS_S).look,
-        Asked("Plans", access.advice, AIRFLOW_S).look, pages_address(settings.mlflow.tracking_uri),
+    beside = PageSources(
+        Polled("MLflow", registered, REGISTRY_S).look, Polled("Drifts", drifts, AIRFLOW_S).look,
+        Polled("Topologies", lambda: read_topologies(settings), FOLDERS_S).look,
+        Polled("Plans", access.advice, AIRFLOW_S).look, pages_address(settings.mlflow.tracking_uri),
     )  # fmt: skip
     switch = ModeSwitch(settings.kafka, access)
     return build_app(lambda: (follower.look(), follower.problem), switch.change, access, beside)

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from models.alerts.knowledge import DriftSeen
 from pipelines.console.access import Access
 from pipelines.console.app import build_app
-from pipelines.console.asked import Answer, Neighbours
+from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
 from pipelines.registry.overview import RegisteredModel, RegisteredVersion
@@ -82,7 +82,7 @@ def living():
     made.end()
 
 
-def beside(now: float) -> Neighbours:
+def beside(now: float) -> PageSources:
     """What MLflow, Airflow and the folders of topologies tell."""
     measured = {"kind": "networked_blend", "live.wape": "0.081", "live.n": "480"}
     models = []
@@ -112,7 +112,7 @@ def beside(now: float) -> Neighbours:
     ]
     told = "at 1.4 times the stated rates, count would run on west with 3 executors, for 0.40 an hour less."
     advice = {"adverts": {"at": now - 7200, "told": told, "asks": True}}
-    return Neighbours(
+    return PageSources(
         lambda: Answer(models, "MLflow: it answers 503.", now - 60),
         lambda: Answer({"clicks-001": DriftSeen(now - 5000, 1.34)}, "", now),
         lambda: Answer(topologies, "", now), lambda: Answer(advice, "", now), "http://127.0.0.1:5055",

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from configs.settings import ROOT
 from pipelines.console.access import Access
 from pipelines.console.app import HEADERS, STATIC, build_app
-from pipelines.console.asked import Answer, Neighbours
+from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
@@ -26,7 +26,7 @@ LISTS = ("pools", "backfills", "models", "topologies")
 PAGES = ["/", "/jobs/orders", *(f"/{name}" for name in LISTS)]
 DATA = ["/data/jobs", "/data/jobs/orders", *(f"/data/{name}" for name in LISTS)]
 GETS = [*PAGES, *DATA, "/static/jobs.js", "/static/none.js"]
-BESIDE = Neighbours(
+BESIDE = PageSources(
     registered=lambda: Answer(None, "MLflow: it is away."),
     topologies=lambda: Answer([{"name": "adverts", "problem": "", "begun": False, "queries": []}], "", NOW),
 )

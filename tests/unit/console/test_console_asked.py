@@ -3,7 +3,7 @@
 import threading
 
 from pipelines.console import asked
-from pipelines.console.asked import Asked, problems
+from pipelines.console.asked import Polled, problems
 from tests.fakes.waiting import wait_until
 
 
@@ -15,7 +15,7 @@ def test_a_look_never_waits_and_finds_what_was_said_last():
         may.wait(20)
         return len(asks)
 
-    one = Asked("MLflow", read, 0.01)
+    one = Polled("MLflow", read, 0.01)
     assert not asks, "nobody has looked"
     assert (one.look().value, one.look().problem) == (None, "MLflow: being asked for.")
     may.set()
@@ -31,7 +31,7 @@ def test_a_neighbour_that_goes_away_leaves_what_was_known_and_is_asked_again():
             raise OSError("it is away")
         return "known"
 
-    one = Asked("MLflow", read, 0.01)
+    one = Polled("MLflow", read, 0.01)
     wait_until(lambda: one.look().value == "known", "an answer", 20)
     fails.set()
     wait_until(lambda: one.look().problem == "MLflow: it is away", "a problem", 20)
@@ -43,7 +43,7 @@ def test_a_neighbour_that_goes_away_leaves_what_was_known_and_is_asked_again():
 
 def test_nobody_is_asked_any_more_once_nobody_looks(monkeypatch):
     monkeypatch.setattr(asked, "IDLE_S", 0.0)
-    one = Asked("nobody else", lambda: 1, 0.01)
+    one = Polled("nobody else", lambda: 1, 0.01)
     one.look()
     wait_until(
         lambda: all(thread.name != "console nobody else" for thread in threading.enumerate()), "the thread's end", 20
