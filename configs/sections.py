@@ -42,6 +42,7 @@ class Retention(Section):
     replays: Positive = 720
     replies: Positive = 168
     wants: Positive = 1
+    pools: Positive = 24
 
 
 class Kafka(Section):

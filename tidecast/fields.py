@@ -149,7 +149,8 @@ def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
     Raises:
         MessageError: another type, or beyond its limits; the message gives field, value and what is expected.
     """
-    if typing.get_origin(kind) is list:
+    origin = _origin(kind)
+    if origin is list:
         if not isinstance(value, list):
             raise MessageError(f"{name}={short_repr(value)}: a list is expected")
         (inner,) = typing.get_args(kind)
@@ -158,12 +159,17 @@ def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
         return value
     if kind is float and type(value) is int:
         value = float(max(-COUNT_MOST, min(value, COUNT_MOST)))  # beyond every limit, and still a float
-    expected_type = typing.get_origin(kind) or kind
+    expected_type = origin or kind
     if type(value) is not expected_type:
         raise MessageError(f"{name}={short_repr(value)}: {_WORDS[expected_type]} is expected")
     if limits is not None and (objection := limits.objection(value)):
         raise MessageError(f"{name}={short_repr(value)}: {objection}")
     return value
+
+
+@cache
+def _origin(kind: Any) -> Any:
+    return typing.get_origin(kind)
 
 
 _WORDS = {str: "text", int: "int", float: "float", bool: "true or false", dict: "an object"}

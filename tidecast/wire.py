@@ -56,17 +56,28 @@ def decode(kind: type[M], raw: bytes | bytearray | str | None, now: float | None
         raise MessageError(
             f"schema={short_repr(data.get('schema'))}; this reader knows {SCHEMA}. Upgrade the older side."
         )
+    message = fill(kind, data)
+    if hasattr(message, "check"):
+        message.check()
+    check_times(message, now)
+    return message
+
+
+def fill(kind: type[M], data: Any) -> M:
+    """Return an object of a class with declared fields from a JSON object, whose other keys are ignored.
+
+    Raises:
+        MessageError: it is no object, or a field is missing, mistyped or out of range.
+    """
+    if not isinstance(data, dict):
+        raise MessageError(f"{short_repr(data)}: an object with the fields of {kind.__name__} is expected")
     values = {}
     for field in fields_of(cast(Any, kind)):
         if field.name in data:
             values[field.name] = field.validate(data[field.name])
         elif field.default is None:
             raise MessageError(f"{field.name} is missing")
-    message = kind(**values)
-    if hasattr(message, "check"):
-        message.check()
-    check_times(message, now)
-    return message
+    return kind(**values)
 
 
 def decode_keyed(kind: type[M], key: str | None, raw: bytes | bytearray | str | None, now: float | None = None) -> M:

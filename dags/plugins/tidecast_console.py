@@ -1,12 +1,13 @@
 """The plugin by which Airflow shows the console in its menu and serves its pages under `/tidecast`.
 
-Every process of Airflow loads it, tasks included, so that it imports nothing of ours, nor FastAPI, before the first
-request for a page.
+Every process of Airflow loads it, tasks included, so that it imports nothing of ours, nor FastAPI. What Airflow's API
+server alone does, to put its application together, begins to build the console, so that who opens it finds it there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
@@ -17,16 +18,29 @@ PREFIX = f"/{NAME}"
 
 
 class LazyConsole:
-    """The console's ASGI application, built at its first request."""
+    """The console's ASGI application, built in a thread once the API server begins to answer."""
 
     def __init__(self) -> None:
         self._building = threading.Lock()
         self._app: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Hand a request on; the first one waits a second or two until the application is built."""
+        """Hand a request on; one that comes before the application is built waits for it."""
         app = self._app or await asyncio.to_thread(self._built)
         await app(scope, receive, send)
+
+    def begin(self, app: Any) -> Any:
+        """Begin to build the console, as a middleware that the API server puts around its application and that is it.
+
+        A console that cannot be built says why to who asks for it: it keeps Airflow from nothing.
+        """
+
+        def build() -> None:
+            with contextlib.suppress(Exception):
+                self._built()
+
+        threading.Thread(target=build, name="console begins", daemon=True).start()
+        return app
 
     def _built(self) -> Any:
         from configs.settings import load
@@ -38,11 +52,17 @@ class LazyConsole:
             return self._app
 
 
+CONSOLE = LazyConsole()
+
+
 class TidecastConsole(AirflowPlugin):
     """Tidecast's console: an application of its own under `/tidecast`, shown in Airflow's frame."""
 
     name = "tidecast_console"
-    fastapi_apps = [{"app": LazyConsole(), "url_prefix": PREFIX, "name": "Tidecast console"}]  # noqa: RUF012
+    fastapi_apps = [{"app": CONSOLE, "url_prefix": PREFIX, "name": "Tidecast console"}]  # noqa: RUF012
+    fastapi_root_middlewares = [  # noqa: RUF012
+        {"middleware": CONSOLE.begin, "args": [], "kwargs": {}, "name": "Tidecast console begins"}
+    ]
     external_views = [  # noqa: RUF012
         {"name": "Tidecast", "href": f"{NAME}/", "destination": "nav", "url_route": NAME, "nav_top_level": True}
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from configs.contract import Contract
 from models.alerts.followed import Followed
+from models.pool.state import PoolState
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Knowledge:
         ingests: newest ingests by topic.
         lake: None where there is none.
         drifts: by job.
+        pools: as the autoscaler said last that they stand, by name.
         refused: refused records by who refused them.
         failed: messages that webhooks did not take, by host.
     """
@@ -63,5 +65,6 @@ class Knowledge:
     ingests: Mapping[str, Ingested] = field(default_factory=dict)
     lake: LakeSeen | None = None
     drifts: Mapping[str, DriftSeen] = field(default_factory=dict)
+    pools: Mapping[str, PoolState] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)

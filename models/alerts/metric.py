@@ -70,8 +70,25 @@ METRICS = (
         "Since when an agent that acts has not asked for the executors that are decided; none where it has.",
     ),
     _of_job("champion_info", "The model that made the newest forecast.", "model", "version", "kind", kind="info"),
+    _of_job("wanted_executors", "Executors for live records that it asks its pool for.", "pool"),
+    _of_job("granted_executors", "Executors for live records that it may have of its pool.", "pool"),
     _of_job("drift_timestamp_seconds", "When the newest lasting change of load or forecast error was reported."),
     _of_job("drift_ratio", "By how much the load or error changed then: 1.3 is 30 % more."),
+    Metric("tidecast_pool_cores", "gauge", "Cores that a pool has by its file.", ("pool",)),
+    Metric("tidecast_pool_usable_cores", "gauge", "Cores of it that its quotas leave.", ("pool",)),
+    Metric("tidecast_pool_granted_cores", "gauge", "Cores of all executors that its jobs may have.", ("pool",)),
+    Metric(
+        "tidecast_pool_short_cores", "gauge",
+        "Cores more that would be enough for what its jobs ask for, now or by their forecasts; 0 where it has them.",
+        ("pool",),
+    ),
+    Metric(
+        "tidecast_pool_shortage_timestamp_seconds", "gauge", "From when on it has too few; none where it has enough.",
+        ("pool",),
+    ),
+    Metric(
+        "tidecast_pool_division_timestamp_seconds", "gauge", "When the autoscaler last said how it stands.", ("pool",)
+    ),
     Metric("tidecast_broker_up", "gauge", "Whether the broker answers: 1 or 0."),
     Metric("tidecast_refused_records_total", "counter", "Refused records since this process began.", ("by",)),
     Metric("tidecast_ingest_timestamp_seconds", "gauge", "When a topic's newest ingest began.", ("topic",)),

@@ -27,7 +27,7 @@ def rules_document() -> dict[str, Any]:
 
 
 def _rule(alert: Alert) -> dict[str, Any]:
-    text = re.sub(r"\{(job|topic|table)\}", r"{{ $labels.\1 }}", alert.text)
+    text = re.sub(r"\{(job|pool|topic|table)\}", r"{{ $labels.\1 }}", alert.text)
     return {
         "alert": alert.name,
         "expr": alert.condition.promql,

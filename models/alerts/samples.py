@@ -12,6 +12,7 @@ from models.alerts.knowledge import Knowledge
 from models.alerts.metric import Sample
 from models.policy.core.budget import DAY_S, Promise
 from models.policy.live.burn import fast_rate
+from models.pool.state import PoolState
 
 _LONGEST = 100
 """Characters of a label's text; names of models come from messages."""
@@ -35,7 +36,7 @@ def samples_of(known: Knowledge, now: float, report: Callable[[str, Exception], 
             continue
         for sample in of_job:
             found[sample.metric].append(sample)
-    for sample in _of_all(known, now):
+    for sample in [*_of_all(known, now), *_of_pools(known.pools)]:
         found[sample.metric].append(sample)
     return {name: [one for one in samples if math.isfinite(one.value)] for name, samples in found.items()}
 
@@ -100,6 +101,24 @@ def _promised(seen: Followed, contract: Contract) -> Iterator[tuple[str, float]]
         yield "window_late_seconds", late_s
         yield "error_budget_left_ratio", 1 - late_s / (promise.budget * window_s)
         yield "burn_rate_limit", fast_rate(promise.budget)
+
+
+def _of_pools(pools: Mapping[str, PoolState]) -> Iterator[Sample]:
+    for name, state in sorted(pools.items()):
+        shares = state.jobs
+        granted = sum(((one.granted or 0) + one.granted_replay) * (one.cores or 0) for one in shares)
+        short = 0 if state.enough_cores is None else max(math.ceil(state.enough_cores - state.usable), 0)
+        values = {
+            "cores": state.cores, "usable_cores": state.usable, "granted_cores": granted, "short_cores": short,
+            "shortage_timestamp_seconds": state.short_from, "division_timestamp_seconds": state.wall_time,
+        }  # fmt: skip
+        for metric, value in values.items():
+            if value is not None:
+                yield Sample(f"tidecast_pool_{metric}", {"pool": name}, float(value))
+        for share in shares:
+            for metric, many in (("wanted_executors", share.wanted), ("granted_executors", share.granted)):
+                if many is not None:
+                    yield Sample(f"tidecast_job_{metric}", {"job": share.job, "pool": name}, float(many))
 
 
 def _of_all(known: Knowledge, now: float) -> Iterator[Sample]:

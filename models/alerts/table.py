@@ -23,7 +23,7 @@ class Alert:
         name: by Prometheus' conventions.
         severity: "page" if somebody has to act now, "ticket" if within a day or so.
         condition: of the metrics.
-        text: what is said; `{job}`, `{topic}` and `{table}` stand for labels, `{value}` for the told value.
+        text: what is said; `{job}`, `{pool}`, `{topic}` and `{table}` stand for labels, `{value}` for the told value.
         unit: of the value: "s" for seconds, "times" for a rate or share, "number" for a count.
         remedy: what helps.
         for_s: seconds for which the condition has to hold first.
@@ -69,6 +69,18 @@ ALERTS = (
         "{job}: the most executors of its contract are too few for the load, now or ahead", "times",
         "The newest decision says how many are needed: raise `executors.max` in the contract and `executors=` of "
         "`attach`.",
+        for_s=60,
+    ),
+    Alert(
+        "TidecastPoolTooSmall", "ticket",
+        _when(
+            Comparison("tidecast_pool_short_cores", ">", 0),
+            Comparison("tidecast_pool_division_timestamp_seconds", "<=", SILENT_S, age=True),
+        ),
+        "pool {pool}: its jobs ask for more cores than it has, now or by their forecasts; {value} more would be enough",
+        "number",
+        "The console's page of pools says from when until when, and whose promises that costs. Give the pool more "
+        "cores, take a job or a replay out of that time, or raise the quota that holds it down.",
         for_s=60,
     ),
     Alert(

@@ -121,7 +121,9 @@ class PoolMemory:
         """
         held = {
             job: HeldGrant(  # older files hold fewer
-                int(many), tuple(map(float, changed)), *(None if one is None else int(one) for one in others)  # type: ignore[arg-type]
+                int(many),
+                tuple(map(float, changed)),
+                *(None if one is None else int(one) for one in others),  # type: ignore[arg-type]
             )
             for job, (many, changed, *others) in kept["held"].items()
         }

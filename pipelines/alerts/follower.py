@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from configs.contract import Contract
@@ -14,6 +14,7 @@ from configs.settings import Settings
 from models.alerts.knowledge import Knowledge
 from models.alerts.samples import samples_of
 from models.alerts.standing import Key, holding
+from models.pool.state import PoolState
 from pipelines.alerts.contracts import FolderOfContracts
 from pipelines.alerts.exposition import Exposition, open_endpoint
 from pipelines.alerts.kept import digest_of, read_told, write_told
@@ -58,15 +59,18 @@ class Alerting:
             found[channel.host] = found.get(channel.host, 0) + channel.failed
         return found
 
-    def look(self, held: Mapping[Key, float], contracts: Mapping[str, Contract], now: float) -> None:
-        """Let every webhook be told of its jobs' alerts, and of those that are of no job; never waits for one."""
+    def look(
+        self, held: Mapping[Key, float], contracts: Mapping[str, Contract], pools: Mapping[str, PoolState], now: float
+    ) -> None:
+        """Let every webhook be told of its jobs' and their pools' alerts, and of those of neither; never waits."""
+        members = {name: {share.job for share in state.jobs} for name, state in pools.items()}
         jobs: dict[str, list[str]] = {}
         for job, contract in contracts.items():
             if contract.alerts is not None:
                 jobs.setdefault(contract.alerts.webhook.get_secret_value(), []).append(job)
         self._channels = {webhook: self._channel(webhook) for webhook in jobs}
         for webhook, channel in self._channels.items():
-            own = {key: value for key, value in held.items() if dict(key.labels).get("job") in (None, *jobs[webhook])}
+            own = {key: value for key, value in held.items() if _concerns(key, {*jobs[webhook]}, members)}
             repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
             if (said := channel.look(own, now, repeat_s)) is not None:
                 # Two webhooks of a host differ in what is secret.
@@ -83,6 +87,15 @@ class Alerting:
             write_told(self._file, {digest_of(webhook): one.state for webhook, one in self._channels.items()})
         except OSError as error:
             self._reports("alerts", f"what was told cannot be kept: {error}")
+
+
+def _concerns(key: Key, jobs: Collection[str], members: Mapping[str, Collection[str]]) -> bool:
+    """Whether an alert is for a webhook of these jobs; `members` are the jobs of each pool."""
+    labels = dict(key.labels)
+    if (job := labels.get("job")) is not None:
+        return job in jobs
+    pool = labels.get("pool")
+    return pool is None or any(job in jobs for job in members.get(pool, ()))
 
 
 def run_follower(settings: Settings, host: str, port: int) -> None:
@@ -131,8 +144,8 @@ def _tick(
     jobs, refused = topics.known(contracts)
     known = Knowledge(
         jobs if topics.caught_up else {}, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake,
-        rounds.drifts, refused, alerting.failed,
+        rounds.drifts, topics.pools, refused, alerting.failed,
     )  # fmt: skip
     exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))
     if now - began > FIRST_S and (topics.caught_up or not rounds.broker_up):
-        alerting.look(holding(exposition.samples, now), contracts, now)
+        alerting.look(holding(exposition.samples, now), contracts, topics.pools, now)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from configs.settings import Settings
 from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
+from pipelines.airflow.drifts import INGEST_DAG, newest_drifts
 from pipelines.airflow.rest import Orchestrator
 from pipelines.ingest.columns import KINDS
 from pipelines.kafka.broker import topic_offsets
@@ -21,13 +19,10 @@ from pipelines.lake import tables
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
 
-_log = logging.getLogger(__name__)
 ROUND_S = 15.0
 """Seconds between two rounds; one takes as long as the broker, the disk and Airflow need to answer."""
 AIRFLOW_EVERY = 4
 """Rounds from one question to Airflow to the next."""
-INGEST_DAG, DRIFT = "ingest_metrics", "drift"
-"""The DAG that reports drifts, and the asset by which it does."""
 Offsets = Mapping[int, tuple[int, int]]
 
 
@@ -112,22 +107,6 @@ def _size(root: Path, names: Collection[str], now: float) -> LakeSeen:
         {table: size for table, (size, _) in sizes.items()}, {table: files for table, (_, files) in sizes.items()},
         sum(day_growth(root, table, now) for table in names), shutil.disk_usage(root).free,
     )  # fmt: skip
-
-
-def newest_drifts(events: list[dict[str, Any]]) -> dict[str, DriftSeen]:
-    """Return the newest drift of each job by what Airflow tells of asset events, newest first; others are left out.
-
-    An event that lacks a field, or has something else in its place, is left out, too.
-    """
-    found: dict[str, DriftSeen] = {}
-    for event in events:
-        try:
-            if event["name"] == DRIFT:
-                reported = datetime.fromisoformat(event["timestamp"]).timestamp()
-                found.setdefault(str(event["extra"]["job"]), DriftSeen(reported, float(event["extra"]["factor"])))
-        except (KeyError, TypeError, ValueError):
-            _log.warning("an asset event of %s is none of ours and is left out", INGEST_DAG)
-    return found
 
 
 def _ingested(origin: tables.Origin, offsets: Offsets | None) -> Ingested:

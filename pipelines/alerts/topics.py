@@ -12,6 +12,7 @@ from typing import Any
 from configs.contract import Contract
 from configs.sections import Kafka
 from models.alerts.followed import STRANGE, Followed, take
+from models.pool.state import PoolState, with_pool
 from pipelines.kafka.broker import Follower, Record
 from tidecast.messages import (
     Decision,
@@ -27,7 +28,11 @@ from tidecast.messages import (
 _KINDS: dict[str, Any] = {
     "decisions": Decision, "forecasts": Forecast, "metrics": MetricSample, "heartbeats": Heartbeat, "outcomes": Outcome,
 }  # fmt: skip
-BACK_S = {("decisions", "forecasts"): 86_400.0, ("metrics", "heartbeats"): 3600.0, ("outcomes", "rejects"): 0.0}
+BACK_S = {
+    ("decisions", "forecasts"): 86_400.0,
+    ("metrics", "heartbeats"): 3600.0,
+    ("outcomes", "rejects", "pools"): 0.0,
+}
 """Seconds that are read back at the start: a decision may stand for hours, the long window is an hour of a week."""
 AGAIN_S, POLL_S = 5.0, 0.2
 """Seconds until the broker is tried again; longest wait for metrics."""
@@ -58,6 +63,7 @@ class FollowedTopics:
         self._kafka, self._contracts, self._began, self._report = kafka, contracts, began, report
         self._lock = threading.Lock()
         self._jobs: dict[str, Followed] = {}
+        self._pools: Mapping[str, PoolState] = {}
         self._refused = Counter[str]()
         self._polled_at: float | None = None
         self.caught_up = False
@@ -67,6 +73,11 @@ class FollowedTopics:
         with self._lock:
             self._jobs = {job: known for job, known in self._jobs.items() if job in jobs}
             return dict(self._jobs), dict(self._refused)
+
+    @property
+    def pools(self) -> Mapping[str, PoolState]:
+        """How each pool stands, by name, as the autoscaler said it last."""
+        return self._pools
 
     def run(self, stop: threading.Event) -> None:
         """Follow until `stop` is set; where the broker does not answer, or has no topics yet, it is tried again."""
@@ -112,6 +123,8 @@ class FollowedTopics:
         if record.topic == "rejects":
             by = decode(Reject, record.value).by
             self._refused["agent" if by.startswith("agent of ") else by if by in _REFUSING else "other"] += 1
+        elif record.topic == "pools":
+            self._pools = with_pool(self._pools, decode_keyed(PoolState, record.key, record.value, time.time()))
         elif (job := record.key) in contracts and job is not None:
             message = decode_keyed(_KINDS[record.topic], job, record.value, time.time())
             self._jobs[job] = take(self._jobs.get(job, Followed()), message, contracts[job], self._began)

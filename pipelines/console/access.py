@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,6 +42,9 @@ class Access:
         login_url: page to log in at, relative to the console's own address.
         origins: addresses (`https://host:port`) by which browsers reach the pages, besides the one that a request
             names itself.
+        drifts: returns the drifts that the ingest has reported, newest first, as Airflow's API tells asset events.
+        advice: returns what the DAG plan_placement has told of each topology last: `at` (epoch seconds), `told`, and
+            `asks`, whether a person is asked.
     """
 
     viewer: Callable[..., Any]
@@ -49,3 +52,5 @@ class Access:
     record: Callable[[ModeChange], None]
     login_url: str = ""
     origins: tuple[str, ...] = ()
+    drifts: Callable[[], Sequence[Mapping[str, Any]]] = list
+    advice: Callable[[], Mapping[str, Any]] = dict

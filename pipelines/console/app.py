@@ -17,20 +17,28 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from configs.errors import SettingsError
 from pipelines.console.access import Access
+from pipelines.console.asked import PageSources, problems
 from pipelines.console.backfills import backfill_rows
 from pipelines.console.change import StaleError
+from pipelines.console.lists import backfills_page, models_page, pools_page, topologies_page
+from pipelines.console.models import model_rows
 from pipelines.console.origin import objection
-from pipelines.console.pages import backfills_page, job_page, jobs_page, refusal_page
+from pipelines.console.pages import job_page, jobs_page, refusal_page
+from pipelines.console.pools import pool_of, pool_rows
 from pipelines.console.read.fold import Model
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details, rows_since
+from pipelines.console.topologies import topology_rows
 
 STATIC: Mapping[str, tuple[str, str, str]] = {
     "page.css": ("pipelines.html", "assets", "text/css"),
     **{name: ("pipelines.console", "static", "text/css") for name in ("console.css", "uplot/uPlot.min.css")},
     **{
         f"{name}.js": ("pipelines.console", "static", "text/javascript")
-        for name in ("theme", "jobs", "job", "backfills", "switch", "plots", "live", "uplot/uPlot.iife.min")
+        for name in (
+            "theme", "jobs", "job", "pools", "backfills", "models", "topologies", "switch", "plots", "live",
+            "uplot/uPlot.iife.min",
+        )
     },
 }  # fmt: skip
 """Files that the pages load: package and folder that each lies in, and its type."""
@@ -58,8 +66,9 @@ class ModeRequest(BaseModel, extra="forbid"):
 
 
 def build_app(
-    look: Callable[[], tuple[Model, str]], change: Callable[[str, str, float | None, str], None], access: Access
-) -> FastAPI:
+    look: Callable[[], tuple[Model, str]], change: Callable[[str, str, float | None, str], None], access: Access,
+    beside: PageSources,
+) -> FastAPI:  # fmt: skip
     """Build the application.
 
     All routes answer 401 without a login and 403 to one that may not look; a change answers 403 to one that may not
@@ -69,6 +78,7 @@ def build_app(
         look: returns the newest model, and why there is no newer one ("" while there is).
         change: gives a job another mode, as `pipelines.console.change.ModeSwitch.change` does.
         access: the logins.
+        beside: what is shown beside the topics; its answers are there at once.
     """
     viewer, editor = Depends(access.viewer), Depends(access.editor)
     app = FastAPI(title="Tidecast console", docs_url=None, redoc_url=None, openapi_url=None)
@@ -109,11 +119,32 @@ def build_app(
         """Answer with the page of all backfills."""
         return HTMLResponse(backfills_page())
 
-    @app.get("/data/backfills", dependencies=[viewer])
-    def backfills_data() -> JSONResponse:
-        """Answer with a row for each replay that goes on, and the newest that are over."""
-        (model, problem), now = look(), time.time()
-        return JSONResponse({"now": now, "problem": problem, "rows": backfill_rows(model, now)})
+    def listed(name: str, page: Callable[[], str], data: Callable[[Model, float], dict[str, Any]]) -> None:
+        """Add the page of a list, and its data: `rows`, and `problem` beside that of the topics."""
+
+        def values() -> JSONResponse:
+            (model, problem), now = look(), time.time()
+            found = data(model, now)
+            said = " ".join(part for part in (problem, found.pop("problem", "")) if part)
+            return JSONResponse({"now": now, "problem": said, **found})
+
+        app.get(f"/{name}", dependencies=[viewer])(lambda: HTMLResponse(page()))
+        app.get(f"/data/{name}", dependencies=[viewer])(values)
+
+    def models_data(model: Model, now: float) -> dict[str, Any]:
+        registered, drifts = beside.registered(), beside.drifts()
+        rows = model_rows(model, registered.value, drifts.value or {}, beside.mlflow, now)
+        return {"rows": rows, "problem": problems(registered, drifts)}
+
+    def topologies_data(model: Model, now: float) -> dict[str, Any]:
+        topologies, advice = beside.topologies(), beside.advice()
+        rows = topology_rows(model, topologies.value or (), advice.value or {}, now)
+        return {"rows": rows, "problem": problems(topologies, advice)}
+
+    listed("pools", pools_page, lambda model, now: {"rows": pool_rows(model, now)})
+    listed("backfills", backfills_page, lambda model, now: {"rows": backfill_rows(model, now)})
+    listed("models", models_page, models_data)
+    listed("topologies", topologies_page, topologies_data)
 
     @app.get("/data/jobs", dependencies=[viewer])
     def jobs_data(since: Annotated[int, Query()] = 0) -> JSONResponse:
@@ -126,7 +157,9 @@ def build_app(
     @app.get("/data/jobs/{job}", dependencies=[viewer])
     def job_data(job: JobName, after: Annotated[float, Query(allow_inf_nan=False)] = 0.0) -> JSONResponse:
         """Answer with what the page of a job shows; of its history what is later than a wall time, epoch seconds."""
-        return JSONResponse({**job_details(known(job), time.time(), after), "problem": look()[1]})
+        seen, (model, problem), now = known(job), look(), time.time()
+        pool = pool_of(model, job, now)
+        return JSONResponse({**job_details(seen, now, after), "pool": pool, "problem": problem})
 
     @app.post("/data/jobs/{job}/mode")
     def mode(job: JobName, asked: ModeRequest, request: Request, login: str = editor) -> dict[str, str]:

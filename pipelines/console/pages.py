@@ -18,20 +18,18 @@ MODES = (
     ("act", "Decisions are applied: executors are started and ended."),
 )
 """The modes of an agent, the narrowest first, and what each does."""
-BACKFILLS = (
-    ("Job", PLAIN), ("Backfill", PLAIN), ("State", PLAIN), ("Done", NUMBER), ("Records/s", NUMBER),
-    ("Executors more", NUMBER), ("Corrects", NOWRAP), ("Deadline", NOWRAP), ("Done at", NOWRAP),
-)  # fmt: skip
-"""Titles and kinds of the columns of the page of backfills."""
-_COUNTS = '<p id="counts" class="about" role="status"></p>'
+COUNTS = '<p id="counts" class="about" role="status"></p>'
+"""Place of what a list counts."""
+PROBLEM = '<p id="problem" class="problem" role="alert" hidden></p>'
+"""Place of what keeps the values from being new."""
 
 
 def jobs_page() -> str:
     """Return the page of all jobs."""
     titles, kinds = [title for title, _ in COLUMNS], [kind for _, kind in COLUMNS]
     modes = "".join(f'<option value="{mode}">{mode}</option>' for mode, _ in MODES)
-    body = f"""{_head("Jobs", _nav("./", "jobs"), _COUNTS)}
-<p id="problem" class="problem" role="alert" hidden></p>
+    body = f"""{head("Jobs", nav("./", "jobs"), COUNTS)}
+{PROBLEM}
 <form id="search" class="controls" role="search">
 <label for="filter">Filter</label>
 <input id="filter" type="search" placeholder="name or trouble" autocomplete="off" spellcheck="false" accesskey="f">
@@ -42,7 +40,7 @@ def jobs_page() -> str:
 </form>
 {table(titles, kinds, [], 'id="jobs" class="whole rows jobs"')}
 <p id="none" class="about" hidden>No job is like that.</p>"""
-    return _page("Jobs", body, "jobs", "./")
+    return page("Jobs", body, "jobs", "./")
 
 
 def job_page(job: str) -> str:
@@ -67,29 +65,20 @@ def job_page(job: str) -> str:
     kinds = [NOWRAP, NUMBER, PLAIN, PLAIN]
     titles = ["When", "Executors", "Why", "What became of it"]
     decided = table(titles, kinds, [], 'id="decided" class="whole decisions"')
-    body = f"""{_head(job, _nav("../", ""), '<p id="state" class="about"></p>')}
-<p id="problem" class="problem" role="alert" hidden></p>
+    body = f"""{head(job, nav("../", ""), '<p id="state" class="about"></p>')}
+{PROBLEM}
 <div id="tiles" class="tiles"></div>
 <section aria-labelledby="mode-title"><h2 id="mode-title">Mode</h2>
 <div class="controls" role="group" aria-label="Mode of {escape(job)}">{choices}</div>
 <p id="word" class="note"></p>
 <p id="told" role="status" class="note"></p></section>
+<section id="of-pool" aria-labelledby="pool-title" hidden><h2 id="pool-title">Pool</h2><p class="note"></p></section>
 <section aria-labelledby="plots-title"><div class="titled"><h2 id="plots-title">Load, executors, latency</h2>
 <div class="controls" role="group" aria-label="Length of time">{ranges}</div></div>
 <p id="fan" class="note"></p>{charts}</section>
 {section("Decisions", "The newest 60, and what became of those that its agent applied.", decided)}
 {_dialog()}"""
-    return _page(job, body, "job", "../", f' data-job="{escape(job)}"', ("uplot/uPlot.iife.min.js",))
-
-
-def backfills_page() -> str:
-    """Return the page of all backfills."""
-    titles, kinds = [title for title, _ in BACKFILLS], [kind for _, kind in BACKFILLS]
-    body = f"""{_head("Backfills", _nav("./", "backfills"), _COUNTS)}
-<p id="problem" class="problem" role="alert" hidden></p>
-{table(titles, kinds, [], 'id="backfills" class="whole rows backfills"')}
-<p id="none" class="about" hidden>None was heard of. `tidecast backfill` or the DAG backfill orders one.</p>"""
-    return _page("Backfills", body, "backfills", "./")
+    return page(job, body, "job", "../", f' data-job="{escape(job)}"', ("uplot/uPlot.iife.min.js",))
 
 
 def refusal_page(status: int, why: str, up: str, login_url: str) -> str:
@@ -123,14 +112,16 @@ Airflow's audit log with your name.</p>
 </dialog>"""
 
 
-def _nav(up: str, here: str) -> str:
+def nav(up: str, here: str) -> str:
     """Links to the pages, of which `here` is the one that is open."""
-    links = (("jobs", up, "Jobs"), ("backfills", f"{up}backfills", "Backfills"))
+    names = ("jobs", "pools", "models", "backfills", "topologies")
+    links = [(name, up if name == "jobs" else f"{up}{name}", name.title()) for name in names]
     marks = {True: ' aria-current="page"', False: ""}
     return "".join(f'<a href="{way}"{marks[name == here]}>{title}</a>' for name, way, title in links)
 
 
-def _head(title: str, links: str, status: str) -> str:
+def head(title: str, links: str, status: str) -> str:
+    """Return the head of a page: the links to the others, its title, and what it counts."""
     return f"""<header class="bar">
 <nav aria-label="Pages">{links}</nav>
 <h1>{escape(title)}</h1>
@@ -139,7 +130,17 @@ def _head(title: str, links: str, status: str) -> str:
 </header>"""
 
 
-def _page(title: str, body: str, script: str, up: str, marks: str = "", more: Collection[str] = ()) -> str:
+def page(title: str, body: str, script: str, up: str, marks: str = "", more: Collection[str] = ()) -> str:
+    """Return a whole page.
+
+    Args:
+        title: plain text.
+        body: HTML.
+        script: that draws its values, without the ending.
+        up: the way to the console's own address.
+        marks: further attributes of the body.
+        more: further scripts, which come first.
+    """
     styles = ("page.css", *(["uplot/uPlot.min.css"] if more else []), "console.css")
     links = "".join(f'<link rel="stylesheet" href="{up}static/{name}">' for name in styles)
     scripts = "".join(f'<script src="{up}static/{name}"></script>' for name in ("theme.js", *more))

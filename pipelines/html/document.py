@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from pipelines.html.plot import Chart
+if TYPE_CHECKING:  # who draws nothing needs neither Plotly nor pandas
+    from pipelines.html.plot import Chart
 
 _MARKS = {
     True: '<span class="good" title="as it should be">✓</span> ',

@@ -18,20 +18,21 @@ class PoolFiles:
 
     Attributes:
         pools: that count now, by name.
+        wrong: what is wrong with a file, by the pool's name.
     """
 
     def __init__(self, folder: Path) -> None:
         """Follow `folder`; nothing is read yet."""
         self._folder = folder
         self.pools: dict[str, ClusterPool] = {}
-        self._wrong: dict[str, str] = {}
+        self.wrong: dict[str, str] = {}
         self._away: dict[str, float] = {}  # since when a pool's file is
         self._seen: object = None
 
     @property
     def unread(self) -> set[str]:
         """Pools of which nothing is known now, but that are not gone: their files are wrong, or have just vanished."""
-        return {*self._wrong, *self._away} - {*self.pools}
+        return {*self.wrong, *self._away} - {*self.pools}
 
     def look(self, contracts: Mapping[str, Contract], granted: Set[str], now: float) -> dict[str, str]:
         """Read the folder if something has changed; return what may be said of it, by what it is about.
@@ -52,14 +53,14 @@ class PoolFiles:
         seen = files, contracts, gone
         if seen == self._seen and not is_new(files):
             return {"pools": ""}
-        read, self._wrong = read_pools(self._folder, contracts)
+        read, self.wrong = read_pools(self._folder, contracts)
         moved = {job for pool in read.values() for job in pool.jobs}
-        last = {name: pool for name, pool in self.pools.items() if name in {*self._wrong, *self._away} - {*read}}
+        last = {name: pool for name, pool in self.pools.items() if name in {*self.wrong, *self._away} - {*read}}
         stays = {name: one for name, pool in last.items() if (one := _without(pool, moved))}
         told = {name: f"{pool.cores} cores for {', '.join(pool.jobs)}" for name, pool in read.items()}
         for name in gone:
             told[name] = "its file is gone; its jobs have what their contracts allow"
-        for name, problem in self._wrong.items():
+        for name, problem in self.wrong.items():
             told[name] = f"{problem} Until then {'the last one counts' if name in stays else 'what was granted stays'}."
         self.pools, self._seen = read | stays, seen
         return {"pools": "", **{f"pool {name}": words for name, words in told.items()}}

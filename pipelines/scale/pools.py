@@ -15,11 +15,14 @@ from models.pool.ahead import PoolShortage
 from models.pool.divide import expected_shortage, grant
 from models.pool.quota import DAY_S
 from models.pool.reasons import describe_shortage
+from models.pool.state import PoolState
+from models.pool.told import tell_pool
 from models.pool.wants import Grant, PoolMemory, Want
 from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.signing import Signer
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants
 from pipelines.scale.pool_files import PoolFiles
+from pipelines.scale.telling import PoolTelling
 from pipelines.scale.veto import STALE_S, Hooks
 from tidecast.messages import MessageError, PoolWant, decode_keyed
 
@@ -60,12 +63,15 @@ class PoolDivision:
         self._divided: dict[str, float] = {}
         self._short: dict[str, tuple[float, float]] = {}  # when it was said, and seen, last
         self._told: dict[str, str] = {}
+        self._telling = PoolTelling(settings.kafka, EVERY_S)
 
     def tick(self, now: float | None = None) -> list[str]:
         """Read the pools' folder if a file has changed, and divide each pool of which a job has said something.
 
         Args:
             now: epoch seconds; default: those of the clock.
+
+        How each pool stands is told on the topic `pools`; where the broker does not take it, that is said.
 
         Returns:
             One line per change or problem, each said once.
@@ -91,12 +97,13 @@ class PoolDivision:
         for name, memory in kept.memories.items():  # if its file comes back, its quota is what it was
             if name not in memories and memory.at is not None and now - memory.at < DAY_S:
                 memories[name] = replace(memory, held={})
+        states = {name: PoolState(name, now, "wrong", self._files.wrong.get(name, "")) for name in unread}
         said = self._read_wants(members, now) if pools else set[str]()
         for name, pool in pools.items():
             if name in said or self.hooks.answered(name) or now - self._divided.get(name, -EVERY_S) >= EVERY_S:
                 self._divided[name] = now
                 try:
-                    granted, memories[name], told = self._divide(pool, jobs, memories[name], now)
+                    granted, memories[name], states[name], told = self._divide(pool, jobs, memories[name], now)
                 except Exception as error:  # the others are divided
                     words = f"{type(error).__name__}: {error}; what was granted stands"
                     granted, told = {}, self._once(f"division of {name}", words)
@@ -106,7 +113,7 @@ class PoolDivision:
                 lines += told
         if (jobs, memories) != (dict(kept.jobs), dict(kept.memories)):
             self._grants.write(KeptGrants(jobs, memories))
-        return lines
+        return lines + self._once("topic pools", self._telling.tell(states, {*pools, *unread}, now))
 
     def _forget_times_ahead(self, now: float) -> None:
         """Where the clock was set back, what was noted later than now was noted now."""
@@ -154,19 +161,21 @@ class PoolDivision:
 
     def _divide(
         self, pool: ClusterPool, jobs: Mapping[str, JobGrant], before: PoolMemory, now: float
-    ) -> tuple[dict[str, JobGrant], PoolMemory, list[str]]:
-        """What is granted anew, what the pool remembers, and what there is to say."""
+    ) -> tuple[dict[str, JobGrant], PoolMemory, PoolState, list[str]]:
+        """What is granted anew, what the pool remembers, how it stands, and what there is to say."""
+        problem = self._files.wrong.get(pool.name, "")
         wants = {job: self._wants[job] for job in pool.jobs if job in self._wants}
         began = any((pool.name, job) in self._joined for job in pool.jobs)
         if not wants and not began:
-            return {}, before, []
+            return {}, before, tell_pool(pool, before, {}, {}, None, now, state="waits", problem=problem), []
         joined = {job: self._joined.setdefault((pool.name, job), now) for job in pool.jobs}
         late = {job for job, at in joined.items() if now - self._heard.get(job, at) >= FORGOTTEN_S}
         held = {job: one for job, one in before.held.items() if job in pool.jobs and job not in late}
         # What a job is granted that was forgotten is what it will have if it comes back, until the pool is divided.
         granted = {job: JobGrant(pool.name) for job in late}
         if any(job not in wants and job not in held and now - at < FIRST_S for job, at in joined.items()):
-            return granted, before, []
+            stands = tell_pool(pool, before, wants, {}, None, now, state="waits", problem=problem)
+            return granted, before, stands, []
         before = replace(before, held=held)
         before, may, lines = self._take_answer(pool, before, now)
         granted |= may
@@ -176,9 +185,13 @@ class PoolDivision:
         if pool.veto is not None and any(has[job] != one.executors for job, one in divided.items()):
             self.hooks.ask(pool, divided, after.held, has, now)
             seen = {job: one._replace(running=after.held[job].running) for job, one in before.held.items()}
-            return granted, replace(after, held=seen), lines
-        told = self._tell_size(pool, expected_shortage(pool, after, wants, now), now)
-        return granted | _as_grants(pool, divided), after, lines + told
+            waits = self._told.get(f"veto of {pool.name}") or "its hook is asked before executors change hands"
+            kept = replace(after, held=seen)
+            stands = tell_pool(pool, kept, wants, {}, None, now, state="vetoed", problem=waits)
+            return granted, kept, stands, lines
+        short = expected_shortage(pool, after, wants, now)
+        stands = tell_pool(pool, after, wants, divided, short, now, problem=problem)
+        return granted | _as_grants(pool, divided), after, stands, lines + self._tell_size(pool, short, now)
 
     def _take_answer(
         self, pool: ClusterPool, before: PoolMemory, now: float

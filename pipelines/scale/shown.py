@@ -10,7 +10,6 @@ from configs.errors import SettingsError
 from configs.sections import Kafka
 from configs.settings import Settings
 from models.contract.declared import TermsError
-from models.policy.core.sustained import checked_terms
 from pipelines.kafka.broker import Record, read_records
 from tidecast.control import mode_key
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, MetricSample, Reject, decode
@@ -82,6 +81,8 @@ def _take(found: dict[str, Any], record: Record, job: str) -> None:
 
 def read_contract(settings: Settings, job: str) -> Contract | str:
     """Return the job's contract in this folder, or what is wrong with it."""
+    from models.policy.core.sustained import checked_terms  # and SciPy, which who reads topics alone does not need
+
     try:
         contract = load_contract(job, settings.contracts_dir)
         checked_terms(contract)

@@ -2,11 +2,14 @@
 
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow.api_fastapi.app import create_app, get_auth_manager
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.models.asset import AssetEvent, AssetModel
 from airflow.utils.db import initdb
+from airflow.utils.session import create_session
 from starlette.testclient import TestClient
 
 ASKED = {"mode": "freeze", "seen": None, "confirmed": "orders"}
@@ -26,7 +29,7 @@ if __name__ == "__main__":
     answers = {}
     for role in ("viewer", "user", None):
         bearer = {"authorization": f"Bearer {token(role)}"}
-        for path in ("", "jobs/orders", "data/jobs", "static/jobs.js"):
+        for path in ("", "jobs/orders", "data/jobs", "data/models", "data/topologies", "static/jobs.js"):
             answers[f"{role} {path}"] = client.get(f"/tidecast/{path}", headers=bearer).status_code
         changed = client.post("/tidecast/data/jobs/orders/mode", json=ASKED, headers=bearer | OURS)
         answers[f"{role} mode"] = changed.status_code
@@ -36,9 +39,16 @@ if __name__ == "__main__":
     answers["nobody mode"] = client.post("/tidecast/data/jobs/orders/mode", json=ASKED, headers=OURS).status_code
     answers["forged"] = client.get("/tidecast/", headers={"cookie": "_token=a.b.c"}).status_code
 
-    from dags.access import record
+    from dags.access import drift_events, plan_advice, record
     from pipelines.console.access import ModeChange
 
+    with create_session() as session:
+        other, drift = AssetModel(name="metrics", uri="tidecast://m"), AssetModel(name="drift", uri="tidecast://d")
+        session.add_all([other, drift])
+        session.flush()
+        for minute, (asset, factor) in enumerate(((drift, 1.3), (drift, 1.5), (other, 9.0))):
+            at = datetime(2026, 11, 27, 6, minute, tzinfo=UTC)
+            session.add(AssetEvent(asset_id=asset.id, extra={"job": "orders", "factor": factor}, timestamp=at))
     record(ModeChange("orders", "act", "freeze", "ann"))
     record(ModeChange("orders", "act", "freeze", "ann", "no broker"))
     admin = {"authorization": f"Bearer {token('admin')}"}
@@ -48,6 +58,8 @@ if __name__ == "__main__":
         "loaded before a request": before,
         "answers": answers,
         "problem": client.get("/tidecast/data/jobs", headers=admin).json()["problem"],
+        "drifts": drift_events(),
+        "advice": plan_advice(),
         "log": [{name: one[name] for name in ("event", "owner", "extra")} for one in logged],
         "views": [view for plugin in plugins for view in plugin["external_views"]],
         "errors": client.get("/api/v2/plugins/importErrors", headers=admin).json(),

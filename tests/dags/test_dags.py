@@ -158,7 +158,7 @@ def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(found):
 
 def test_the_console_asks_airflow_for_the_login_and_the_role(found):
     answers = found["console"]["answers"]
-    pages = ("", "jobs/orders", "data/jobs", "static/jobs.js")
+    pages = ("", "jobs/orders", "data/jobs", "data/models", "data/topologies", "static/jobs.js")
     assert {answers[f"{role} {page}"] for role in ("viewer", "user") for page in pages} == {200}
     assert {answers[f"None {page}"] for page in (*pages, "mode")} == {403}
     assert (answers["cookie"], answers["nobody"], answers["nobody mode"], answers["forged"]) == (200, 401, 401, 403)
@@ -171,6 +171,13 @@ def test_the_console_is_in_airflows_menu_and_says_that_there_is_no_broker(found)
     assert found["console"]["errors"] == {"import_errors": [], "total_entries": 0}
     assert found["console"]["loaded before a request"] == []
     assert "topics" in found["console"]["problem"]
+
+
+def test_the_console_reads_drifts_and_plans_from_airflows_database(found):
+    newest, before = found["console"]["drifts"]
+    assert (newest["name"], newest["extra"]["factor"], before["extra"]["factor"]) == ("drift", 1.5, 1.3)
+    assert newest["timestamp"] > before["timestamp"]
+    assert found["console"]["advice"] == {}, "no plan was ever made here"
 
 
 def test_changes_of_a_mode_are_in_airflows_audit_log(found):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from configs.contract import Contract
+from models.pool.state import PoolShare, PoolState
 from pipelines.kafka.broker import Record
 from tidecast.control import mode_key
 from tidecast.messages import (
@@ -90,14 +92,47 @@ def progress(job: str, name: str, at: float, done: int = 250, state: str = "runn
     return record("replays", job, ReplayProgress(name, job, at, at, 1.0, state, 1000, done, **more))
 
 
+def pool(name: str, at: float, jobs: Sequence[str], **more: Any) -> Record:
+    """A pool of 16 cores of which the first job has what it wants, and the others two less."""
+    shares = [
+        PoolShare(
+            job, 4.0 if number == 0 else 1.0, 1, 2, 1.4, heard_at=at - 1, wanted=4, running=4 if number == 0 else 2,
+            budget_left=0.12 if number == 0 else 0.93, granted=4 if number == 0 else 2,
+            reason="" if number == 0 else f"pool {name}: yields 2 to {jobs[0]} until 18:20 UTC: a late second of "
+            f"{jobs[0]} costs 4 times as much",
+            codes=["granted" if number == 0 else "yields"], wanted_replay=2 * (number == 1), late=int(number == 2),
+        )
+        for number, job in enumerate(jobs)
+    ]  # fmt: skip
+    state = PoolState(name, at, "divided", cores=16, usable=16.0, shares=[asdict(share) for share in shares])
+    return record("pools", name, replace(state, **more))
+
+
 def fleet(jobs: int, now: float, minutes: int = 0) -> Iterator[Record]:
     """What the topics hold of so many jobs: some of them in trouble, the first three with minutes of history."""
     for number in range(jobs):
         yield from _one_of_a_fleet(number, now, 60 * minutes if number < 3 else 3)
+    names = [_name(number) for number in range(min(jobs, 9))]
+    many: dict[str, Any] = {
+        "memory_gb": 24.0, "price_per_core_hour": 0.05, "daily_core_hours": 300.0, "day_core_s": 400_000.0,
+        "enough_cores": 20, "short_from": now + 600, "short_until": now + 4200, "short_jobs": names[1:3],
+        "blackouts": [[now + 90_000, now + 100_000, names[:1]]],
+    }  # fmt: skip
+    yield pool("shared", now, names[:3], **many)
+    if names[3:6]:
+        yield pool("nightly", now, names[3:6])
+    if names[6:]:
+        yield pool(
+            "reports", now, names[6:], state="vetoed", problem="its hook at 127.0.0.1 forbids it; nothing changes"
+        )
+
+
+def _name(number: int) -> str:
+    return f"{('orders', 'clicks', 'payments', 'rides', 'sensors')[number % 5]}-{number:03d}"
 
 
 def _one_of_a_fleet(number: int, now: float, seconds: int) -> Iterator[Record]:
-    job = f"{('orders', 'clicks', 'payments', 'rides', 'sensors')[number % 5]}-{number:03d}"
+    job = _name(number)
     load, worry = 40.0 + 37 * (number * 7919 % 97), number % 10 if number % 40 < 10 else 9
     yield contract(job, executors={"min": 1, "max": 12})
     for second in range(seconds, 0, -1):

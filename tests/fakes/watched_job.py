@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from configs.contract import Contract, Executors
 from models.alerts.followed import Followed, take
 from models.alerts.knowledge import DriftSeen, Ingested, Knowledge, LakeSeen
+from models.pool.state import PoolState
 from tidecast.messages import Decision, Forecast, Heartbeat, MetricSample
 
 JOB, BEGAN = "orders", 1.8e9 - 1.8e9 % 86_400
@@ -14,6 +15,7 @@ LEVELS, HOUR = [0.1, 0.5, 0.9], 3600.0
 
 TROUBLES = {
     "late": "TidecastBudgetBurnsFast", "spent": "TidecastBudgetSpent", "shortage": "TidecastTooFewExecutors",
+    "pool": "TidecastPoolTooSmall",
     "silent": "TidecastJobSilent", "undecided": "TidecastJobNotDecided", "deaf": "TidecastDecisionNotFollowed",
     "no_room": "TidecastExecutorsMissing", "unserved": "TidecastJobNotForecast", "drift": "TidecastLoadDrifted",
     "contract": "TidecastContractWrong", "ingest": "TidecastIngestStuck", "disk": "TidecastLakeFillsDisk",
@@ -59,7 +61,15 @@ class WatchedJob:
              "contracts": Ingested(self.contract_at, 1, 0, self.contract_waits)},
             LakeSeen({"metrics": 90 << 20}, {"metrics": files}, 24 << 20, free),
             {JOB: DriftSeen(self.since, 1.3)} if trouble == "drift" else {},
+            {} if hidden else {"shared": self.pool(now, trouble)},
         )  # fmt: skip
+
+    def pool(self, now: float, trouble: str) -> PoolState:
+        """How the job's pool stands; once a day it is too small for half a minute, as a forecast has it."""
+        short = trouble == "pool" or 60_000 <= now % 86_400 < 60_030
+        ahead = {"enough_cores": 10, "short_from": now + 900, "short_jobs": [JOB]} if short else {}
+        share = {"job": JOB, "cores": 1, "wanted": self.target, "granted": self.target}
+        return PoolState("shared", now, "divided", cores=8, usable=8.0, shares=[share], **ahead)
 
     def messages(self, now: float, trouble: str):
         """What came on the topics since the look before."""

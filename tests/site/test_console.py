@@ -11,16 +11,22 @@ from dataclasses import replace
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
+from models.alerts.knowledge import DriftSeen
 from pipelines.console.access import Access
 from pipelines.console.app import build_app
+from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
-from tests.fakes.console_records import batch, beat, fleet, interval, word
+from pipelines.registry.overview import RegisteredModel, RegisteredVersion
+from tests.fakes.console_records import batch, beat, fleet, interval, record, word
 from tests.fakes.waiting import wait_until
 from tests.site.chromium import Chromium
 
 JOBS, MINUTES = 500, 12
+LISTS = ("pools", "backfills", "models", "topologies")
+PAGES = {"jobs": "", "job": "jobs/orders-000", **{name: name for name in LISTS}}
 WIDTHS, THEMES = (360, 820, 1440), ("light", "dark")
 AXE = "axe-core@4.14.1"
 RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}"
@@ -60,6 +66,9 @@ class Living:
                     records += [interval(name, now, job.sample.arrival_rps, job.sample.executors, mode=job.sample.mode)]
                     records += [batch(name, now, 9.0 if number % 40 == 1 else 2.0)]
                 records += [beat(name, now)] if number % 40 != 3 else []
+            for state in self.model.pools.values():  # heard a second ago, the jobs too
+                shares = [{**share, "heard_at": now - 1} for share in state.shares]
+                records.append(record("pools", state.pool, replace(state, wall_time=now, shares=shares)))
             self.take(*records)
 
     def end(self) -> None:
@@ -73,10 +82,52 @@ def living():
     made.end()
 
 
+def beside(now: float) -> PageSources:
+    """What MLflow, Airflow and the folders of topologies tell."""
+    measured = {"kind": "networked_blend", "live.wape": "0.081", "live.n": "480"}
+    models = []
+    for number, job in enumerate(("orders-000", "clicks-001", "payments-002")):
+        champion = RegisteredVersion("7", now - 90_000, ("champion",), measured)
+        rival = RegisteredVersion("8", now - 600, ("challenger",), {"kind": "blend", "verdict": "not surely better"})
+        for what in ("forecaster", "agent")[: 1 + (number < 1)]:
+            models.append(RegisteredModel(f"{job}-{what}", job, what, 8, (rival, champion)[number % 2 :]))
+    query = {"operators": ["parse", "views"], "cluster": "east", "at": "east", "moves": 0, "offloaded": None}
+    away = {"home": "east", "away": "west", "since_s": now - 900}
+    queries = [
+        {**query, "name": "orders-000", "executors": 3},
+        {**query, "name": "adverts.count", "executors": 2, "at": "west", "moves": 2, "offloaded": away},
+    ]
+    plan = {"since": now - 40_000, "price": 4.2, "latency_s": 3.4, "kept": True}
+    begun = {"begun": True, "changed": True, "plan": plan, "queries": queries}
+    known = {
+        "problem": "",
+        "target_s": 10.0,
+        "operators": ["parse", "views", "count"],
+        "clusters": {"east": 3, "west": 2},
+    }
+    topologies = [
+        {"name": "adverts", **known, **begun},
+        {"name": "later", **known, "begun": False, "changed": False, "plan": None, "queries": []},
+        {"name": "broken", "problem": "broken.yaml, line 2: no target_s", "begun": False, "queries": []},
+    ]
+    told = "at 1.4 times the stated rates, count would run on west with 3 executors, for 0.40 an hour less."
+    advice = {"adverts": {"at": now - 7200, "told": told, "asks": True}}
+    return PageSources(
+        lambda: Answer(models, "MLflow: it answers 503.", now - 60),
+        lambda: Answer({"clicks-001": DriftSeen(now - 5000, 1.34)}, "", now),
+        lambda: Answer(topologies, "", now), lambda: Answer(advice, "", now), "http://127.0.0.1:5055",
+    )  # fmt: skip
+
+
+def application(living) -> FastAPI:
+    """The console of living jobs, as somebody sees it who may do everything."""
+    access = Access(lambda: "ann", lambda: "ann", lambda change: None)
+    return build_app(lambda: (living.model, ""), living.change, access, beside(time.time()))
+
+
 @pytest.fixture(scope="module")
 def address(living):
-    access = Access(lambda: "ann", lambda: "ann", lambda change: None)
-    app = build_app(lambda: (living.model, ""), living.change, access)
+    app = application(living)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -104,7 +155,7 @@ def axe(tmp_path_factory):
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("page", ["", "jobs/orders-000", "backfills"], ids=["jobs", "job", "backfills"])
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_a_page_has_no_error_no_violation_and_fits(browser, address, axe, tmp_path_factory, page, width, theme):
     browser.problems.clear()
     took_s = browser.open(f"{address}/{page}", width, theme)

@@ -122,4 +122,5 @@ def test_every_query_of_the_dashboards_is_understood_and_finds_something(prometh
             for target in panel["targets"]:
                 if not prometheus.query(target["expr"].replace("$job", JOB)):
                     empty.add(panel["title"])
-    assert empty <= {"Alerts", "Reported drift", "Decisions and outcomes, an hour"}, "nobody drifted or answered here"
+    quiet = {"Alerts", "Until a pool is too small", "Reported drift", "Decisions and outcomes, an hour"}
+    assert empty <= quiet, "nobody drifted or answered here"

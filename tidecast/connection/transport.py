@@ -15,7 +15,7 @@ C = TypeVar("C")
 
 TOPICS = (
     "events", "metrics", "forecasts", "decisions", "outcomes", "heartbeats", "contracts", "control", "rejects",
-    "results", "windows", "replays", "replies", "wants",
+    "results", "windows", "replays", "replies", "wants", "pools",
 )  # fmt: skip
 
 CONNECT_MS = 10_000  # timeout of the first connection, ms; then `diagnose` finds out why

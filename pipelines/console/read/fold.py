@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from configs.contract import Contract
+from models.pool.state import PoolState, with_pool
 from pipelines.console.read import job as jobs
 from pipelines.console.read.job import FollowedJob
 from pipelines.kafka.broker import Record
@@ -29,7 +30,7 @@ from tidecast.orders import ReplayOrder, ReplayProgress, order_key
 
 KINDS: dict[str, Any] = {
     "metrics": MetricSample, "decisions": Decision, "outcomes": Outcome, "forecasts": Forecast,
-    "heartbeats": Heartbeat, "contracts": ContractText, "replays": ReplayProgress,
+    "heartbeats": Heartbeat, "contracts": ContractText, "replays": ReplayProgress, "pools": PoolState,
 }  # fmt: skip
 """The message class of each topic that is followed beside `control`, which holds several."""
 MOST_JOBS = 5000
@@ -49,11 +50,13 @@ class Model:
         jobs: by name.
         revision: rises with every fold that changed a job.
         refused: records that no reader could accept.
+        pools: as the autoscaler said last that they stand, by name.
     """
 
     jobs: Mapping[str, FollowedJob] = field(default_factory=dict)
     revision: int = 0
     refused: int = 0
+    pools: Mapping[str, PoolState] = field(default_factory=dict)
 
 
 def fold(model: Model, records: Iterable[Record], now: float) -> Model:
@@ -68,9 +71,13 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
     """
     revision, refused = model.revision + 1, model.refused
     changed: dict[str, FollowedJob] = {}
+    pools = model.pools
     for record in records:
         try:
             if (message := _read(record, now)) is None:
+                continue
+            if isinstance(message, PoolState):
+                pools = with_pool(pools, message)
                 continue
             name, contract = message.job, _contract_of(message)
             if name not in model.jobs and name not in changed and len(model.jobs) + len(changed) >= MOST_JOBS:
@@ -86,8 +93,8 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
         if after is not before:
             changed[name] = replace(after, revision=revision)
     if not changed:
-        return replace(model, refused=refused)
-    return Model({**model.jobs, **changed}, revision, refused)
+        return replace(model, refused=refused, pools=pools)
+    return Model({**model.jobs, **changed}, revision, refused, pools)
 
 
 def _read(record: Record, now: float) -> Any:

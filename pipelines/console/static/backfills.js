@@ -1,5 +1,5 @@
 // The page of all backfills: those that go on, and the newest that are over.
-import { ago, clock, element, follow, number, seconds, setText, share, up } from "./live.js";
+import { ago, clock, element, follow, number, replaceOthers, seconds, setText, share, up } from "./live.js";
 
 const body = document.querySelector("#backfills tbody");
 const titles = [...document.querySelectorAll("#backfills thead th")].map((title) => title.textContent);
@@ -31,13 +31,7 @@ function rowOf(one, now) {
 
 function take(values) {
   const made = values.rows.map((one) => rowOf(one, values.now));
-  // What is the same stays, with the focus that it may have.
-  made.forEach((row, place) => {
-    const old = body.children[place];
-    if (!old) body.append(row);
-    else if (!old.isEqualNode(row) && !old.matches(":focus-within")) old.replaceWith(row);
-  });
-  while (body.children.length > made.length) body.lastElementChild.remove();
+  replaceOthers(body, made);
   const open = values.rows.filter((one) => !one.over);
   setText(document.getElementById("counts"), `${open.length} going on, ${open.filter((one) => one.trouble).length} in trouble`);
   document.getElementById("none").hidden = made.length > 0;

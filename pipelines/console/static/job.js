@@ -1,5 +1,5 @@
 // The page of one job: tiles, lines, decisions; new points are added to those that are here.
-import { ago, burn, clock, element, follow, number, rank, seconds, setText, share } from "./live.js";
+import { ago, burn, clock, element, follow, number, rank, seconds, setText, share, up, utc } from "./live.js";
 import { makePlots } from "./plots.js";
 import { showMode } from "./switch.js";
 
@@ -65,6 +65,23 @@ function replaceIfOther(holder, made) {
   if (made.length !== holder.children.length || made.some((one, i) => !one.isEqualNode(holder.children[i]))) holder.replaceChildren(...made);
 }
 
+// What it has of its pool, in a line.
+function showPool(pool) {
+  const section = document.getElementById("of-pool");
+  section.hidden = !pool;
+  if (!pool) return;
+  const { share: one, short } = pool;
+  const line = element("p", undefined, "note");
+  line.append(Object.assign(element("a", pool.pool), { href: `${up}pools#pool-${encodeURIComponent(pool.pool)}` }));
+  const replays = one.wanted_replay ? `, and ${one.granted_replay} of ${one.wanted_replay} for replays` : "";
+  const said = [`: ${one.granted === null ? "nothing was granted yet" : `${one.granted} granted`} of ${number(one.wanted)} wanted${replays}`, one.reason];
+  if (short) said.push(`the pool is too small from ${utc(short.begin)}, ${number(short.enough)} cores would be enough`);
+  if (pool.trouble) said.push(pool.trouble);
+  line.append(`${said.filter(Boolean).join("; ")}.`);
+  const old = section.querySelector("p");
+  if (!old.isEqualNode(line) && !old.matches(":focus-within")) old.replaceWith(line);
+}
+
 function redraw() {
   if (latest) draw(history[range], latest.forecast, latest.row.target_s, KEEP_S[range] / 2);
 }
@@ -81,6 +98,7 @@ function take(values) {
   setText(document.getElementById("state"), `${row.trouble || "fine"}${row.age_s === null ? "" : `, measured ${ago(row.age_s)}`}`);
   replaceIfOther(document.getElementById("tiles"), tiles(row));
   showMode(row, now);
+  showPool(values.pool);
   setText(document.getElementById("fan"), forecast ? `Forecast by ${forecast.model} ${forecast.version}, issued ${ago(now - forecast.issued_at)}.` : "No forecast yet.");
   redraw();
   replaceIfOther(document.querySelector("#decided tbody"), values.decisions.map(decisionRow));

@@ -57,6 +57,23 @@ export function follow(address, take) {
   ask();
 }
 
+// Puts the made children into a holder. What is the same stays, with the focus that it may have.
+export function replaceOthers(holder, made) {
+  made.forEach((one, place) => {
+    const old = holder.children[place];
+    if (!old) holder.append(one);
+    else if (!old.isEqualNode(one) && !old.matches(":focus-within")) old.replaceWith(one);
+  });
+  while (holder.children.length > made.length) holder.lastElementChild.remove();
+}
+
+// Names each cell of a row by its column, for screens that are too narrow for a table; `table` holds that, or names it.
+export function titled(row, table) {
+  const titles = (typeof table === "string" ? document.querySelector(table) : table).querySelectorAll("thead th");
+  for (const [place, cell] of [...row.cells].entries()) if (place) cell.dataset.title = titles[place].textContent;
+  return row;
+}
+
 const DASH = "–";
 export function number(value, digits = 3) {
   if (value === null || value === undefined) return DASH;
@@ -73,12 +90,18 @@ export function clock(at) {
   const time = new Date(1000 * at).toLocaleTimeString("en-GB");
   return day(at) === day(Date.now() / 1000) ? time : `${day(at)} ${time}`;
 }
-export function ago(span) {
-  for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {
-    if (span >= 2 * length) return `${Math.round(span / length)} ${unit} ago`;
-  }
-  return `${Math.max(0, Math.round(span))} s ago`;
+// The same in UTC, to the minute, as the reasons of decisions have it.
+export function utc(at) {
+  const [date, time] = new Date(1000 * at).toISOString().split("T");
+  return `${date === new Date().toISOString().slice(0, 10) ? "" : `${date} `}${time.slice(0, 5)} UTC`;
 }
+export function span(length_s) {
+  for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {
+    if (length_s >= 2 * length) return `${Math.round(length_s / length)} ${unit}`;
+  }
+  return `${Math.max(0, Math.round(length_s))} s`;
+}
+export const ago = (length_s) => `${span(length_s)} ago`;
 
-const RANKS = ["fine", "noted", "late", "blind", "burning", "broken"];
+export const RANKS = ["fine", "noted", "late", "blind", "burning", "broken"];
 export const rank = (row) => RANKS[row.rank];

@@ -13,6 +13,7 @@ from models.alerts.knowledge import DriftSeen, Ingested, Knowledge, LakeSeen
 from models.alerts.metric import BY_NAME
 from models.alerts.samples import samples_of
 from models.policy.core.budget import Account, Promise
+from models.pool.state import PoolState
 from tidecast.messages import Decision, Forecast, Heartbeat, MetricSample, Outcome
 
 NOW = 1.8e9
@@ -107,6 +108,20 @@ def test_broker_ingest_lake_and_drift_are_exposed():
         ("drift_timestamp_seconds",), ("webhook_failures_total", "h"),
     )] == [0, 5, 3, 2, 4, 7, 1, 6, 9, 1.3, 8, 2]  # fmt: skip
     assert ("ingest_waiting_records", "metrics") not in found
+
+
+def test_a_pool_is_exposed_as_it_was_told_with_what_its_jobs_may_have():
+    share = {"job": "orders", "cores": 2, "wanted": 5, "granted": 3, "granted_replay": 1}
+    state = PoolState("shared", 7.0, "divided", cores=8, usable=6.5, shares=[share], enough_cores=10, short_from=9.0)
+    found = exposed(Followed(), pools={"shared": state})
+    assert {name[0]: value for name, value in found.items() if name[1:] == ("shared",)} == {
+        "pool_cores": 8, "pool_usable_cores": 6.5, "pool_granted_cores": 8, "pool_short_cores": 4,
+        "pool_shortage_timestamp_seconds": 9, "pool_division_timestamp_seconds": 7, "wanted_executors": 5,
+        "granted_executors": 3,
+    }  # fmt: skip
+    enough = exposed(Followed(), pools={"shared": PoolState("shared", 7.0, "waits", cores=8, usable=8.0)})
+    assert enough[("pool_short_cores", "shared")] == 0
+    assert ("pool_shortage_timestamp_seconds", "shared") not in enough
 
 
 def test_late_seconds_are_counted_as_the_autoscaler_counts_them():

@@ -15,6 +15,7 @@ from configs.settings import load
 from models.alerts.metric import METRICS, Sample
 from models.alerts.samples import samples_of
 from models.alerts.standing import holding
+from models.pool.state import PoolState
 from pipelines.alerts import rounds
 from pipelines.alerts.contracts import FolderOfContracts
 from pipelines.alerts.exposition import EndpointError, Exposition, open_endpoint
@@ -98,6 +99,16 @@ def test_records_of_jobs_with_a_contract_are_taken_and_bad_ones_left_out():
     assert [*jobs] == [JOB] and jobs[JOB].sample == SAMPLE and jobs[JOB].decision is None
     assert refused == {"serving": 1, "agent": 2, "autoscaler": 1, "other": 1}
     assert topics.known([])[0] == {} == topics.known([JOB])[0], "a contract that is gone takes all with it"
+
+
+def test_pools_are_followed_until_they_are_gone():
+    topics = FollowedTopics(Kafka(), dict, 0.0, Reports())
+    state = PoolState("shared", NOW, "divided", cores=8, usable=8.0)
+    older, gone = replace(state, wall_time=NOW - 5, cores=4), replace(state, wall_time=NOW + 1, state="gone")
+    topics.add([record("pools", "shared", one) for one in (state, older, b"{")] + [record("pools", "other", state)])
+    assert topics.pools == {"shared": state}
+    topics.add([record("pools", "shared", gone)])
+    assert topics.pools == {}
 
 
 def test_a_value_that_breaks_one_job_leaves_the_others(monkeypatch):

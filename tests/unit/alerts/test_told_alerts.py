@@ -14,7 +14,7 @@ from tests.fakes.watched_job import BEGAN, TROUBLES, WatchedJob
 SPENT, FILES = Key("TidecastBudgetSpent", (("job", "orders"),)), Key("TidecastLakeNotMaintained", (("table", "m"),))
 WITHIN_S = {
     "late": 1500, "spent": 660, "shortage": 720, "silent": 100, "undecided": 100, "deaf": 200, "no_room": 2800,
-    "unserved": 160, "drift": 10, "contract": 70, "ingest": 8500, "disk": 610, "files": 610, "broker": 70,
+    "unserved": 160, "drift": 10, "contract": 70, "ingest": 8500, "disk": 610, "files": 610, "broker": 70, "pool": 70,
 }  # fmt: skip
 """Seconds within which the alert of a planted trouble has to be told; a decision is written every ten minutes here."""
 

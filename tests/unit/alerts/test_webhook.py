@@ -11,6 +11,7 @@ import pytest
 from configs.contract import Contract
 from configs.settings import load
 from models.alerts.standing import Key
+from models.pool.state import PoolState
 from pipelines.alerts import webhook
 from pipelines.alerts.follower import Alerting, Reports
 from pipelines.alerts.kept import digest_of, read_told
@@ -137,10 +138,10 @@ def alerting(tmp_path, sent, outcome="", now=0.0):
     return Alerting(load(var=tmp_path), Reports(), now, send)
 
 
-def looked(told, held, contracts, *moments):
+def looked(told, held, contracts, *moments, pools=()):
     before = {*threading.enumerate()}
     for now in moments:
-        told.look(held, contracts, now)
+        told.look(held, contracts, {state.pool: state for state in pools}, now)
         for thread in {*threading.enumerate()} - before:
             thread.join()
 
@@ -155,6 +156,14 @@ def test_jobs_of_one_webhook_share_a_message_and_what_is_of_no_job_goes_to_all(t
     away = {Key("TidecastBudgetBurnsFast", (("job", job),)): 70.0 for job in "abcd"}
     looked(alerting(tmp_path, sent), {**away, Key("TidecastBrokerAway", ()): 0.0}, contracts, 0, 1, 70, 71)
     assert sent == [(ours, ["a", "b"]), (theirs, ["c"]), (ours, [""]), (theirs, [""])]
+
+
+def test_what_is_of_a_pool_goes_to_the_webhooks_of_its_jobs(tmp_path):
+    sent, contracts = [], {job: contract(job, f"https://{job}.example/x") for job in "abc"}
+    pools = [PoolState("p", 0.0, "divided", shares=[{"job": "a"}, {"job": "b"}]), PoolState("q", 0.0, "divided")]
+    small = {Key("TidecastPoolTooSmall", (("pool", name),)): 4.0 for name in "pq"}
+    looked(alerting(tmp_path, sent), small, contracts, 0, 60, 61, pools=pools)
+    assert sent == [("https://a.example/x", [""]), ("https://b.example/x", [""])]
 
 
 def test_a_webhook_in_trouble_is_named_once_and_never_its_secret(tmp_path, capsys, caplog):

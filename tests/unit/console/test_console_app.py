@@ -12,16 +12,24 @@ from fastapi.testclient import TestClient
 from configs.settings import ROOT
 from pipelines.console.access import Access
 from pipelines.console.app import HEADERS, STATIC, build_app
+from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
 from pipelines.kafka.broker import BrokerError
-from tests.fakes.console_records import NOW, batch, contract, decision, interval, word
+from tests.fakes.console_records import NOW, batch, contract, decision, interval, pool, word
 
-KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe")]
+KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe"),
+         pool("shared", NOW, ["orders", "rides"])]  # fmt: skip
 MODEL = fold(Model(), KNOWN, NOW)
-PAGES = ["/", "/jobs/orders", "/backfills"]
-GETS = [*PAGES, "/data/jobs", "/data/jobs/orders", "/data/backfills", "/static/jobs.js", "/static/none.js"]
+LISTS = ("pools", "backfills", "models", "topologies")
+PAGES = ["/", "/jobs/orders", *(f"/{name}" for name in LISTS)]
+DATA = ["/data/jobs", "/data/jobs/orders", *(f"/data/{name}" for name in LISTS)]
+GETS = [*PAGES, *DATA, "/static/jobs.js", "/static/none.js"]
+BESIDE = PageSources(
+    registered=lambda: Answer(None, "MLflow: it is away."),
+    topologies=lambda: Answer([{"name": "adverts", "problem": "", "begun": False, "queries": []}], "", NOW),
+)
 ASKED = {"mode": "act", "seen": NOW, "confirmed": "orders"}
 OURS = {"x-tidecast-console": "1"}
 
@@ -59,7 +67,7 @@ def switch():
 @pytest.fixture
 def client(switch):
     access = Access(login("viewer", "editor"), login("editor"), print, "../auth/login", ("https://flow.example",))
-    with TestClient(build_app(lambda: (MODEL, ""), switch, access), base_url="http://inside:8080") as made:
+    with TestClient(build_app(lambda: (MODEL, ""), switch, access, BESIDE), base_url="http://inside:8080") as made:
         yield made
 
 
@@ -68,7 +76,7 @@ def post(client, job="orders", asked=ASKED, role="editor", **headers):
 
 
 def test_each_route_is_among_those_that_are_tried(client):
-    tried = {path.replace("orders", "{job}") for path in GETS[:6]}
+    tried = {path.replace("orders", "{job}") for path in [*PAGES, *DATA]}
     assert {route.path for route in client.app.routes} == tried | {"/static/{name:path}", "/data/jobs/{job}/mode"}
 
 
@@ -152,6 +160,19 @@ def test_a_job_that_nobody_knows(client, switch):
     assert switch.made == []
 
 
+def test_a_neighbour_that_is_away_is_said_and_the_page_is_there(client):
+    found = client.get("/data/models", headers={"authorization": "viewer"}).json()
+    assert (found["rows"], found["problem"]) == ([], "MLflow: it is away.")
+    found = client.get("/data/topologies", headers={"authorization": "viewer"}).json()
+    assert ([row["name"] for row in found["rows"]], found["problem"]) == (["adverts"], "")
+
+
+def test_nothing_but_a_mode_is_changed_whatever_is_posted(client, switch):
+    for path in [*PAGES, *DATA]:
+        assert client.post(path, headers={"authorization": "editor", **OURS}).status_code == 405
+    assert switch.made == []
+
+
 def test_rows_are_those_that_changed_and_all_where_the_model_began_anew(client):
     def rows(since):
         return client.get(f"/data/jobs?since={since}", headers={"authorization": "viewer"}).json()["rows"]
@@ -204,7 +225,7 @@ def test_text_of_a_message_is_text_on_the_page(client, switch):
     reason = "</script><img src=x onerror=alert(1)>"
     model = fold(MODEL, [decision("orders", NOW, reason=reason)], NOW)
     access = Access(lambda: "ann", lambda: "ann", print)
-    with TestClient(build_app(lambda: (model, "</p><script>"), switch, access)) as other:
+    with TestClient(build_app(lambda: (model, "</p><script>"), switch, access, BESIDE)) as other:
         answer = other.get("/data/jobs/orders")
         assert answer.headers["content-type"] == "application/json"
         assert json.loads(answer.text)["decisions"][0]["reason"] == reason

@@ -17,15 +17,16 @@ from configs.settings import load
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.pool import divide
-from pipelines.kafka.broker import Record
-from pipelines.scale import pools
+from models.pool.state import PoolState
+from pipelines.kafka.broker import BrokerError, Record
+from pipelines.scale import pools, telling
 from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
 from pipelines.scale.pool_files import GONE_S
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
 from pipelines.scale.veto import ask_veto
 from tests.unit.policy.test_processor import NOW, metric, row
-from tidecast.messages import PoolWant, encode
+from tidecast.messages import PoolWant, decode_keyed, encode
 
 JOBS = ("orders", "payments")
 CONTRACTS = {job: Contract(job=job, executors=Executors(min=1, max=8)) for job in JOBS}
@@ -50,6 +51,23 @@ class Topic:
         return new
 
 
+class Told:
+    """The topic `pools`, in place of the broker: what was told of each pool, by name; refuses while `down`."""
+
+    def __init__(self):
+        self.of, self.tried, self.down = {}, 0, False
+
+    def send_bytes(self, topic, key, value):
+        self.tried += 1
+        if self.down:
+            raise BrokerError("no topic pools")
+        assert topic == "pools"
+        self.of.setdefault(key.decode(), []).append(decode_keyed(PoolState, key.decode(), value))
+
+    def flush(self, timeout):
+        pass
+
+
 class Site:
     """Two jobs, their pool and its division, a second at a time."""
 
@@ -58,7 +76,8 @@ class Site:
         self.file = self.settings.pools_dir / "shared.yaml"
         self.file.parent.mkdir()
         self.file.write_text(pool)
-        self.topic, self.now, self.lines = Topic(), NOW, []
+        self.topic, self.now, self.lines, self.told = Topic(), NOW, [], Told()
+        monkeypatch.setattr(telling, "Publisher", lambda kafka, **options: self.told)
         monkeypatch.setattr(pools, "Follower", lambda kafka, topics: self.topic)
         self.grants = Grants(grants_file(tmp_path / "query"))
         self.start()
@@ -384,6 +403,65 @@ def test_keys_that_are_no_members_leave_nothing_behind(site, capsys):
     site.division.tick(NOW + 1)
     assert "junk" not in capsys.readouterr().out
     assert not [about for about in site.division._told if "junk" in about]
+
+
+def test_how_a_pool_stands_is_told_as_it_was_granted(site):
+    assert site.told.of["shared"][-1].state == "waits", "before anybody has spoken"
+    site.seconds(100, orders=900.0, payments=900.0)
+    state = site.told.of["shared"][-1]
+    assert (state.state, state.cores, state.usable, state.problem) == ("divided", 6, 6.0, "")
+    assert state.enough_cores > 6 and state.short_from <= site.now and "orders" in state.short_jobs
+    for share in state.jobs:
+        kept = site.grants.of(share.job)
+        assert (share.granted, share.reason) == (kept.executors, kept.reason)
+        assert share.wanted > share.granted or not share.reason
+    assert [(share.job, share.weight) for share in state.jobs] == [("orders", 1.0), ("payments", 4.0)]
+    assert "yields" in next(share for share in state.jobs if share.job == "orders").codes
+
+
+def test_what_does_not_change_is_told_every_few_seconds_and_what_is_granted_at_once(site):
+    site.seconds(60, orders=20.0, payments=20.0)
+    before = len(site.told.of["shared"])
+    site.seconds(50, orders=20.0, payments=20.0)
+    assert 9 <= len(site.told.of["shared"]) - before <= 11
+    had = {job: site.grants.of(job).executors for job in JOBS}
+    while {job: site.grants.of(job).executors for job in JOBS} == had:
+        site.second(orders=900.0, payments=20.0)
+    assert site.told.of["shared"][-1].wall_time == site.now
+
+
+def test_a_wrong_file_a_frozen_job_a_blackout_and_a_pool_that_is_gone_are_told(site):
+    blackouts = "blackouts: [{begin: '1970-01-01T00:00Z', end: '2000-01-01T00:00Z', jobs: [payments]}]\n"
+    site.file.write_text(
+        POOL.replace("orders: {}", "orders: {frozen: true}") + blackouts + "quota: {daily_core_hours: 9}\n"
+    )
+    site.seconds(12, orders=900.0, payments=20.0)
+    state = site.told.of["shared"][-1]
+    assert [share.frozen for share in state.jobs] == ["frozen", "blackout"]
+    assert (state.daily_core_hours, state.day_core_s > 0, state.usable < 6) == (9.0, True, False)
+    assert state.blackouts == [[0.0, 946684800.0, ["payments"]]]
+    site.file.write_text("name: shared\ncores: many\n")
+    site.seconds(12, orders=900.0, payments=20.0)
+    assert "cores='many'" in site.told.of["shared"][-1].problem
+    site.start()
+    site.seconds(1, orders=900.0)
+    assert site.told.of["shared"][-1].state == "wrong"
+    site.file.unlink()
+    site.seconds(12, orders=20.0)
+    assert site.told.of["shared"][-1].state == "gone"
+
+
+def test_a_broker_that_does_not_take_it_holds_up_no_division_and_is_asked_seldom(site):
+    site.told.down = True
+    site.seconds(60, orders=300.0, payments=900.0)
+    assert site.grants.of("payments").executors == 4
+    assert [line for line in site.lines if "topic pools" in line] == [
+        "topic pools: not told how pools stand: no topic pools"
+    ]
+    assert site.told.tried <= 8
+    site.told.down = False
+    site.seconds(20, orders=300.0, payments=900.0)
+    assert site.lines[-1] == "topic pools: over" and site.told.of["shared"][-1].wall_time > site.now - 6
 
 
 @pytest.fixture
