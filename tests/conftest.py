@@ -41,7 +41,8 @@ SPARK = {
     # Where in Python a column was made, for error texts that no test reads: eight calls to the JVM for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
-    # Plans in words, for a page that nobody opens.
+    # A driver's pages, and plans in words for them: nobody opens them.
+    "spark.ui.enabled": "false",
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "2",
     "spark.databricks.delta.history.metricsEnabled": "false",
