@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show these lines.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Java, jars and class archive; nothing is done twice.
+setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Java, jars and class archives; nothing is done twice.
 
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
@@ -110,8 +110,9 @@ var/jars.json: pipelines/spark/jars.py $(VENV)/.ready
 	@echo "resolving the jars of Kafka, its Spark connector and Delta"
 	@$(BIN)/python -m pipelines.spark.jars
 
-# Spark's JVMs start in half the time with it; where it cannot be written they start without.
-var/class-archive/.ready: var/jars.json
-	@echo "writing the class archive of Spark (a minute, once)"
+# JVMs of Spark and of the broker start in half the time with theirs; where it cannot be written they start without.
+var/class-archive/.ready: var/jars.json pipelines/spark/write_archive.py pipelines/stack/broker_archive.py
+	@echo "writing the class archives of Spark and the broker (a minute, once)"
 	@$(BIN)/python -m pipelines.spark.write_archive
+	@$(BIN)/python -m pipelines.stack.broker_archive
 	@mkdir -p $(@D) && touch $@

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from configs.sections import Kafka
-from configs.settings import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +41,8 @@ SPARK = {
     # Where in Python a column was made, for error texts that no test reads: eight calls to the JVM for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
-    # Plans in words, for a page that nobody opens.
+    # A driver's pages, and plans in words for them: nobody opens them.
+    "spark.ui.enabled": "false",
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "2",
     "spark.databricks.delta.history.metricsEnabled": "false",
@@ -143,14 +143,25 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def broker(own_var: Path) -> Iterator[Kafka]:
-    """A real broker with Tidecast's topics; `empty_topics` gives a test topics of its own on it."""
-    from pipelines.kafka.topics import create_topics
-    from pipelines.stack.stack import Stack
+def all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the workers of a run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
-    with Stack(load(var=own_var / "broker"), {"broker"}) as stack:
-        create_topics(stack.settings.kafka)
-        yield stack.settings.kafka
+
+@pytest.fixture(scope="session")
+def broker_var(all_workers: Path) -> Path:
+    """The `var` folder of the stack whose broker all workers use."""
+    return all_workers / "broker"
+
+
+@pytest.fixture(scope="session")
+def broker(own_var: Path, broker_var: Path) -> Iterator[Kafka]:
+    """A real broker with Tidecast's topics; `empty_topics` gives a test topics of its own on it."""
+    from tests.fakes.shared_broker import shared_broker
+
+    with shared_broker(broker_var) as kafka:
+        yield kafka
 
 
 @pytest.fixture

@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 
+LAUNCHER_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Options of the short-lived JVM in which Spark's scripts put together how the one that stays is started."""
 _ANSWERS_S = 30
 
 
 def use_own_pyspark() -> None:
     """Set SPARK_HOME and PYSPARK_PYTHON of this process to those of this environment, for Spark on this computer.
 
-    PYSPARK_PYTHON stays where it starts a Python of this environment, as a launcher of it does.
+    PYSPARK_PYTHON stays where it starts a Python of this environment, as a launcher of it does. SPARK_LAUNCHER_OPTS is
+    set too, where it is not.
 
     Raises:
         RuntimeError: PySpark is not installed.
@@ -25,6 +28,7 @@ def use_own_pyspark() -> None:
     os.environ["SPARK_HOME"] = str(found.submodule_search_locations[0])
     if not _is_ours(os.environ.get("PYSPARK_PYTHON", "")):
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_JAVA)
 
 
 def _is_ours(python: str) -> bool:

@@ -27,7 +27,7 @@ _ELSEWHERE = (
 
 
 def write_archive() -> Path:
-    """Write the class archive (AppCDS) that later drivers and executors of this computer map; returns its path.
+    """Write the class archive (AppCDS) that later JVMs of Spark on this computer map; returns its path.
 
     Starts a JVM and ends it. Replaces an archive only by a complete one, and then removes those of other versions.
 
@@ -58,10 +58,7 @@ def write_archive() -> Path:
     if status:  # it could not write all; a file that is cut short would crash whoever maps it
         fresh.unlink(missing_ok=True)
         raise OSError(f"Java ended with {status} while it wrote {fresh}. Is the disk full?")
-    fresh.replace(archive)
-    for other in archive.parent.glob("*.jsa"):
-        if other != archive:
-            other.unlink()
+    class_archive.replace_archive(archive, fresh)
     return archive
 
 

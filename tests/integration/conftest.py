@@ -1,6 +1,5 @@
 """An MLflow store of a module's own."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -11,11 +10,9 @@ from pipelines.registry import Registry
 
 
 @pytest.fixture(scope="session")
-def schema(tmp_path_factory) -> Path:
+def schema(all_workers) -> Path:
     """The database of an MLflow store without our experiment, one for all workers; a new one takes seconds to make."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    settings = load(var=shared / "schema", mlflow={"experiment": "none of ours"})
+    settings = load(var=all_workers / "schema", mlflow={"experiment": "none of ours"})
     Registry(settings)  # it waits for the worker that makes it
     return settings.var_dir / "mlflow" / "mlflow.db"
 

@@ -115,8 +115,8 @@ def autoscaler(kafka, var, tmp_path, contracts, registry):
         process.wait()
 
 
-def test_it_ends_quietly_while_its_jvm_still_starts(empty_topics, own_var, tmp_path, contracts, silent_registry):
-    with autoscaler(empty_topics, own_var / "broker", tmp_path, contracts, silent_registry) as log:
+def test_it_ends_quietly_while_its_jvm_still_starts(empty_topics, broker_var, tmp_path, contracts, silent_registry):
+    with autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as log:
         wait_until(lambda: "SparkSubmit" in log.children(), "the JVM")
         log.end(signal.SIGTERM)
         assert "ready" not in log.text()
@@ -151,9 +151,9 @@ class _Log:
 
 
 def test_contracts_change_while_it_runs_and_none_of_them_ends_it(
-    empty_topics, own_var, tmp_path, contracts, silent_registry, jobs
+    empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
 ):
-    with autoscaler(empty_topics, own_var / "broker", tmp_path, contracts, silent_registry) as log:
+    with autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as log:
         log.wait_for("autoscaler: ready")
         jobs.send_nobodys()
         first = wait_until(lambda: jobs.decided("rides"), "a decision", every_s=0.1)[0]

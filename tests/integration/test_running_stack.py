@@ -35,13 +35,15 @@ def command(log, var, *arguments, **more):
         process.wait()
 
 
-def test_a_server_finds_the_stack_that_runs_and_ends_quietly(broker, own_var, tmp_path):
+def test_a_server_finds_the_stack_that_runs_and_ends_quietly(empty_topics, broker_var, tmp_path):
     signs = {"serve": "serving: epoch", "serve fast": "serving fast: epoch"}  # autoscale has a file of its own
+    apart = {"serve fast": {"TIDECAST_KAFKA__PREFIX": empty_topics.prefix}}  # else the later one ends the other
     with ExitStack() as stack:
         started = []
         for name, sign in signs.items():
             log = tmp_path / name
-            started.append((log, sign, stack.enter_context(command(log, own_var / "broker", *name.split()))))
+            process = stack.enter_context(command(log, broker_var, *name.split(), **apart.get(name, {})))
+            started.append((log, sign, process))
         for log, sign, process in started:
             wait_until(lambda log=log, sign=sign, p=process: sign in log.read_text() or p.poll() is not None, sign)
             assert process.poll() is None and sign in log.read_text(), log.read_text()
@@ -52,8 +54,8 @@ def test_a_server_finds_the_stack_that_runs_and_ends_quietly(broker, own_var, tm
             assert "Traceback" not in log.read_text(), log.read_text()
 
 
-def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, own_var, tmp_path):
-    with command(tmp_path / "log", own_var / "broker", "job", "mode", "orders", "freeze") as process:
+def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, broker_var, tmp_path):
+    with command(tmp_path / "log", broker_var, "job", "mode", "orders", "freeze") as process:
         assert process.wait(PATIENCE_S) == 0
     assert "orders: freeze\n" in (tmp_path / "log").read_text()
 

@@ -16,10 +16,11 @@ import pytest
 from configs.settings import load
 from pipelines.kafka.topics import create_topics
 from pipelines.kafka.transactions import BatchWriter, OutRecord
-from pipelines.spark import java
+from pipelines.spark import class_archive, java
 from pipelines.stack import processes, state
 from pipelines.stack.context import StackError
 from pipelines.stack.ports import PortError
+from pipelines.stack.services.kafka import broker_jars
 from pipelines.stack.stack import Stack
 from pipelines.stack.state import end_recorded_stack
 from tests.fakes.waiting import PATIENCE_S, wait_until
@@ -74,6 +75,15 @@ def test_listens_on_the_loopback_only(stack):
     listening = [c.laddr.ip for c in psutil.net_connections("inet") if c.pid in mine and c.status == psutil.CONN_LISTEN]
     assert len(listening) >= 6  # broker, controller, master, worker, and the two pages of Spark
     assert all(ip.removeprefix("::ffff:") == "127.0.0.1" for ip in listening)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_broker_and_daemons_of_spark_map_their_class_archives(stack):
+    archives = dict.fromkeys(("spark-master", "spark-worker"), class_archive.archive_path())
+    archives["broker"] = class_archive.broker_archive_path(broker_jars())
+    for name, archive in archives.items():
+        assert archive.is_file(), "`make setup` writes it"
+        assert str(archive) in Path(f"/proc/{stack.processes[name].pid}/maps").read_text(), name
 
 
 def test_children_are_told_the_addresses(stack, tmp_path):

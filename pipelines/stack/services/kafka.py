@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.spark import jars
+from pipelines.spark import class_archive, jars
 from pipelines.stack.context import StackContext, port_probe
 from pipelines.stack.ports import HOST
 from pipelines.stack.services.spark import spark_home
@@ -53,8 +53,11 @@ def java_command(binary: str) -> list[str]:
 
     Raises:
         JarsError, RuntimeError, OSError: as `broker_jars`.
+        JavaError: no usable Java.
     """
-    return [binary, *_JVM, "-cp", ":".join(broker_jars())]
+    paths = broker_jars()
+    archive = class_archive.broker_archive_path(paths)
+    return [binary, *_JVM, *class_archive.use_options(archive), "-cp", ":".join(paths)]
 
 
 def _properties(context: StackContext, data: Path) -> str:

@@ -6,6 +6,8 @@ import importlib.util
 import json
 from pathlib import Path
 
+from pipelines.spark import class_archive
+from pipelines.spark.own_pyspark import LAUNCHER_JAVA
 from pipelines.stack.context import StackContext, page_probe, port_probe
 from pipelines.stack.ports import HOST
 
@@ -35,14 +37,19 @@ def start(context: StackContext) -> None:
     Raises:
         StackError: a process ended or was not ready within 120 s.
         RuntimeError: PySpark is not installed.
+        JavaError, JarsError: no usable Java; the jars of the Kafka connector or of Delta are missing.
         AbandonedError, ProcessError: the start was given up, or a program does not run or the stack's keeper is gone.
         OSError: `var` cannot be written.
     """
     ports, spark = context.ports, context.settings.spark
     env = {
+        "SPARK_LAUNCHER_OPTS": LAUNCHER_JAVA,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-        f" -Dspark.master.rest.enabled=false -Dlog4j2.configurationFile=file:{LOG4J}",  # nothing submits through it
+        f" -Dspark.master.rest.enabled=false -Dlog4j2.configurationFile=file:{LOG4J}"  # nothing submits through it
+        f" {class_archive.use_option()}",
+        # They use none of it: the class archive fits where the class path is that of drivers and executors.
+        "SPARK_DAEMON_CLASSPATH": ":".join(class_archive.class_path()),
         "SPARK_WORKER_DIR": str(context.folder("spark-work", part="spark")),
         "SPARK_WORKER_OPTS": f"-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl={_KEEP_S}",
     }

@@ -27,7 +27,7 @@ def gateway(monkeypatch):
     """The environment of a cluster's gateway, which is as it was afterwards."""
     monkeypatch.setenv("SPARK_HOME", "/opt/spark-3.5")
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python3.6")
-    for name in ("JAVA_HOME", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS"):
+    for name in ("JAVA_HOME", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS", "SPARK_LAUNCHER_OPTS"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
@@ -45,6 +45,15 @@ def test_a_launcher_of_this_environment_is_kept(program, monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", launcher)
     use_own_pyspark()
     assert os.environ["PYSPARK_PYTHON"] == launcher
+
+
+def test_options_of_the_launchers_jvm_are_a_persons_own_where_there_are_some(monkeypatch):
+    monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "-Dhttps.proxyHost=proxy")
+    use_own_pyspark()
+    assert os.environ["SPARK_LAUNCHER_OPTS"] == "-Dhttps.proxyHost=proxy"
+    monkeypatch.delenv("SPARK_LAUNCHER_OPTS")
+    use_own_pyspark()
+    assert "-XX:TieredStopAtLevel=1" in os.environ["SPARK_LAUNCHER_OPTS"]
 
 
 def test_sessions_of_this_computer_and_who_resolves_jars_take_their_own(monkeypatch, tmp_path):
