@@ -1,6 +1,6 @@
 """`python -m models.precompile`: run on little what numba compiles, so that its machine code is on disk beforehand.
 
-Half a minute of CPU, once per installation. Without it everything works: a process compiles what it calls first, and
+A minute of CPU, once per installation. Without it everything works: a process compiles what it calls first, and
 several that start together compile the same. After a change of the sources (`models`) it is so, too.
 """
 
