@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show these lines.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready var/jars.json var/class-archive/.ready ## Environment, Java, jars and class archives; nothing is done twice.
+setup: $(VENV)/.ready var/jars.json var/class-archive/.ready var/compiled/.ready ## Environment, Java, jars, class archives, kernels; nothing is done twice.
 
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
@@ -115,4 +115,10 @@ var/class-archive/.ready: var/jars.json pipelines/spark/write_archive.py pipelin
 	@echo "writing the class archives of Spark and the broker (a minute, once)"
 	@$(BIN)/python -m pipelines.spark.write_archive
 	@$(BIN)/python -m pipelines.stack.broker_archive
+	@mkdir -p $(@D) && touch $@
+
+# Once: of sources that change later each process compiles what it calls.
+var/compiled/.ready: $(VENV)/.ready
+	@echo "compiling the kernels of the models (a minute, once)"
+	@$(BIN)/python -m models.precompile
 	@mkdir -p $(@D) && touch $@

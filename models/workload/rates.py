@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from models.workload.refusal import refuse_unless
 
@@ -104,4 +103,6 @@ def autoregressive(normals: Floats, keep: float, deviation: float) -> Floats:
         keep: what is kept from step to step, 0 to 1.
         deviation: of the process.
     """
+    from scipy.signal import lfilter  # it brings most of scipy, and many load these modules who draw nothing
+
     return lfilter([1.0], [1.0, -keep], normals * deviation * np.sqrt(1 - keep**2))

@@ -1,11 +1,15 @@
 """What numba keeps of compiled functions, after an edit of what they have compiled in."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import models
+from configs.settings import ROOT
 from models import kept_in
 from models.twin.sim import kernel
 
@@ -19,6 +23,26 @@ def rate():
 
 print(rate())
 """
+
+LOOK = """
+import importlib, json, pkgutil
+from numba.core.registry import CPUDispatcher
+import models
+from models.precompile import precompile
+
+precompile()
+modules = [importlib.import_module(one.name) for one in pkgutil.walk_packages(models.__path__, "models.")]
+known = {one for module in modules for one in vars(module).values() if isinstance(one, CPUDispatcher)}
+kept = {one for one in known if one.targetoptions.get("inline") != "always"}
+reached, near = set(), {one for one in kept if one.signatures}
+while near:
+    reached |= near
+    called = {one.py_func.__globals__.get(name) for one in near for name in one.py_func.__code__.co_names}
+    near = (called & known) - reached
+named = [sorted(f"{one.py_func.__module__}.{one.py_func.__name__}" for one in some) for some in (kept, kept - reached)]
+print(json.dumps(named))
+"""
+"""A function that is read from disk has its callees in it, so that they are never asked for."""
 
 
 def reported(folder, home):
@@ -42,3 +66,11 @@ def test_an_edited_constant_of_another_file_is_compiled_in_again(tmp_path):
 def test_the_kernels_are_kept_in_the_folder_of_the_sources_as_they_are():
     room = Path(models.__file__).parent
     assert Path(kernel.advance.stats.cache_path).is_relative_to(kept_in(room, room / "__pycache__"))
+
+
+@pytest.mark.study
+def test_all_that_is_kept_is_compiled_beforehand():
+    done = subprocess.run([sys.executable, "-c", LOOK], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept, missed = json.loads(done.stdout)
+    assert "models.twin.sim.kernel.advance" in kept and missed == []

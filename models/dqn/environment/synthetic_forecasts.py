@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from models.dqn.environment.synthetic_loads import log_uniform
 from models.policy.core.capacity import Floats
@@ -60,7 +60,7 @@ def draw_forecasts(
     misjudged = log_uniform(chance, 0.75, 1.4, (runs, 1, 1))
     spread = ((truth - median) / known).std(axis=1, keepdims=True) * known * misjudged
     levels = PEAK_LEVELS if peaks else CURVE_LEVELS
-    deviations = student.ppf(levels, chance.choice([4, 8, 1000]))
+    deviations = stdtrit(chance.choice([4, 8, 1000]), levels)
     said = np.exp(np.minimum(median[..., None] + np.maximum(spread, 0.003)[..., None] * deviations, 60.0))
     return Foresight(ends.astype(float), levels, said, np.arange(runs))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import ArpackError, eigsh
-from sklearn.cluster import KMeans
 
 from models.placement.graph import Dag, Integers
 from models.placement.partition.coarsen import levels_of
@@ -36,6 +35,8 @@ def spectral_blocks(graph: Dag, blocks: int, seed: int) -> Integers:
     except ArpackError:  # as of a graph without flow
         return np.zeros(0, np.int64)
     rows = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    from sklearn.cluster import KMeans
+
     found = KMeans(blocks, n_init=STARTS, random_state=seed).fit_predict(rows).astype(np.int64)
     return rank_blocks(graph, found, blocks)[found]
 

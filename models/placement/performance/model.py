@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from sklearn.linear_model import LinearRegression
 from torch.nn.functional import l1_loss
 
 from models.dqn.learner.threads import one_thread
@@ -84,6 +83,8 @@ def learned_from(label: Floats) -> Floats:
 
 def linear_regression(train: Samples, samples: Samples) -> Floats:
     """Return (N, 2) by least squares over all that the network reads too."""
+    from sklearn.linear_model import LinearRegression  # it takes a second to load, and who places fits nothing
+
     flat = LinearRegression().fit(train.seen.reshape(len(train.seen), -1), train.label)
     return np.asarray(flat.predict(samples.seen.reshape(len(samples.seen), -1)))
 

@@ -7,14 +7,16 @@ estimated from another one. What a forest makes of that for loads it never saw i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
 
 from models.policy.core.capacity import Floats, Integers
 from models.twin.experiment.scenario import Scenario
 from models.twin.headroom.parts import PartOutcomes
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import ExtraTreesRegressor
 
 STATE = {
     "load": ("need", "need_ago", "need_of_highest", "median", "unsure", "most_unsure", "lag", "target", "ready"),
@@ -113,6 +115,8 @@ def learn_outcomes(
     outcome = np.hstack([late - late[:, :1], paid - paid[:, :1]])
     spread = outcome.std(axis=0)  # a forest looks for splits that tell most of all outcomes together
     size = np.where(spread > 0, spread, 1.0)
+    from sklearn.ensemble import ExtraTreesRegressor
+
     forest = ExtraTreesRegressor(TREES, min_samples_leaf=FEWEST, max_features=0.5, random_state=seed)
     forest.fit(np.concatenate(states)[:, columns], outcome / size)
     order = np.argsort(rungs)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 BLOCKS, SURE = 12, 0.9997
 """Means over so many stretches of time are what a line is fitted to, as samples next to each other are alike; level of
@@ -56,5 +56,5 @@ def slope_of(times_s: Sequence[float], values: Sequence[float]) -> Slope:
     hours, above = hours - hours.mean(), means - means.mean()
     slope = float(hours @ above / (hours @ hours))
     left = above - slope * hours
-    wide = float(t.ppf((1 + SURE) / 2, BLOCKS - 2)) * math.sqrt(left @ left / (BLOCKS - 2) / (hours @ hours))
+    wide = float(stdtrit(BLOCKS - 2, (1 + SURE) / 2)) * math.sqrt(left @ left / (BLOCKS - 2) / (hours @ hours))
     return Slope(slope, slope - wide, slope + wide, float(found.mean()))

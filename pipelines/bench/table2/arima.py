@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from statsforecast.models import ARIMA, AutoARIMA
 
 from models.forecast.core.series import Floats
+
+if TYPE_CHECKING:
+    from statsforecast.models import ARIMA, AutoARIMA
 
 MOST = 3
 """Greatest p and q."""
@@ -39,6 +41,8 @@ def choose_order(training: Floats) -> tuple[Order, dict[str, float]]:
     Args:
         training: (T,) loads.
     """
+    from statsforecast.models import AutoARIMA  # it takes some seconds to load
+
     found = _fitted(AutoARIMA(d=None, max_p=MOST, max_q=MOST, max_d=1, seasonal=False, ic="aic"), training)
     p, q, d = (int(found["arma"][at]) for at in (0, 1, 5))
     return Order(p, d, q, bool({"intercept", "drift"} & set(found["coef"]))), found["coef"]
@@ -72,6 +76,8 @@ def forecast_rolling(order: Order, parameters: dict[str, float], loads: Floats, 
 
 
 def _model(order: Order, fixed: dict[str, float] | None = None) -> ARIMA:
+    from statsforecast.models import ARIMA
+
     mean, drift = order.constant and order.d == 0, order.constant and order.d == 1
     return ARIMA(order=(order.p, order.d, order.q), include_mean=mean, include_drift=drift, fixed=fixed or None)
 

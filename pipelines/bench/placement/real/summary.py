@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from scipy.stats import spearmanr
-
 from models.placement.plan.compared import CHOSEN, ONE
 
 NEAR = 1.05
@@ -103,6 +101,8 @@ def _beside(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Model and measurement."""
     if len(pairs) < 3:
         return {"rank": None, "error": None, "n": len(pairs)}
+    from scipy.stats import spearmanr
+
     said, measured = zip(*pairs, strict=True)
     rank = float(spearmanr(said, measured).statistic)  # NaN where all are alike
     return {
