@@ -1,4 +1,4 @@
-"""README and docs say what there is: every command, option, make target, setting and link in them exists."""
+"""README, CONTRIBUTING, CHANGELOG and docs say what there is: every command, option, make target, setting and link in them exists."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from configs.contract import Contract, Executors, Planning
 from configs.settings import ROOT, load
 from pipelines.cli.app import app
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {
     str(page.relative_to(ROOT)): re.sub(r"<!-- figure.*?/figure -->", "", page.read_text(), flags=re.DOTALL)
     for page in PAGES
