@@ -69,7 +69,7 @@ def planned(session, tmp_path):
         return Surroundings(outlook, unknown_errors(n), LivePromise(0.125, 1.15), SlotRate(150.0, 0.03), fleet, 4, 0, 0)
 
     return {
-        "work": ReplayWork(4e6, 1.0, 0.05), "surroundings": around(steps), "now_s": 1_795_755_600.0,
+        "work": ReplayWork(4e6, 1.0, 0.05), "surroundings": around(steps), "now_s": 1_795_748_400.0,
         "steps_passed": 1, "records_left": 3.8e6, "surroundings_now": around(steps - 1),
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""README, CONTRIBUTING, CHANGELOG and docs say what there is: every command, option, make target, setting and link in them exists."""
+"""All pages say what there is: every command, option, make target, setting and link in them exists."""
 
 import os
 import re
