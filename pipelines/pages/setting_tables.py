@@ -20,7 +20,7 @@ UNITS = {
 _COMMENT = re.compile(r"(?:^|\s)#\s?(.*)$")
 
 
-class Setting(NamedTuple):
+class StatedSetting(NamedTuple):
     """A setting as `default.yaml` states it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Setting(NamedTuple):
         return UNITS.get(last, "")
 
 
-def read_settings() -> list[Setting]:
+def read_settings() -> list[StatedSetting]:
     """Read every setting of `configs/default.yaml` in its order; a mapping on one line is one setting."""
     text = DEFAULT_FILE.read_text(encoding="utf-8")
     lines, root = text.splitlines(), yaml.compose(text)
@@ -53,7 +53,7 @@ def read_settings() -> list[Setting]:
             continue  # a section: its keys are settings of their own
         told = [_COMMENT.search(line) for line in _until_blank(lines[key.start_mark.line : end])]
         default = " ".join(text[value.start_mark.index : value.end_mark.index].split())
-        found.append(Setting(path, default, " ".join(one[1].strip() for one in told if one)))
+        found.append(StatedSetting(path, default, " ".join(one[1].strip() for one in told if one)))
     return found
 
 
@@ -77,7 +77,7 @@ def render_settings() -> str:
     settings = read_settings()
     if silent := [".".join(one.path) for one in settings if not one.meaning]:
         raise RuntimeError(f"configs/default.yaml: {', '.join(silent)}: a comment has to say what it means.")
-    sections: dict[str, list[Setting]] = {}
+    sections: dict[str, list[StatedSetting]] = {}
     for one in settings:
         sections.setdefault(one.path[0] if len(one.path) > 1 else "", []).append(one)
     return "\n\n".join(f"{_head(name)}\n\n{_table(rows)}" for name, rows in sections.items())
@@ -91,7 +91,7 @@ def _head(section: str) -> str:
     return f"## `{section}`\n\n{said}"
 
 
-def _table(rows: list[Setting]) -> str:
+def _table(rows: list[StatedSetting]) -> str:
     return format_table([
         {"setting": f"`{'.'.join(one.path)}`", "default": f"`{one.default}`", "unit": one.unit, "says": one.meaning}
         for one in rows

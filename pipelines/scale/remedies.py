@@ -8,6 +8,7 @@ from pathlib import Path
 from pipelines.kafka.broker import RIGHTS
 from pipelines.spark.checkpoint import repair
 
+SLOW_WORKER = "connect back"  # how Spark says that a worker of Python was not there in time
 BUSY = (
     "\nThis computer was too busy to start Spark's Python worker in time. Nothing is wrong with what has been learned: "
     "give it room, and start the autoscaler again."
@@ -33,4 +34,4 @@ def advice_on(failure: object, remedy: Callable[[], str]) -> str:
     """
     if "AuthorizationException" in str(failure):
         return f"\n{RIGHTS}"
-    return BUSY if "worker failed to connect back" in str(failure) else remedy()
+    return BUSY if SLOW_WORKER in str(failure) else remedy()
