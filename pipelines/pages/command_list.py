@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from typing import Any
 
-import click
 import typer
 
 from pipelines.cli.app import app
@@ -19,7 +19,8 @@ def render_commands() -> str:
     return "\n\n".join(_section(words, command) for words, command in _walk(["tidecast"], typer.main.get_command(app)))
 
 
-def _walk(words: list[str], command: click.Command) -> Iterator[tuple[list[str], click.Command]]:
+# Typer brings a click of its own, whose types have no public name.
+def _walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
     below = getattr(command, "commands", {})
     if not below or getattr(command, "invoke_without_command", False):
         yield words, command
@@ -27,14 +28,14 @@ def _walk(words: list[str], command: click.Command) -> Iterator[tuple[list[str],
         yield from _walk([*words, name], one)
 
 
-def _section(words: list[str], command: click.Command) -> str:
+def _section(words: list[str], command: Any) -> str:
     said = _SECTION.sub("", inspect.cleandoc(command.help or ""))
     lines = [line for line in map(_parameter, command.params) if line]
     parts = [f"### `{' '.join(words)}`", said.replace("\n\n", "\n").strip(), "\n".join(lines)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _parameter(one: click.Parameter) -> str:
+def _parameter(one: Any) -> str:
     """A line for an argument or option; "" for `--help`."""
     if one.name == "help":
         return ""
