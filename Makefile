@@ -56,18 +56,18 @@ endif
 test-site: setup $(VENV)/.site-ready ## The ring on real neighbours (YARN, three brokers, PostgreSQL) and the containers; docs/site.md says what it needs.
 	@$(BIN)/pytest tests/site -s $(ARGS)
 
-lint: setup ## Lint, format, types, import rules, pages that are what their figures render.
+lint: setup ## Lint, format, types, import rules, pages that are what is rendered.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pipelines.figures --check
+	@$(BIN)/python -m pipelines.pages --check
 
 check: lint ## Lint and the unit tests that are quick.
 	@$(BIN)/pytest -q tests/unit -m "not study" -n 2 --dist loadfile
 
-figures: $(VENV)/.ready ## Render the tables of README and docs from docs/figures; list the figures that are old.
-	@$(BIN)/python -m pipelines.figures
+figures: $(VENV)/.ready ## Render the tables of README and docs from docs/figures and the code; list the figures that are old.
+	@$(BIN)/python -m pipelines.pages
 
 up: setup ## Start the stack, leave it running, print its addresses.
 	@$(BIN)/tidecast up $(ARGS)

@@ -37,6 +37,7 @@ def up() -> None:
     stack.detach()
     for name, address in stack.addresses.items():
         print(f"{name:10} {address}")
+    print(f"{'master':10} {stack.settings.spark.master}")
     for page in plan_pages(stack.settings):
         print(f"{'plan':10} {page.as_uri()}")
     print("`make down` (or `tidecast down`) ends it.")

@@ -1,1 +1,1 @@
-"""Figures: written by the command that measured, rendered into the pages, listed once they are older than the code."""
+"""Figures: their form, what each command is to reach, written by the command that measured, and their age."""

@@ -11,6 +11,23 @@ KINDS: dict[str, type] = {
 }  # fmt: skip
 """The message class of every topic that is ingested; the table has the topic's name."""
 
+PLACE = {
+    "event_hour": ("string", "of the row's own `time`, `2014-10-22T04`, UTC"),
+    "ingest_partition": ("string", "name of the ingest that stored it; one of the same name replaces its rows"),
+    "kafka_partition": ("int", "of the topic"),
+    "kafka_offset": ("bigint", "where the record lay there"),
+}
+"""Columns that every such table has beyond those of its class: type, and what it says."""
+
+QUARANTINED = {
+    "topic": ("string", "whose record was refused"),
+    **{name: PLACE[name] for name in ("ingest_partition", "kafka_partition", "kafka_offset")},
+    "kafka_key": ("string", "the record's key"),
+    "raw": ("binary", "its value, the bytes as they came"),
+    "reasons": ("array<string>", "the rules that it broke"),
+}
+"""Columns of the table of refused records, likewise."""
+
 _SPARK = {
     "str": "string",
     "int": "bigint",

@@ -30,7 +30,7 @@ from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_con
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
 from pipelines.scale.pools import PoolDivision
-from pipelines.scale.remedies import advice_on, remedy_of
+from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
 from pipelines.spark.session import local_session
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 LOOK_S, SET_BACK_S = 1.0, 5.0  # seconds between two reads of the contracts' folder; a clock set back by more counts
 LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts at most, where workers are slow
-SLOW_WORKER = "connect back"  # how Spark says that
 OUTCOMES = 200  # newest ones that a new query learns the lead time from
 
 

@@ -8,6 +8,12 @@ from pathlib import Path
 from pipelines.kafka.broker import RIGHTS
 from pipelines.spark.checkpoint import repair
 
+SLOW_WORKER = "connect back"  # how Spark says that a worker of Python was not there in time
+BUSY = (
+    "\nThis computer was too busy to start Spark's Python worker in time. Nothing is wrong with what has been learned: "
+    "give it room, and start the autoscaler again."
+)
+
 
 def remedy_of(checkpoint: Path) -> str:
     """Say what helps where a query that is to go on from a checkpoint does not start."""
@@ -20,10 +26,12 @@ def remedy_of(checkpoint: Path) -> str:
 
 
 def advice_on(failure: object, remedy: Callable[[], str]) -> str:
-    """Return what helps: where a topic is forbidden, nothing is wrong with what has been learned.
+    """Return what helps: where a topic is forbidden or the computer too busy, what has been learned is not at fault.
 
     Args:
         failure: of the query.
         remedy: says what helps against any other.
     """
-    return f"\n{RIGHTS}" if "AuthorizationException" in str(failure) else remedy()
+    if "AuthorizationException" in str(failure):
+        return f"\n{RIGHTS}"
+    return BUSY if SLOW_WORKER in str(failure) else remedy()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipelines.bench.borders.compare import compare_readers
-from pipelines.ingest.columns import KINDS
+from pipelines.ingest.columns import KINDS, PLACE, QUARANTINED, spark_columns
 from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
 from tests.fakes.records import GOOD, NOW, bad_records, record
 
@@ -45,12 +45,15 @@ def test_every_bad_record_is_kept_back_with_its_reason_and_nothing_is_lost(spark
 def test_good_rows_carry_their_own_hour_and_every_field(spark):
     values = [record("metrics"), record("metrics", time=1_413_950_399.0), record("metrics", without="span_s")]
     verdict = judged(spark, "metrics", values)
-    rows = select_stored(verdict.good, KINDS["metrics"], "2014-10-22T04").orderBy("kafka_offset").collect()
+    stored = select_stored(verdict.good, KINDS["metrics"], "2014-10-22T04")
+    rows = stored.orderBy("kafka_offset").collect()
 
     assert [row.event_hour for row in rows] == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
     assert {row.ingest_partition for row in rows} == {"2014-10-22T04"}
     assert (rows[0].arrival_rps, rows[0].lag_records, rows[0].latency_p95_s) == (212.5, 300, None)
     assert rows[2].span_s == 1.0  # the message class's default
+    assert stored.columns == [*spark_columns(KINDS["metrics"]), *PLACE]  # as docs/tables.md lists them
+    assert select_quarantined(verdict.bad, "metrics", "2014-10-22T04").columns == [*QUARANTINED]
 
 
 def test_objects_are_stored_as_json_text(spark):

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.settings import ROOT
-from pipelines.figures import age, goals, pages, written
-from pipelines.figures.__main__ import main
+from pipelines.figures import age, goals, written
 from pipelines.figures.form import Figure, FigureError, Finding, read_figure
+from pipelines.pages import figure_tables
+from pipelines.pages.__main__ import main
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
-SHIPPED = pages.read_figures(ROOT / "docs" / "figures")
+SHIPPED = figure_tables.read_figures(ROOT / "docs" / "figures")
 
 
 def figure(*rows, command="tidecast bench twin", commit=None, data=None):
@@ -151,25 +152,25 @@ def test_a_page_shows_what_the_files_say():
     page = (
         "before\n<!-- figure: one -->\nstale\n<!-- /figure -->\nafter\n<!-- figure: two.cells -->\n<!-- /figure -->\n"
     )
-    made = pages.render_figures(page, known)
+    made = figure_tables.render_figures(page, known)
     assert "| cost | ≤ 1.05 | 1.2 | **no** | 160 |" in made
     assert "| a\\|b | 61,234 |" in made and "stale" not in made
     assert "`tidecast bench twin`, 2026-11-21, 2 cores, 24 GB, 1,830 s" in made
-    assert pages.render_figures(made, known) == made
-    assert pages.list_named_figures(page) == ["one", "two"]
+    assert figure_tables.render_figures(made, known) == made
+    assert figure_tables.list_named_figures(page) == ["one", "two"]
 
 
 @pytest.mark.parametrize("name", ["three", "two.rows", "two.cells.x"])
 def test_a_page_that_asks_for_what_is_not_there_is_refused(name):
     known = {"two": figure(data={"cells": [{"a": 1}]})}
     with pytest.raises(FigureError, match=name.split(".")[0]):
-        pages.render_figures(f"<!-- figure: {name} -->\n<!-- /figure -->", known)
+        figure_tables.render_figures(f"<!-- figure: {name} -->\n<!-- /figure -->", known)
 
 
 def test_a_table_of_measurements_outside_of_a_figure_is_found():
     typed = "| what | Measured |\n|---|---|\n| x | 3 |\n"
-    assert pages.find_typed_tables(typed) == ["| what | Measured |"]
-    assert pages.find_typed_tables(f"<!-- figure: one -->\n{typed}<!-- /figure -->") == []
+    assert figure_tables.find_typed_tables(typed) == ["| what | Measured |"]
+    assert figure_tables.find_typed_tables(f"<!-- figure: one -->\n{typed}<!-- /figure -->") == []
 
 
 def test_the_pages_are_what_their_figures_render(capsys):
@@ -177,7 +178,9 @@ def test_the_pages_are_what_their_figures_render(capsys):
 
 
 def test_every_figure_is_shown_on_a_page():
-    shown = {name for page in pages.list_pages(ROOT) for name in pages.list_named_figures(page.read_text())}
+    shown = {
+        name for page in figure_tables.list_pages(ROOT) for name in figure_tables.list_named_figures(page.read_text())
+    }
     assert set(SHIPPED) - shown == set()
 
 

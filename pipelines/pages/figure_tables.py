@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.figures.form import Figure, FigureError, Finding, read_figure
+from pipelines.pages.markdown import format_table, format_value
 
 REGION = re.compile(r"<!-- figure: (?P<names>[^>]+?) -->\n.*?<!-- /figure -->", re.DOTALL)
 SIGNS = {"within ": "± ", "<=": "≤", ">=": "≥", "== ": ""}
@@ -63,7 +64,7 @@ def _region(names: str, figures: Mapping[str, Figure]) -> str:
         raise FigureError(f"docs/figures/{missing[0].split('.')[0]}.json is not there; its command's --json writes it.")
     if "." in names:
         name, *keys = names.split(".")
-        body = _table(_data(figures[name].data, keys, names))
+        body = format_table(_data(figures[name].data, keys, names))
     else:
         shown = [figures[name] for name in names.split()]
         body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *map(_source, shown)])
@@ -78,11 +79,11 @@ def _rows(rows: list[Finding]) -> str:
             "measured": "not measured" if row.measured is None else row.measured,
             "holds": VERDICT[row.holds],
             "n": row.n,
-            "interval": row.interval and " to ".join(map(_said, row.interval)),
+            "interval": row.interval and " to ".join(map(format_value, row.interval)),
         }
         for row in rows
     ]
-    return _table([{key: cell[key] for key in cell if any(one[key] for one in cells)} for cell in cells])
+    return format_table([{key: cell[key] for key in cell if any(one[key] for one in cells)} for cell in cells])
 
 
 def _goal(text: str) -> str:
@@ -103,20 +104,3 @@ def _data(data: Any, keys: list[str], names: str) -> list[dict[str, Any]]:
     if not isinstance(data, list) or not data or not all(isinstance(one, dict) for one in data):
         raise FigureError(f"figure {names}: a list of objects is expected in the data; there is {type(data).__name__}.")
     return data
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    titles = list(rows[0]) if rows else []
-    lines = [titles, ["---"] * len(titles), *([_said(row.get(title)) for title in titles] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _said(value: Any) -> str:
-    """A number with four digits, anything else as it is."""
-    if value is None or isinstance(value, bool):
-        return "" if value is None else str(value).lower()
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return str(value).replace("|", "\\|")
