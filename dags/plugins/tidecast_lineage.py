@@ -1,0 +1,36 @@
+"""Gives OpenLineage events that are not sent when a task ends some seconds more.
+
+Where events are sent beside the task (the transport `async_http`), nobody waits for them, and a task's last ones would
+end with its process. Its state is known by then, so that nothing of the DAG's run waits here.
+"""
+
+from typing import Any
+
+from airflow.listeners import hookimpl
+from airflow.plugins_manager import AirflowPlugin
+from airflow.providers.openlineage import conf
+
+LAST_S = 5.0
+"""Seconds for which a task that has ended holds its place for events that nobody takes."""
+
+
+class LastEvents:
+    """Waits for the events of a task that ends."""
+
+    @hookimpl
+    def before_stopping(self, component: Any) -> None:
+        """Wait until they are sent, for `LAST_S` at most."""
+        from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+        from airflow.sdk.execution_time.task_runner import TaskRunnerMarker
+
+        if isinstance(component, TaskRunnerMarker):
+            transport = get_openlineage_listener().adapter.get_or_create_openlineage_client().transport
+            if hasattr(transport, "wait_for_completion"):  # the others have sent what they were given
+                transport.wait_for_completion(LAST_S)
+
+
+class TidecastLineage(AirflowPlugin):
+    """A listener, where OpenLineage is told where events go."""
+
+    name = "tidecast_lineage"
+    listeners = [] if conf.is_disabled() else [LastEvents()]
