@@ -68,7 +68,7 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
 """What is read and written, by DAG and task; a test demands that all tasks are here."""
 
 
-class TaskLineage(BaseExtractor):
+class TaskLineage(BaseExtractor):  # type: ignore[misc]  # the provider has no types
     """The datasets of our tasks; of other people's `@task`s nothing is said here, as without it."""
 
     @classmethod
