@@ -1,6 +1,6 @@
 """What every task reads and writes, for OpenLineage: topics, tables of the lake and registered models.
 
-Airflow's OpenLineage provider imports this module where it is told where events go, and never otherwise. It names
+The plugin `tidecast_lineage` imports this where Airflow is told where events go, and nobody does otherwise. It names
 datasets as OpenLineage's naming conventions do, so that they are those that Spark's, Kafka's or dbt's events name; for
 models there is no convention: the registered model's name, under the address of MLflow.
 """

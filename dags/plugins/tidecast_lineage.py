@@ -1,7 +1,8 @@
-"""Gives OpenLineage events that are not sent when a task ends some seconds more.
+"""Says to Airflow's OpenLineage provider what our tasks touch, and gives it some seconds more when a task ends.
 
 Where events are sent beside the task (the transport `async_http`), nobody waits for them, and a task's last ones would
-end with its process. Its state is known by then, so that nothing of the DAG's run waits here.
+end with its process. Its state is known by then, so that nothing of the DAG's run waits here. Where it is told no
+address this imports nothing of ours, as every process of Airflow loads it.
 """
 
 from typing import Any
@@ -29,8 +30,21 @@ class LastEvents:
                 transport.wait_for_completion(LAST_S)
 
 
+def listeners() -> list[Any]:
+    """Make the provider ask `dags.lineage` for datasets; returns the listener, or none where no address is set."""
+    if conf.is_disabled():
+        return []
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+    from dags.lineage import TaskLineage
+
+    for operator in TaskLineage.get_operator_classnames():
+        get_openlineage_listener().extractor_manager.add_extractor(operator, TaskLineage)
+    return [LastEvents()]
+
+
 class TidecastLineage(AirflowPlugin):
     """A listener, where OpenLineage is told where events go."""
 
     name = "tidecast_lineage"
-    listeners = [] if conf.is_disabled() else [LastEvents()]
+    listeners = listeners()

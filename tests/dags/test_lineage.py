@@ -46,7 +46,6 @@ def told(tmp_path_factory):
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
-        "AIRFLOW__OPENLINEAGE__EXTRACTORS": "dags.lineage.TaskLineage",
         "AIRFLOW__OPENLINEAGE__EXECUTE_IN_THREAD": "True",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "tidecast",
         "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",  # the endpoint is judged, not this machine
