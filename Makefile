@@ -34,7 +34,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-site lint check figures up down doctor lock wheel image
+.PHONY: help setup run test test-site lint check figures up down doctor lock wheel image release
 
 help: ## Show these lines.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ lock: $(UV) ## Refresh requirements.lock from requirements.in.
 
 wheel: $(UV) ## Build the wheel of the agent into dist/.
 	$(UV) build --wheel -q -o dist
+
+release: $(UV) ## Wheel and image of the newest commit, the same bytes each time, with checksums, into dist/; refused where files differ.
+	@UV=$(UV) docker/release
 
 image: ## Build the image of the pipeline (docker/Dockerfile).
 	docker build -f docker/Dockerfile -t tidecast .

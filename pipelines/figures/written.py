@@ -20,6 +20,8 @@ from pipelines.figures.form import Figure
 GIB = 1024**3
 OUTPUTS = ("--json", "--page")
 FIGURES = "docs/figures"
+RELEASED = ROOT / "COMMIT"
+"""Written where a release is built, see `docker/release`."""
 
 
 def write_figure(path: Path | None, data: Any) -> None:
@@ -60,7 +62,7 @@ def format_command(words: list[str]) -> str:
 
 
 def find_commit() -> str | None:
-    """Ask git for the running code's commit, 40 digits; None without a clone.
+    """Find the running code's commit, 40 digits: git is asked, else the file COMMIT of a released image; None: neither.
 
     With `-dirty` where files differ, but for figures: a bench writes its own after each cell.
     """
@@ -71,7 +73,7 @@ def find_commit() -> str | None:
             for words in (["rev-parse", "HEAD"], changed)
         )
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return RELEASED.read_text().strip() if RELEASED.is_file() else None
     return f"{found}-dirty" if differ else found
 
 

@@ -71,6 +71,7 @@ def ingest(
     ranges = plan_ranges(settings, names.validate_name(partition, datetime.now(UTC)), time.time(), skip_lost)
     if not any(r.records for r in ranges):
         return {r.topic: _nothing(settings, r) for r in ranges}, []
+    import_module("pyspark.sql")  # where two threads begin to import it at once, one may find it half made
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "pipelines.ingest.quality")  # seconds, while the JVM starts
         spark = local_session("tidecast-ingest", cores=2, delta=True)

@@ -61,6 +61,7 @@ def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, t
     assert agents.aliases("orders") == {"1": ["challenger"]}
     assert (version.tags["kind"], version.tags["twin"]) == ("dqn", "as the test has it")
     assert version.tags["data.digest"] == tags["data.digest"] and parameters["error_budget"] == "0.05"
+    assert f"in the run {trained}" in version.description and "retrain_agent" in version.description
     assert "Gate:" in version.description and "| dqn |" in version.description and "| mpc |" in version.description
     assert {"hours.forecast", "hours.mpc", "hours.reactive", "gate.violation", "phase0.score", "phase1.score"} <= set(
         metrics

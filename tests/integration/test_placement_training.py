@@ -55,7 +55,8 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
     again = train_network(registry, ADVERTS, TWO)
     assert "the champion to" in again["reason"] and again["version"] == "2"
     (first_version, _) = registry.versions("adverts")
-    assert "It is of no use for others" in first_version.description
+    assert "it is of no use for others" in first_version.description
+    assert f"in the run {first['run']}" in first_version.description
     # Of other queries the champion is of no use, and the next one is not held against it.
     other = Placement((Block(tuple(ADVERTS.operators), "east", 3, 1.5, 1.5),), 3.0, 1.5, True)
     assert not has_network(registry, ADVERTS, other)
@@ -104,11 +105,14 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
     metrics, _, tags = models.figures(models.versions("adverts")[0].run_id)
     assert {"model_latency_ms", "last_latency_ms", "linear_latency_ms", "model_load"} <= {*metrics}
     assert tags["outcome"] == "promoted: trained in the twin"
+    card = models.versions("adverts")[0].description
+    assert f"the model {metrics['model_latency_ms']:.4g} ms" in card and "the one before it" not in card
     # Six times as late as the twin says: not to be trusted, and tuned, which is better at once.
     far = learn_performance(models, space, counts, minutes(space, counts, 6.0))
     assert not far.trusted and models.champion_version("adverts") == "2"
     metrics, _, tags = models.figures(models.versions("adverts")[1].run_id)
     assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "56 minutes" in tags["outcome"]
+    assert f"the one before it {metrics['before_latency_ms']:.4g} ms" in models.versions("adverts")[1].description
     few = learn_performance(models, space, counts, minutes(space, counts, 6.0)[:10])
     assert few.model.stopped.tolist() == far.model.stopped.tolist() and len(models.versions("adverts")) == 2
     assert not few.trusted  # of these minutes it tells what it was tuned to: what was found before holds

@@ -62,6 +62,21 @@ def test_aliases_move(registry):
     assert registry.versions("moves")[0].description == "# A card"
 
 
+def test_what_a_person_wrote_in_a_description_stays(registry):
+    """Cards are written with a version; nothing that is done to it, or registered after it, writes one again."""
+    import mlflow
+
+    client, version = mlflow.MlflowClient(mlflow.get_tracking_uri()), put(registry, "annotated", Naive(TASK))
+    client.update_model_version("annotated-forecaster", version, "of the week of the fair")
+    client.update_registered_model("annotated-forecaster", "ask Ann")
+    registry.set_champion("annotated", version)
+    registry.set_version_tags("annotated", version, {"live.wape": "0.1"})
+    registry.write_verdict("annotated", registry.versions("annotated")[0].run_id, {"version": version, "reason": "x"})
+    second = put(registry, "annotated", Naive(TASK))
+    assert [v.description for v in registry.versions("annotated")] == ["of the week of the fair", "# A card"]
+    assert (second, client.get_registered_model("annotated-forecaster").description) == ("2", "ask Ann")
+
+
 def test_the_version_before_is_an_instant_way_back(registry):
     from mlflow.exceptions import MlflowException
 

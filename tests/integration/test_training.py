@@ -77,6 +77,10 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     assert set(TRAINING.models) == {name.split(".")[1] for name in metrics if name.startswith("trial.")}
     assert metrics[f"trial.{tags['chosen']}.rmse"] <= metrics["trial.seasonal_naive.rmse"]
     assert "| champion |" in challenger.description and "Chosen by rolling origin" in challenger.description
+    for version in (naive, challenger):
+        assert f"in the run {run}" in version.description and "as of Delta version 5" in version.description
+        assert "**Not for:** another job" in version.description
+    assert "Calibration: of the held-out outcomes" in challenger.description
     files = {p.name for p in (settings.var_dir / "mlflow" / "artifacts" / run).rglob("*.*")}
     assert {"fan.png", "error_by_horizon.png", "training_curve.png", "card.md"} <= files
 

@@ -106,6 +106,10 @@ def test_a_figure_that_is_written_anew_leaves_the_code_as_it_was(tmp_path, monke
     assert written.find_commit() == f"{found}-dirty"
     monkeypatch.setattr(written, "ROOT", tmp_path / "nowhere")
     assert written.find_commit() is None
+    released = tmp_path / "COMMIT"
+    released.write_text(f"{first}\n")
+    monkeypatch.setattr(written, "RELEASED", released)  # an image has no clone
+    assert written.find_commit() == first
 
 
 def test_what_is_measured_may_be_a_ratio_or_a_difference():

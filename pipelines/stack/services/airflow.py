@@ -116,6 +116,8 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # in this order a changed file is parsed at once
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home / "bundles"),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        # Where lineage goes a variable of the user's own says. A fork would end before its events are sent.
+        "AIRFLOW__OPENLINEAGE__EXECUTE_IN_THREAD": "True",
     }
 
 

@@ -13,6 +13,7 @@ from models.dqn.evaluation import AGENT, CHAMPION, MARGINS, RIVALS
 from models.twin.experiment.frontier import pareto_frontier
 from models.twin.experiment.results import ALLOWED, TraceResult
 from pipelines.train.agent.training_set import TrainingSet
+from pipelines.train.card import describe_data, describe_making
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,8 +37,9 @@ def describe_departures(agent: DqnModel) -> str:
 
 
 def agent_card(
-    agent: DqnModel, training_set: TrainingSet, result: TraceResult, allowed: float, reason: str, note: str = ""
-) -> str:
+    agent: DqnModel, training_set: TrainingSet, result: TraceResult, allowed: float, reason: str, run: str,
+    commit: str | None, note: str = "",
+) -> str:  # fmt: skip
     """Write the model card of a trained agent: returns Markdown.
 
     Args:
@@ -48,9 +50,11 @@ def agent_card(
             more.
         allowed: share (0..1) of seconds over the latency target at which executor-hours were compared.
         reason: of the gate's verdict, in words.
+        run: MLflow's id of the run that made it.
+        commit: of the code that made it; None: nobody knows.
         note: a last paragraph; none where it is empty.
     """
-    contract, data = training_set.contract, training_set.source.lineage()
+    contract, source = training_set.contract, training_set.source
     levels = sorted({*ALLOWED, contract.error_budget, allowed})
     met, rivals = "the contract's error budget", " and ".join(RIVALS)
     if allowed != contract.error_budget:
@@ -64,18 +68,21 @@ def agent_card(
         describe_departures(agent),
         f"Twin: {training_set.twin}. Executors take {training_set.setup.lead_s:g} s to come, as the contract says; "
         f"latency target {contract.latency_target_s:g} s.",
-        f"Data: {data['data.steps']} steps ({data['data.missing']} missing), {data['data.from']} to {data['data.to']} "
-        f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from what lies "
-        "before the parts on which policies are tuned and judged, from "
-        f"{len(training_set.others)} recorded loads of others, and from drawn ones.",
+        f"{describe_data(source)} It learned from what lies before the parts on which policies are tuned and judged, "
+        f"from {len(training_set.others)} recorded loads of others, and from drawn ones.",
+        describe_making(
+            run, commit, "retrain_agent", {"job": contract.job},
+            f"the tables of the lake as of Delta version {source.delta_version} of `metrics`, and the same stored fit "
+            "of the twin",
+            "another job, or one whose service, start-up or contract has become another: costs are those of the twin. "
+            "It knows the load's forecast and the job's state, no plans and no holidays.",
+        ),
         f"Gate: on the newest {result.scenario.seconds:,} s of the job's clock, at {allowed:.3g} of them over the "
         f"target ({met}), the agent "
         f"must surely be cheaper than {rivals} by what the settings ask, and no dearer than the champion. {reason}.",
         _table(result, levels),
-        "Limits: costs are those of the twin. It knows the load's forecast and the job's state, no plans and no "
-        "holidays.",
         note,
-    ]
+    ]  # fmt: skip
     return "\n\n".join(filter(None, lines))
 
 

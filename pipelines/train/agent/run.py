@@ -20,6 +20,7 @@ from models.twin.sim.job import TwinError
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.on_lake import jobs_with_enough_load
 from pipelines.backtest.report import backtest_to_json
+from pipelines.figures.written import find_commit
 from pipelines.lake.load import format_minute
 from pipelines.registry import CHALLENGER, AgentRegistry, TrackedRun
 from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
@@ -121,7 +122,7 @@ def _challenge(
     run.figure(plot_learning(curves), "plots/learning.png")
     run.figure(plot_frontiers(result, allowed), "plots/frontier.png")
     run.text(json.dumps(backtest_to_json(NamedLoad(job, "records/s", series), result, {}), indent=1), "contest.json")
-    card = agent_card(agent, training_set, result, allowed, reason, remark)
+    card = agent_card(agent, training_set, result, allowed, reason, run.id, find_commit(), remark)
     run.text(card, "card.md")
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
     run.tags({"challenger": challenger, "champion": version or ""})

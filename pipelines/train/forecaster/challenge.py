@@ -15,6 +15,7 @@ from models.forecast.selection.catalogue import default_kind
 from models.forecast.selection.champion import FEWEST, ChampionChoice, choose_champion
 from models.forecast.selection.gate import Rival
 from models.kinds import describe
+from pipelines.figures.written import find_commit
 from pipelines.lake.load import LakeSeries, format_minute
 from pipelines.registry import CHALLENGER, Registry, TrackedRun
 from pipelines.report.accuracy import error_by_version, match_forecasts
@@ -60,7 +61,8 @@ def train_challenger(
         if registry.champion_version(job) is None:
             naive = Naive(task)
             note = "It needs no training; it is registered first, so that the job is never without a forecast."
-            version = registry.register(run, job, naive, model_card(job, naive, source, {}, note), source.lineage())
+            card = model_card(job, naive, source, {}, note, run.id, find_commit())
+            version = registry.register(run, job, naive, card, source.lineage())
             registry.set_champion(job, version)
         score_served_versions(registry, run, job, source)
         run.tags({"outcome": _challenge(registry, run, job, training, source, live)})
@@ -139,7 +141,8 @@ def _challenge(
         describe_rehearsal(learned, chosen.forecaster, live),
     ]
     figures = {name: b.scores() for name, b in backtests.items()}
-    card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
+    note = " ".join(filter(None, notes))
+    card = model_card(job, chosen.forecaster, source, figures, note, run.id, find_commit())
     run.text(card, "card.md")
     version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **asked}, alias=CHALLENGER)
     registry.write_rehearsal(run, job, version, learned)

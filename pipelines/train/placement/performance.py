@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,12 @@ from models.placement.performance.model import (
     train_performance,
 )
 from models.placement.performance.windows import HELD, History, Samples, make_samples, parts_in_time
+from pipelines.figures.written import find_commit
 from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PerformanceRegistry
 from pipelines.registry.runs import TrackedRun
+from pipelines.train.card import describe_making
 
 STEPS, LOWEST, HIGHEST, DAY = 1_500, 0.5, 2.0, 1_440
 """Minutes of the past in the twin, whose load goes between these multiples of the stated one once in so many."""
@@ -35,6 +38,10 @@ LEAST = 20
 """Measured samples from which on a model is tuned to them."""
 
 
+_WHOSE = {
+    "model": "the model", "before": "the one before it", "last": "the last minute's values",
+    "linear": "a linear regression",
+}  # fmt: skip
 TUNED_AT, TRUSTED = "tuned_at", "trusted"
 """Tags of a version."""
 
@@ -82,8 +89,9 @@ def learn_performance(
         model = None
     if model is None:
         with registry.run(name, f"performance of {name}") as run:
-            model = _trained(run, space)
-            _register(registry, run, model, space, "trained in the twin")
+            model, found = _trained(run, space)
+            where = f"last of {STEPS:,} minutes of a past in the twin"
+            _register(registry, run, model, space, "trained in the twin", _errors_told(where, found))
     seen = measured_samples(counts, minutes)
     errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
     trusted = _is_trusted(model, errors, _last_tuned(registry, name))
@@ -92,11 +100,14 @@ def learn_performance(
             held = round(len(seen.label) * (1 - HELD))
             train, stop = _part(seen, 0, held), _part(seen, held, len(seen.label))
             better = fine_tune(model, train, stop, seed=0)
-            run.metrics({**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
-                         **_rivals(train, stop)})  # fmt: skip
+            found = {**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
+                     **_rivals(train, stop)}  # fmt: skip
+            run.metrics(found)
             if better.scaled_error(stop) < model.scaled_error(stop):
                 how = f"tuned to what {len(seen.label)} minutes of the running job came to"
-                _register(registry, run, better, space, how, Tuned(time.time(), trusted))
+                where = f"newest {len(stop.label)} of them, where it also stopped"
+                told = _errors_told(where, found)
+                _register(registry, run, better, space, how, told, Tuned(time.time(), trusted))
                 model = better
     return LearnedPerformance(model, trusted)
 
@@ -117,14 +128,25 @@ def measured_samples(counts: Counts, minutes: list[MeasuredMinute]) -> Samples:
     return Samples(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def _trained(run: TrackedRun, space: QuerySpace) -> PerformanceModel:
+def _errors_told(where: str, errors: Mapping[str, float]) -> str:
+    """The mean absolute errors of a model beside those of others, in words."""
+    told = "; ".join(
+        f"{name} {errors[f'{whose}_latency_ms']:.4g} ms and {errors[f'{whose}_load']:.3g}"
+        for whose, name in _WHOSE.items()
+        if f"{whose}_load" in errors
+    )
+    return f"Mean absolute errors of latency and load on the {where}: {told}."
+
+
+def _trained(run: TrackedRun, space: QuerySpace) -> tuple[PerformanceModel, dict[str, float]]:
     random = np.random.default_rng(0)
     wave = np.sin(2 * np.pi * np.arange(STEPS) / DAY)
     factors = (LOWEST + (HIGHEST - LOWEST) * (wave + 1) / 2) * np.exp(SCATTER * random.standard_normal(STEPS))
     train, stop, test = parts_in_time(twin_past(space, factors, seed=0))
     model = train_performance(train, stop, int(space.slots.max()), seed=0, epochs=EPOCHS)
-    run.metrics({**_errors("model", model.error(test)), **_rivals(train, test)})
-    return model
+    errors = {**_errors("model", model.error(test)), **_rivals(train, test)}
+    run.metrics(errors)
+    return model, errors
 
 
 def _is_trusted(model: PerformanceModel, errors: Floats, tuned: Tuned | None) -> bool:
@@ -147,14 +169,19 @@ def _last_tuned(registry: PerformanceRegistry, name: str) -> Tuned | None:
 
 
 def _register(
-    registry: PerformanceRegistry, run: TrackedRun, model: PerformanceModel, space: QuerySpace, how: str,
+    registry: PerformanceRegistry, run: TrackedRun, model: PerformanceModel, space: QuerySpace, how: str, errors: str,
     tuned: Tuned | None = None,
 ) -> None:  # fmt: skip
     name = space.measure.topology.name
     card = (
         f"# Performance of {name}\n\nLatency and load of the next minute, from four minutes of records/s and executors "
-        f"(LSTM, Pa-Stream paper); {how}. Queries: {'; '.join('+'.join(block) for block in space.blocks)}."
-    )
+        f"(LSTM, Pa-Stream paper); {how}. Queries: {'; '.join('+'.join(block) for block in space.blocks)}.\n\n"
+        f"{errors}\n\n"
+    ) + describe_making(
+        run.id, find_commit(), "plan_placement", {"topology": name},
+        "the topology's file, and the minutes that `metrics` told of the running job then (they are not kept)",
+        "other queries or clusters, where it is refused, and loads beyond those it was trained or tuned on.",
+    )  # fmt: skip
     tags = {} if tuned is None else {TUNED_AT: f"{tuned.at_s:.0f}", TRUSTED: str(tuned.trusted)}
     version = registry.register(run, name, model, space, card, tags)
     run.tags({"challenger": version, "outcome": f"promoted: {how}"})

@@ -14,8 +14,10 @@ from models.placement.learned.training import PlacementModel, train_placement
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
+from pipelines.figures.written import find_commit
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PlacementRegistry
+from pipelines.train.card import describe_making
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
@@ -97,7 +99,7 @@ def train_network(
         shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, JUDGED)
         run.metrics(shares._asdict())
         promoted, reason = decide(shares, theirs[0] if theirs else None)
-        card = _card(topology, spaces[0], shares, reason, env)
+        card = _card(topology, spaces[0], shares, reason, env, run.id)
         version = registry.register(run, name, model, spaces[0], card, {"env": env})
         run.tags({"challenger": version, "champion": before or "", "outcome": reason})
         verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
@@ -117,14 +119,21 @@ def _champion(registry: PlacementRegistry, topology: Topology, space: QuerySpace
         return None
 
 
-def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: str, env: str) -> str:
+def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: str, env: str, run: str) -> str:
     return "\n\n".join([
         f"# Placement network of {topology.name}",
         "Proposes on which cluster each query runs and with how many executors, from where they are (Pa-Stream paper). "
         "Queries: " + "; ".join("+".join(block) for block in space.blocks)
-        + f". Clusters: {', '.join(space.clusters)}. It is of no use for others.",
+        + f". Clusters: {', '.join(space.clusters)}.",
         f"Trained {ENVIRONMENTS[env]}, at {', '.join(f'{load:g}' for load in LOADS)} times the load.",
         f"Of the best placement in the twin it comes to {shares.network:.3f} from {shares.starts} drawn starts; single "
         f"best moves to {shares.greedy:.3f}, drawn placements to {shares.random:.3f}, at as many evaluations.",
         f"{reason[:1].upper()}{reason[1:]}.",
+        describe_making(
+            run, find_commit(), "plan_placement", {"topology": topology.name, "env": env},
+            "the topology's file, and the job's placement and performance model as they were, as many versions, "
+            "and no champion for these queries",
+            "other queries or clusters: it is of no use for others, and is refused there. What it proposes was judged "
+            "in the twin alone.",
+        ),
     ])  # fmt: skip

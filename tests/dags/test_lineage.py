@@ -1,0 +1,188 @@
+"""What OpenLineage is told: by real DAG runs, to a real receiver, in its own words."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from openlineage.client import generated
+from openlineage.client.event_v2 import Dataset, Job, Run, RunEvent, RunState
+
+from configs.settings import ROOT, load
+from dags.lineage import TASKS, Touched, datasets, named_jobs, versioned
+from pipelines.ingest.columns import KINDS
+from pipelines.lake.tables import QUARANTINE
+from pipelines.registry import AgentRegistry, Registry
+from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
+from tidecast.connection.transport import TOPICS
+
+TABLES = (*KINDS, QUARANTINE)
+NEIGHBOURS = {
+    "TIDECAST_KAFKA__BOOTSTRAP": "kafka-1:9092,kafka-2:9092",
+    "TIDECAST_KAFKA__PREFIX": "team.",
+    "TIDECAST_MLFLOW__TRACKING_URI": "http://mlflow:5000",
+    "TIDECAST_LAKE__ADDRESS": "hdfs://namenode:8020/tidecast/lake",
+}
+LAKE, BROKER, MODELS = "hdfs://namenode:8020", "kafka://kafka-1:9092", "mlflow://mlflow:5000"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What `lineage.py` beside this file found."""
+    home = tmp_path_factory.mktemp("lineage")
+    env = os.environ | NEIGHBOURS | {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+        "AIRFLOW__OPENLINEAGE__EXECUTE_IN_THREAD": "True",
+        "AIRFLOW__OPENLINEAGE__NAMESPACE": "tidecast",
+        "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",  # the endpoint is judged, not this machine
+        "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    command = [sys.executable, str(Path(__file__).parent / "lineage.py"), str(home / "told.json")]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return json.loads((home / "told.json").read_text())
+
+
+def event(told, kind, job):
+    (found,) = [e for e in told["events"] if (e["eventType"], e["job"]["name"]) == (kind, job)]
+    return found
+
+
+def names(of):
+    return [(d["namespace"], d["name"]) for d in of]
+
+
+def versions(of):
+    facets = {d["name"].rpartition("/")[2]: d.get("facets", {}) for d in of}
+    return {name: f["version"]["datasetVersion"] for name, f in facets.items() if "version" in f}
+
+
+def test_a_run_says_what_it_read_and_wrote_and_in_which_version(told):
+    assert told["states"]["ingest_metrics"] == told["states"]["retrain_forecaster"] == "success"
+    began, ended = (event(told, kind, "ingest_metrics.ingest") for kind in ("START", "COMPLETE"))
+    for one in (began, ended):
+        assert names(one["inputs"]) == [(BROKER, f"team.{topic}") for topic in KINDS]
+        assert names(one["outputs"]) == [(LAKE, f"/tidecast/lake/{table}") for table in TABLES]
+    assert versions(began["outputs"]) == {} and versions(ended["outputs"]) == {"metrics": "4"}
+
+    trained = event(told, "COMPLETE", "retrain_forecaster.one_job.train")
+    assert (LAKE, "/tidecast/lake/metrics") in names(trained["inputs"])
+    assert names(trained["outputs"]) == [(MODELS, "orders-forecaster")]
+    judged = event(told, "COMPLETE", "retrain_forecaster.one_job.judge")
+    assert versions(judged["outputs"]) == {"orders-forecaster": "7"}
+
+
+def test_a_task_does_not_wait_for_an_endpoint_and_none_fails_without_one(told):
+    """Each start was answered after its task had run; later nobody listened at all."""
+    assert told["ran first"] and all(told["ran first"])
+    assert told["states"]["without a receiver"] == "success"
+
+
+def facet_classes():
+    """OpenLineage's own classes of facets, by name."""
+    found = {}
+    for module in pkgutil.iter_modules(generated.__path__, f"{generated.__name__}."):
+        found |= dict(inspect.getmembers(importlib.import_module(module.name), inspect.isclass))
+    return found
+
+
+def test_events_are_openlineages(told):
+    """Required fields and forms as in its specification; each facet is one of its classes, without another field."""
+    kinds = facet_classes()
+    assert len(told["events"]) >= 8
+    for one in told["events"]:
+        path = one.pop("path")
+        assert path == "/api/v1/lineage" and re.search(r"/OpenLineage\.json#/\$defs/RunEvent$", one["schemaURL"])
+        assert datetime.fromisoformat(one["eventTime"]).tzinfo and one["producer"].startswith("https://")
+        UUID(one["run"]["runId"])
+        made = [Dataset(**d) for d in (*one["inputs"], *one["outputs"])]
+        RunEvent(
+            eventType=RunState[one["eventType"]], eventTime=one["eventTime"], run=Run(**one["run"]),
+            job=Job(**one["job"]), inputs=made, producer=one["producer"],
+        )  # fmt: skip
+        owners = [one["run"], one["job"], *one["inputs"], *one["outputs"]]
+        for name, facet in (item for owner in owners for item in (owner.get("facets") or {}).items()):
+            assert facet.pop("_producer").startswith("https://"), name
+            schema = facet.pop("_schemaURL").rpartition("/")[2]
+            if name.startswith("airflow"):  # Airflow's own, of which OpenLineage knows that they are facets of a run
+                assert schema == "RunFacet" and one["run"]["facets"][name] is facet
+            else:
+                kinds[schema](**facet)
+
+
+def test_every_task_of_ours_is_known(found_tasks):
+    assert {*TASKS} == found_tasks
+
+
+@pytest.fixture
+def found_tasks():
+    """`DAG.task`, as the files of the DAGs define them: by `@task`, in groups where they are called in one."""
+    groups = {"train": "one_", "judge": "one_", "won": "one_", "promote": "one_"}
+    found = set()
+    for file in sorted((ROOT / "dags").glob("*.py")):
+        text = file.read_text()
+        group = re.search(r"@task_group\n    def (\w+)", text)
+        for name in re.findall(r"    @task(?:\([^\n]*\))?(?:  #[^\n]*)?\n    def (\w+)", text):
+            inside = group is not None and groups.get(name, "-") == group[1][:4]
+            found.add(f"{file.stem}.{group[1]}.{name}" if inside else f"{file.stem}.{name}")
+    return found
+
+
+def test_what_is_named_is_there():
+    """Topics, tables and kinds of models that no other part knows would be nobody's datasets."""
+    touched = [one for pair in TASKS.values() for one in pair]
+    assert {name for one in touched for name in one.topics} <= {*TOPICS}
+    assert {name for one in touched for name in one.tables} <= {*TABLES}
+    kinds = {store.what for store in (Registry, AgentRegistry, PlacementRegistry, PerformanceRegistry)}
+    assert {name for one in touched for name in one.models} == kinds
+    assert Registry.model_name("orders") == "orders-forecaster"
+
+
+def test_datasets_have_openlineages_names(tmp_path):
+    every = Touched(topics=("metrics",), tables=("metrics",), models=("forecaster", "agent"))
+    alone = load(var=tmp_path)
+    assert [(d.namespace, d.name) for d in datasets(every, ["a", "b"], alone)] == [
+        ("file", f"{tmp_path}/lake/metrics"),
+        *[(f"mlflow://{tmp_path}/mlflow/mlflow.db", f"{job}-{kind}") for kind in every.models for job in "ab"],
+    ]
+    server = {"tracking_uri": "https://ann:secret@mlflow.example.com/ml"}
+    given = load(kafka={"bootstrap": " k:9092, l:9092", "prefix": "p."}, mlflow=server, lake={"address": "/lake"})
+    assert [(d.namespace, d.name) for d in datasets(every, ["a"], given)] == [
+        ("kafka://k:9092", "p.metrics"),
+        ("file", "/lake/metrics"),
+        ("mlflow://mlflow.example.com", "a-forecaster"),
+        ("mlflow://mlflow.example.com", "a-agent"),
+    ]
+
+
+def test_a_job_is_found_among_a_tasks_arguments():
+    assert (
+        named_jobs(["orders"])
+        == named_jobs([None, {"job": "orders"}])
+        == named_jobs([{"topology": "orders"}])
+        == ["orders"]
+    )
+    assert named_jobs([]) == named_jobs([None, {"job": None}, 7, {"partition": "x"}]) == []
+
+
+def test_a_version_is_that_of_the_table_or_of_the_model():
+    (table,) = datasets(Touched(tables=("metrics",)), [], load())
+    (model,) = datasets(Touched(models=("agent",)), ["a"], load())
+    assert versioned(table, {"metrics": {"version": 3}}).facets["version"].datasetVersion == "3"
+    assert versioned(model, {"job": "a", "version": "7"}).facets["version"].datasetVersion == "7"
+    for result in (None, "run", {}, {"metrics": {"version": None}}, {"version": None}):
+        assert not versioned(table, result).facets and not versioned(model, result).facets
