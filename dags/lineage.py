@@ -68,7 +68,7 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
 """What is read and written, by DAG and task; a test demands that all tasks are here."""
 
 
-class TaskLineage(BaseExtractor):  # type: ignore[misc]  # the provider has no types
+class TaskLineage(BaseExtractor):
     """The datasets of our tasks; of other people's `@task`s nothing is said here, as without it."""
 
     @classmethod
@@ -76,15 +76,15 @@ class TaskLineage(BaseExtractor):  # type: ignore[misc]  # the provider has no t
         """Return what Airflow calls the operator of `@task`."""
         return ["_PythonDecoratedOperator"]
 
-    def _execute_extraction(self) -> OperatorLineage:
+    def _execute_extraction(self) -> OperatorLineage[Any, Any]:
         """At the start of a task, before it has a result."""
         return self._lineage(None)
 
-    def extract_on_complete(self, task_instance: Any) -> OperatorLineage:
+    def extract_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         """Return what the task has read and written, with the versions that its result names."""
         return self._lineage(task_instance)
 
-    def _lineage(self, instance: Any) -> OperatorLineage:
+    def _lineage(self, instance: Any) -> OperatorLineage[Any, Any]:
         task = self.operator
         reads, writes = TASKS.get(f"{task.dag_id}.{task.task_id}", (_NOTHING, _NOTHING))
         whose = named_jobs([*task.op_args, *task.op_kwargs.values()])
