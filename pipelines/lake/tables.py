@@ -144,8 +144,7 @@ class Lake:
 
         Raises:
             LakeFullError: the file system is full or read-only; nothing is committed then.
-            Exception: as pyspark raises it, where Delta refuses rows of another partition (REPLACE_WHERE), a file
-                cannot be written, or another writer committed meanwhile; likewise.
+            Exception: as pyspark raises it, where Delta refuses rows of another partition or another writer; likewise.
             OSError, ValueError: the table's log cannot be read, or is no JSON.
         """
         keys = {"topic": origin.topic, "ingest_partition": origin.partition}

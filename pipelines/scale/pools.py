@@ -21,9 +21,9 @@ from models.pool.wants import Grant, PoolMemory, Want
 from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.signing import Signer
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants
-from pipelines.scale.pool_files import PoolFiles
-from pipelines.scale.telling import PoolTelling
-from pipelines.scale.veto import STALE_S, Hooks
+from pipelines.scale.pool.files import PoolFiles
+from pipelines.scale.pool.telling import PoolTelling
+from pipelines.scale.pool.veto import STALE_S, Hooks
 from tidecast.messages import MessageError, PoolWant, decode_keyed
 
 EVERY_S = 5.0

@@ -19,12 +19,13 @@ from models.policy.live.replay import replay_decision
 from models.pool import divide
 from models.pool.state import PoolState
 from pipelines.kafka.broker import BrokerError, Record
-from pipelines.scale import pools, telling
+from pipelines.scale import pools
 from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
-from pipelines.scale.pool_files import GONE_S
+from pipelines.scale.pool import telling
+from pipelines.scale.pool.files import GONE_S
+from pipelines.scale.pool.veto import ask_veto
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
-from pipelines.scale.veto import ask_veto
 from tests.unit.policy.test_processor import NOW, metric, row
 from tidecast.messages import PoolWant, decode_keyed, encode
 
@@ -433,12 +434,12 @@ def test_what_does_not_change_is_told_every_few_seconds_and_what_is_granted_at_o
 def test_a_wrong_file_a_frozen_job_a_blackout_and_a_pool_that_is_gone_are_told(site):
     blackouts = "blackouts: [{begin: '1970-01-01T00:00Z', end: '2000-01-01T00:00Z', jobs: [payments]}]\n"
     site.file.write_text(
-        POOL.replace("orders: {}", "orders: {frozen: true}") + blackouts + "quota: {daily_core_hours: 9}\n"
+        POOL.replace("orders: {}", "orders: {frozen: true}") + blackouts + "quota: {daily_core_hours: 99}\n"
     )
     site.seconds(12, orders=900.0, payments=20.0)
     state = site.told.of["shared"][-1]
     assert [share.frozen for share in state.jobs] == ["frozen", "blackout"]
-    assert (state.daily_core_hours, state.day_core_s > 0, state.usable < 6) == (9.0, True, False)
+    assert (state.daily_core_hours, state.day_core_s > 0, state.usable < 6) == (99.0, True, False)
     assert state.blackouts == [[0.0, 946684800.0, ["payments"]]]
     site.file.write_text("name: shared\ncores: many\n")
     site.seconds(12, orders=900.0, payments=20.0)
