@@ -21,6 +21,8 @@ ASKED_S = 10.0
 """Seconds after a veto before a hook is asked again."""
 STALE_S = 30.0
 """Seconds after which an answer that nobody has taken is about a pool of the past."""
+LATE = "timed out"
+"""What sockets, too, say of an answer that did not come in time."""
 
 
 class AskedDivision(NamedTuple):
@@ -146,9 +148,13 @@ def _post(veto: Veto, body: bytes) -> int:
         path = f"{address.path or '/'}{'?' if address.query else ''}{address.query}"
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         status = connection.getresponse().status
+    except (OSError, HTTPException):
+        if time.monotonic() < ends:
+            raise
+        raise TimeoutError(LATE) from None  # whatever its end looks like: the same is told once
     finally:
         timer.cancel()
         connection.close()
     if time.monotonic() > ends:
-        raise TimeoutError("its answer took longer")
+        raise TimeoutError(LATE)
     return status
