@@ -98,11 +98,11 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             assert "asked" not in third["inputs"]["carried"]
             contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
             assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
-            granted = JobGrant("shared", 5, 0, "pool shared: 5 kept")
+            granted = JobGrant("shared", 2, 0, "pool shared: yields 1 to rides")
             Grants(grants_file(tmp_path / "query")).write(KeptGrants({JOB: granted}, {}))
             pooled = job.until(lambda d: "pool" in d["inputs"])[-1]
-            assert (pooled["executors"], pooled["inputs"]["pool"]) == (5, granted._asdict())
-            assert pooled["reason"].endswith("; pool shared: 5 kept")
+            assert (pooled["executors"], pooled["inputs"]["pool"]) == (2, granted._asdict())
+            assert pooled["reason"].endswith("; pool shared: yields 1 to rides")
         obeyed = [record for topic in ("decisions", "heartbeats", "wants") for record in read_records(kafka, topic)]
         for record in obeyed:
             Signer.of(kafka).check_record(record, JOB)
