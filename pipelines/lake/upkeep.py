@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from configs.settings import Settings, load
 from pipelines.lake.folder import Folder, lake_folder
-from pipelines.lake.tables import partition_columns, tables
+from pipelines.lake.tables import commit_origins, partition_columns, tables
 from pipelines.lake.writable import naming_refusals
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ FILE_BYTES = 128 << 20
 
 
 def maintain(settings: Settings | None = None) -> dict[str, int]:
-    """Run Delta's OPTIMIZE and VACUUM on every table of the lake: merges small files, deletes those replaced long ago.
+    """Run Delta's OPTIMIZE and VACUUM on the tables of ingests: merges small files, deletes what was replaced long ago.
 
+    Other tables in the same folder are somebody else's, and stay as they are; so does one whose log says nothing sure.
     Files replaced in the last `lake.versions_h` hours stay, so older versions stay readable for as long. Rows and
     commits' origins do not change. Starts a local Spark session and stops it; blocks until Spark is done.
 
@@ -35,13 +36,13 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
         JavaError, JarsError: no usable Java; the jars of Delta are missing.
         LakeFullError: the lake's file system is full or read-only; tables before are done.
         Exception: as pyspark raises it, where an ingest commits to the same table meanwhile; may be tried again.
-        OSError, ValueError: a table's log cannot be read, or is no JSON.
+        OSError: a table's log cannot be read.
     """
     from pipelines.spark.session import local_session
 
     settings = settings or load()
     root = lake_folder(settings)
-    found = tables(root)
+    found = [table for table in tables(root) if _is_ours(root, table)]
     if not found:
         return {}
     spark = local_session("maintain-lake", delta=True)
@@ -53,6 +54,15 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
         return files
     finally:
         spark.stop()
+
+
+def _is_ours(root: Folder, table: str) -> bool:
+    """Whether an ingest has committed to it, which says so in Delta's log."""
+    try:
+        return bool(commit_origins(root, table))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # metadata of others may hold anything
+        _log.warning("%s: left as it is, no ingest's by its log (%s: %s)", table, type(error).__name__, error)
+        return False
 
 
 def _maintained(spark: SparkSession, root: Folder, table: str, versions_h: int) -> int:

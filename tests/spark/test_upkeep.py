@@ -67,5 +67,16 @@ def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, setti
     assert sorted(r.arrival_rps for r in store.read_table("metrics").collect()) == [4.0, 9.0]
 
 
+def test_a_table_of_somebody_else_in_the_same_folder_is_left_as_it_is(spark, settings):
+    root = lake_folder(settings)
+    Lake(spark, root).commit("metrics", rows(spark, 0), origin(0))
+    for name, told in (("sales", None), ("noted", "by hand"), ("listed", "[1]")):
+        writer = rows(spark, 1).write.format("delta").partitionBy("kind")
+        (writer.option("userMetadata", told) if told else writer).save(str(root / name))
+    assert maintain(settings) == {"metrics": 1}
+    for name in ("sales", "noted", "listed"):
+        assert lake.partition_columns(root, name) == ["kind"] and lake.newest_version(root, name) == 0
+
+
 def test_an_empty_lake_starts_no_spark(tmp_path):
     assert maintain(load(var=tmp_path)) == {}

@@ -7,6 +7,7 @@ import typer
 
 from configs.sections import Retention
 from configs.settings import ROOT, Settings
+from models.pool import state as pool_states
 from pipelines.cli.app import app
 from pipelines.figures.form import FigureError
 from pipelines.pages import command_list, setting_tables, topic_tables
@@ -60,7 +61,8 @@ def test_a_message_that_is_named_of_a_topic_has_the_key_that_is_named():
         for kind in one.get("message", "").split(" or "):
             if kind in ("", "ReplayOrder", "ReplayProgress"):
                 continue
-            key = getattr(getattr(messages, kind), "KEY", "job" if kind != "Reject" else "topic")
+            of = pool_states if kind == "PoolState" else messages
+            key = getattr(getattr(of, kind), "KEY", "job" if kind != "Reject" else "topic")
             assert key in one["key"], name
     assert orders.order_key("JOB", "ID") == "JOB:replay:ID"
 

@@ -54,7 +54,7 @@ def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monk
 
 def test_an_unknown_row_is_named():
     done = CliRunner().invoke(app, ["bench", "site", "--rows", "kubernetes"])
-    assert "kubernetes" in str(done.exception) and "yarn, services, compose" in str(done.exception)
+    assert "kubernetes" in str(done.exception) and "yarn, queue, services, compose" in str(done.exception)
 
 
 def test_what_fails_on_the_way_is_told_at_the_end():
