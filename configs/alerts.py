@@ -10,7 +10,8 @@ from pydantic_core import CoreSchema
 
 from configs.bounds import Section
 
-_WEBHOOK = re.compile(r"(https://|http://(127\.0\.0\.1|localhost|\[::1\])[:/])[!-~]+")
+# A host and port that every client can parse: one that cannot would end the look at all webhooks.
+_WEBHOOK = re.compile(r"(https://[A-Za-z0-9._-]+|http://(127\.0\.0\.1|localhost|\[::1\]))(:[0-9]{1,5})?(/[!-~]*)?")
 
 
 class _Described:
@@ -23,7 +24,7 @@ class _Described:
 
 def _checked(webhook: SecretStr) -> SecretStr:
     if not _WEBHOOK.fullmatch(webhook.get_secret_value()):
-        raise ValueError("an address that begins with https:// is expected, or with http:// and this computer's name")
+        raise ValueError("https:// and a host are expected, or http:// and this computer's name; then a path")
     return webhook
 
 

@@ -24,6 +24,9 @@ def read(folder, said):
         ({"webhook": "http://127.0.0.1:9000/x"}, True), ({"webhook": "http://localhost/x"}, True),
         ({"webhook": f"http://hooks.example/{SECRET}"}, False), ({"webhook": "http://127.0.0.1.example/x"}, False),
         ({"webhook": f"ftp://hooks.example/{SECRET}"}, False), ({"webhook": f"https://a/ {SECRET}"}, False),
+        # What no client can parse would end the look at all webhooks.
+        ({"webhook": f"https://[x/{SECRET}"}, False), ({"webhook": f"https://a:b/{SECRET}"}, False),
+        ({"webhook": f"https://:443/{SECRET}"}, False), ({"webhook": f"https://me:{SECRET}@a/x"}, False),
         ({"webhook": f"{SECRET}"}, False), ({"webhok": f"https://a/{SECRET}"}, False), ({}, False),
         ({"webhook": 3}, False), (f"https://a/{SECRET}", False),
         ({"webhook": f"https://a/{SECRET}", "repeat_s": 3}, False),
