@@ -4,12 +4,12 @@ import time
 
 import pytest
 
+from pipelines.bench.team.console.records import interval, word
 from pipelines.console.access import Access
 from pipelines.console.change import ModeSwitch, StaleError
 from pipelines.console.follow import ModelFollower
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
-from tests.fakes.console_records import interval, word
 from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.integration

@@ -14,15 +14,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from models.alerts.knowledge import DriftSeen
+from pipelines.bench.team.console.chromium import Chromium
+from pipelines.bench.team.console.records import batch, beat, fleet, interval, record, word
 from pipelines.console.access import Access
 from pipelines.console.app import build_app
 from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
 from pipelines.registry.overview import RegisteredModel, RegisteredVersion
-from tests.fakes.console_records import batch, beat, fleet, interval, record, word
 from tests.fakes.waiting import wait_until
-from tests.site.chromium import Chromium
 
 JOBS, MINUTES = 500, 12
 LISTS = ("pools", "backfills", "models", "topologies")
