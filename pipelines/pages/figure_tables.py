@@ -74,7 +74,8 @@ def _region(names: str, figures: Mapping[str, Figure]) -> str:
         body = format_table(_data(figures[name].data, keys, names))
     else:
         shown = [_part(figures[_file(name)], name) for name in names.split()]
-        body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *map(_source, shown)])
+        sources = dict.fromkeys(_source(one) for one in shown if any(row.measured is not None for row in one.rows))
+        body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *sources])
     return f"<!-- figure: {names} -->\n{body}\n<!-- /figure -->"
 
 

@@ -177,6 +177,9 @@ def test_a_page_shows_a_part_of_a_figure_with_the_source_of_that_part():
     assert figure_tables.list_named_figures(page) == ["team"]
     both = figure_tables.render_figures("<!-- figure: team#pools team#alerts -->\n<!-- /figure -->", made)
     assert both.count("\n| ") == 5 and "`tidecast bench team`, 2026-11-21" in both
+    unmeasured = figure(Finding(other, None, None), command="tidecast bench team")
+    page = figure_tables.render_figures("<!-- figure: team#pools -->\n<!-- /figure -->", {"team": unmeasured})
+    assert "not measured" in page and "2026-11-21" not in page
 
 
 @pytest.mark.parametrize("name", ["three", "three#x", "two.rows", "two.cells.x", "two#cells"])
