@@ -12,6 +12,8 @@ from pipelines.cli.options import JsonFile, choose_names, print_progress, settin
 from pipelines.figures.form import Figure, read_figure
 from pipelines.figures.written import describe_source, write_figure
 
+WAITS = ("cold", "warm", "record")
+
 
 def measure_team(
     parts: Annotated[str, typer.Option(help="Of the bench, with commas between; all by default.")] = "",
@@ -23,18 +25,21 @@ def measure_team(
     drawn mixes of three to five jobs in the twin, a day each, beside other ways to divide the pool, and how long a
     division of 500 jobs takes; ten minutes. `real`: three real jobs on a cluster, in a pool and with static shares;
     three pairs of sessions, an hour, it goes on where the file of `--json` ends. `alerts`: how soon each of the planted
-    troubles is told, and whether a quiet day is; seconds, as both are fast-forwarded. What that says of other parts
-    stays.
+    troubles is told, and whether a quiet day is; seconds, as both are fast-forwarded. `console`: its pages in an
+    embedded Airflow with 500 jobs, in Debian's Chromium; ten minutes. What that says of other parts stays.
 
     Raises:
-        SettingsError: an unknown part; for `real`, the address of a service is set (status 2).
-        StackError, PortError, JavaError, JarsError, BrokerError: for `real`, a service does not start or answer
+        SettingsError: an unknown part; for `real` and `console`, the address of a service is set (status 2).
+        StackError, PortError, JavaError, JarsError, BrokerError: for these, a service does not start or answer
             (status 2).
+        BrowserError: for `console`, Chromium or npm is missing, or a page is not drawn (status 2).
+        httpx.HTTPError: for `console`, Airflow does not answer.
         TwinError: nothing can be proposed for a job (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.team.alerts.measure import measure_alerts
+    from pipelines.bench.team.console.measure import measure_console
     from pipelines.bench.team.init import measure_proposals
     from pipelines.bench.team.pools import measure_pools
     from pipelines.bench.team.real.measure import measure_real
@@ -50,6 +55,7 @@ def measure_team(
         "pools": lambda: measure_pools(print_progress),
         "real": lambda: measure_real(settings_from_options(), found.get("real", {}), save_real),
         "alerts": lambda: measure_alerts(print_progress),
+        "console": lambda: measure_console(settings_from_options(), print_progress),
     }
     names = choose_names("--parts", parts, ways)
     if as_json is not None and as_json.exists():
@@ -67,6 +73,11 @@ def measure_team(
             f"{told['told']} of {told['n']} troubles were told within their window, the slowest after "
             f"{told['slowest']:.0%} of it; {told['quiet']} alerts in {told['quiet_h']:g} quiet hours"
         )
+    if "console" in names:
+        seen = found["console"]
+        waits = ", ".join(f"{name} {seen[name]['median']:.2f} ({seen[name]['worst']:.2f})" for name in WAITS)
+        print(f"seconds, median (worst): {waits}; {seen['as_said']} of {seen['answers']} requests answered as said")
+        print("\n".join(seen["found"]) or f"nothing to object to in {seen['looks']} looks")
     for one in found["init"]["jobs"] if "init" in names else []:
         print(
             f"{one['job']:<16}{one['kept_s']:g} s kept with {one['were']}; proposed {one['target_s']:g} s with "
