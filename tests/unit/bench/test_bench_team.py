@@ -7,8 +7,9 @@ import pytest
 from configs.settings import load
 from pipelines.bench.team import init, shipped_jobs
 from pipelines.bench.team.shipped_jobs import HOURS, list_jobs, load_of, simulated_job
-from pipelines.cli.bench.team import measure_team
+from pipelines.cli.bench.team import WAITS, measure_team
 from pipelines.figures.form import read_figure
+from pipelines.figures.goals import goals_of
 from pipelines.figures.written import write_figure
 
 
@@ -50,6 +51,20 @@ def test_a_part_that_is_not_run_keeps_its_rows_and_says_where_they_are_of(tmp_pa
     assert set(measured.values()) == {2.0, 15, 1.0, 0.5, 0}
     measure_team("alerts", file)
     assert read_figure(file).data["pools"] == after.data["pools"]
+
+
+def test_what_the_console_was_measured_to_is_said_and_judged(tmp_path, monkeypatch, capsys):
+    waits = {name: {"median": 0.5, "worst": worst, "n": 3} for name, worst in zip(WAITS, (1.2, 0.9, 1.9), strict=True)}
+    counts = {"looks": 36, "errors": 0, "violations": 1, "askew": 0, "answers": 25, "as_said": 24}
+    measured = {**waits, **counts, "found": ["jobs 360 light: contrast at a"]}
+    monkeypatch.setattr("pipelines.bench.team.console.measure.measure_console", lambda settings, report: measured)
+    monkeypatch.setattr(sys, "argv", ["tidecast", "bench", "team", "--parts", "console"])
+    measure_team("console", tmp_path / "team.json")
+    said = capsys.readouterr().out
+    assert "cold 0.50 (1.20)" in said and "24 of 25 requests" in said and "jobs 360 light: contrast at a" in said
+    whats = goals_of("tidecast bench team").list_part("console")
+    held = {row.what: row.holds for row in read_figure(tmp_path / "team.json").rows if row.what in whats}
+    assert [*held.values()] == [None, False, None, True, None, True, True, False, True, False]
 
 
 ALERTS = {"troubles": [], "n": 15, "told": 15, "slowest": 0.5, "quiet": 0, "quiet_h": 24.0}

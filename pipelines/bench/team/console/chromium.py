@@ -124,7 +124,9 @@ class Chromium:
         """
         found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in found:
-            raise BrowserError(f"{expression[:200]}: {found['exceptionDetails']}")
+            thrown = found["exceptionDetails"]
+            said = thrown.get("exception", {}).get("description", thrown["text"])
+            raise BrowserError(f"{said}, thrown by {expression[:200]}")
         return found["result"].get("value")
 
     def wait_for(self, expression: str, timeout_s: float = PAGE_S) -> float:

@@ -20,7 +20,7 @@ ROWS = """new Promise((seen, never) => {
   const begun = performance.now();
   (function look() {
     if (document.querySelectorAll("#jobs tbody tr").length >= MANY) seen(performance.now() / 1000);
-    else if (performance.now() > begun + 30000) never(new Error("no MANY rows within 30 s"));
+    else if (performance.now() > begun + 30000) never(new Error("not so many rows within 30 s"));
     else requestAnimationFrame(look);
   })();
 })"""
@@ -30,7 +30,7 @@ SHOWN = """new Promise((seen, never) => {
   const begun = performance.now();
   (function look() {
     if (row.textContent.includes(TEXT)) seen(Date.now() / 1000);
-    else if (performance.now() > begun + 30000) never(new Error("TEXT was not shown within 30 s"));
+    else if (performance.now() > begun + 30000) never(new Error(`${TEXT} was not shown within 30 s`));
     else requestAnimationFrame(look);
   })();
 })"""
