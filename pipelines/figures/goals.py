@@ -38,6 +38,10 @@ class Goals:
             for row in self.rows
         ]
 
+    def list_part(self, part: str) -> list[str]:
+        """List what the rows measure whose number lies in a part of the data, which is its first key."""
+        return [row["what"] for row in self.rows if _keys(row["at"])[0] == part]
+
 
 @cache
 def read_goals() -> tuple[Goals, ...]:
@@ -69,9 +73,13 @@ def _measured(data: Any, row: dict[str, Any]) -> Any:
 
 
 def _at(data: Any, path: str | list[str] | None) -> Any:
-    for name in path.split(".") if isinstance(path, str) else path or []:
+    for name in _keys(path or []):
         data = data.get(name) if isinstance(data, dict) else None
     return None if path is None or data != data else data  # NaN: nothing was measured
+
+
+def _keys(path: str | list[str]) -> list[str]:
+    return path.split(".") if isinstance(path, str) else path
 
 
 def _both(data: Any, row: dict[str, Any]) -> list[float] | None:

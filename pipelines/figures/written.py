@@ -44,10 +44,25 @@ def write_figure(path: Path | None, data: Any) -> None:
     command_line = format_command(sys.argv[1:])
     command_goals = goals.goals_of(command_line)
     rows = command_goals.fill_rows(data) if command_goals else []
-    seconds = round(time.time() - psutil.Process().create_time(), 1)
+    seconds = time.time() - psutil.Process().create_time()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = Figure(command_line, find_commit(), date.today().isoformat(), describe_machine(), seconds, rows, data)
+    figure = Figure(**describe_source(command_line, seconds), rows=rows, data=data)
     path.write_text(figure.to_text(), encoding="utf-8")
+
+
+def describe_source(command: str, seconds: float) -> dict[str, Any]:
+    """Describe how, by which code, when and where something was measured, as a figure does.
+
+    A part of a figure that is measured on its own keeps it as `source` in its data, and is shown with it.
+
+    Args:
+        command: the command line that measures it again.
+        seconds: that it took.
+    """
+    return {
+        "command": command, "commit": find_commit(), "date": date.today().isoformat(), "machine": describe_machine(),
+        "seconds": round(seconds, 1),
+    }  # fmt: skip
 
 
 def format_command(words: list[str]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pipelines.figures.form import Figure, FigureError, Finding, read_figure
+from pipelines.figures.goals import goals_of
 from pipelines.pages.markdown import format_table, format_value
 
 REGION = re.compile(r"<!-- figure: (?P<names>[^>]+?) -->\n.*?<!-- /figure -->", re.DOTALL)
@@ -36,6 +38,7 @@ def render_figures(text: str, figures: Mapping[str, Figure]) -> str:
     Args:
         text: of the page, Markdown.
         figures: by name. A region names some, whose rows become one table, or a table in one's data as NAME.KEY.KEY.
+            NAME#PART stands for the rows of one part of a figure, and for where that was measured.
 
     Returns:
         The page's text; outside of regions it is unchanged.
@@ -56,19 +59,37 @@ def find_typed_tables(text: str) -> list[str]:
 
 def list_named_figures(text: str) -> list[str]:
     """Return the names of the figures that a page shows, in order, repeated ones too."""
-    return [name.split(".")[0] for region in REGION.finditer(text) for name in region["names"].split()]
+    return [_file(name) for region in REGION.finditer(text) for name in region["names"].split()]
+
+
+def _file(name: str) -> str:
+    return re.split("[.#]", name)[0]
 
 
 def _region(names: str, figures: Mapping[str, Figure]) -> str:
-    if missing := [name for name in names.split() if name.split(".")[0] not in figures]:
-        raise FigureError(f"docs/figures/{missing[0].split('.')[0]}.json is not there; its command's --json writes it.")
+    if missing := [_file(name) for name in names.split() if _file(name) not in figures]:
+        raise FigureError(f"docs/figures/{missing[0]}.json is not there; its command's --json writes it.")
     if "." in names:
         name, *keys = names.split(".")
         body = format_table(_data(figures[name].data, keys, names))
     else:
-        shown = [figures[name] for name in names.split()]
-        body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *map(_source, shown)])
+        shown = [_part(figures[_file(name)], name) for name in names.split()]
+        sources = dict.fromkeys(_source(one) for one in shown if any(row.measured is not None for row in one.rows))
+        body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *sources])
     return f"<!-- figure: {names} -->\n{body}\n<!-- /figure -->"
+
+
+def _part(figure: Figure, name: str) -> Figure:
+    """What a region names: a whole figure, or, as NAME#PART, the rows of one part and its own source."""
+    _, of_one, part = name.partition("#")
+    if not of_one:
+        return figure
+    known = goals_of(figure.command)
+    whats = known.list_part(part) if known else []
+    if not (rows := [row for row in figure.rows if row.what in whats]):
+        raise FigureError(f"figure {name}: no row is of this part; it is the first key of where a number lies.")
+    found = figure.data.get(part) if isinstance(figure.data, dict) else None
+    return replace(figure, rows=rows, **(found or {}).get("source", {}))
 
 
 def _rows(rows: list[Finding]) -> str:

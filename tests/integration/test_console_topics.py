@@ -1,15 +1,17 @@
 """The console's follower and switch on a real broker."""
 
 import time
+from contextlib import closing
 
 import pytest
 
+from pipelines.bench.team.console.jobs import ToldTopics
+from pipelines.bench.team.console.records import interval, job_name, word
 from pipelines.console.access import Access
 from pipelines.console.change import ModeSwitch, StaleError
 from pipelines.console.follow import ModelFollower
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
-from tests.fakes.console_records import interval, word
 from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -61,3 +63,18 @@ def test_what_comes_on_a_topic_is_in_the_model_and_a_word_from_the_page_on_the_t
     assert [(change.before, change.after, change.by) for change in changes] == [
         (None, "freeze", "ann"), ("freeze", "act", "bob"),
     ]  # fmt: skip
+
+
+def test_topics_that_a_bench_tells_hold_the_past_of_its_jobs_and_what_they_go_on_saying(empty_topics):
+    with closing(ToldTopics(empty_topics, 4, 30)) as topics:
+        begun, follower = time.time(), ModelFollower(empty_topics)
+        wait_until(lambda: len(follower.look().jobs) == 4 and not follower.problem, "the jobs", 60)
+
+        def newest(number):
+            return follower.look().jobs[job_name(number)].sample
+
+        wait_until(lambda: newest(0).wall_time > begun + 1, "what is said later", 60)
+        assert follower.look().jobs[job_name(3)].coarse.oldest < begun - 15
+        at = topics.say(interval(job_name(1), time.time(), 98_765.0))
+        wait_until(lambda: newest(1).wall_time > at + 2, "two seconds more", 60)
+        assert newest(1).arrival_rps == 98_765.0

@@ -18,8 +18,9 @@ from models.alerts.samples import samples_of
 from models.alerts.standing import holding
 from models.alerts.table import BY_NAME
 from pipelines.alerts.exposition import Exposition, open_endpoint
+from pipelines.bench.team.alerts.troubles import TROUBLES
+from pipelines.bench.team.alerts.watched_job import BEGAN, JOB, WatchedJob
 from tests.fakes.waiting import wait_until
-from tests.fakes.watched_job import BEGAN, JOB, TROUBLES, WatchedJob
 
 HOME = ROOT / "docker" / "prometheus"
 RULES = [rule for group in yaml.safe_load((HOME / "rules.yaml").read_text())["groups"] for rule in group["rules"]]
@@ -106,7 +107,7 @@ def shown(prometheus, trouble):
 @pytest.mark.parametrize("trouble", ["", *TROUBLES])
 def test_rules_and_webhooks_find_the_same(prometheus, trouble):
     held = shown(prometheus, trouble)
-    assert {key.alert for key in held} == ({TROUBLES[trouble]} if trouble else set())
+    assert {key.alert for key in held} == ({TROUBLES[trouble].alert} if trouble else set())
     for rule in RULES:
         names = BY_NAME[rule["alert"]].condition.all[0].labels if rule["alert"] in BY_NAME else ()
         found = {tuple(sorted((name, one["metric"][name]) for name in names)) for one in prometheus.query(rule["expr"])}

@@ -1,6 +1,7 @@
 """Figures: their form, what a command writes, the pages made of them, and their age as git tells it."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -164,10 +165,27 @@ def test_a_page_shows_what_the_files_say():
     assert figure_tables.list_named_figures(page) == ["one", "two"]
 
 
-@pytest.mark.parametrize("name", ["three", "two.rows", "two.cells.x"])
+def test_a_page_shows_a_part_of_a_figure_with_the_source_of_that_part():
+    told, bounded = goals.goals_of("tidecast bench team").list_part("alerts")[:2]
+    other = goals.goals_of("tidecast bench team").list_part("pools")[0]
+    source = {"command": "tidecast bench team --parts alerts", "date": "2026-11-22", "seconds": 3.0}
+    rows = [Finding(other, None, 1.0), Finding(told, None, 2.0), Finding(bounded, None, 3.0)]
+    made = {"team": figure(*rows, command="tidecast bench team", data={"alerts": {"source": source}, "pools": {}})}
+    page = figure_tables.render_figures("<!-- figure: team#alerts -->\n<!-- /figure -->", made)
+    assert page.count("\n| ") == 4 and other not in page and told in page and bounded in page
+    assert "`tidecast bench team --parts alerts`, 2026-11-22, 2 cores, 24 GB, 3 s" in page
+    assert figure_tables.list_named_figures(page) == ["team"]
+    both = figure_tables.render_figures("<!-- figure: team#pools team#alerts -->\n<!-- /figure -->", made)
+    assert both.count("\n| ") == 5 and "`tidecast bench team`, 2026-11-21" in both
+    unmeasured = figure(Finding(other, None, None), command="tidecast bench team")
+    page = figure_tables.render_figures("<!-- figure: team#pools -->\n<!-- /figure -->", {"team": unmeasured})
+    assert "not measured" in page and "2026-11-21" not in page
+
+
+@pytest.mark.parametrize("name", ["three", "three#x", "two.rows", "two.cells.x", "two#cells"])
 def test_a_page_that_asks_for_what_is_not_there_is_refused(name):
     known = {"two": figure(data={"cells": [{"a": 1}]})}
-    with pytest.raises(FigureError, match=name.split(".")[0]):
+    with pytest.raises(FigureError, match=re.split("[.#]", name)[0]):
         figure_tables.render_figures(f"<!-- figure: {name} -->\n<!-- /figure -->", known)
 
 

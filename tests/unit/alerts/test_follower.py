@@ -22,10 +22,10 @@ from pipelines.alerts.exposition import EndpointError, Exposition, open_endpoint
 from pipelines.alerts.follower import Reports
 from pipelines.alerts.rounds import Rounds, newest_drifts
 from pipelines.alerts.topics import FollowedTopics
+from pipelines.bench.team.alerts.watched_job import BEGAN, CONTRACT, JOB, WatchedJob
 from pipelines.kafka.broker import BrokerError, Record
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
-from tests.fakes.watched_job import BEGAN, CONTRACT, JOB, WatchedJob
 from tidecast.messages import Decision, MetricSample, Reject, encode
 
 NOW, OPENMETRICS = 1.7e9, "application/openmetrics-text; version=1.0.0"

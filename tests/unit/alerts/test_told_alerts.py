@@ -6,50 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.alerts.samples import samples_of
-from models.alerts.standing import GAP_S, LAST_TRY_S, Key, StandingAlert, advance, due, holding, next_try_s, told
+from models.alerts.standing import GAP_S, LAST_TRY_S, Key, StandingAlert, advance, due, next_try_s, told
 from models.alerts.table import ALERTS, BY_NAME, KEEP_S
-from tests.fakes.watched_job import BEGAN, TROUBLES, WatchedJob
+from pipelines.bench.team.alerts.measure import SINCE, plant, quiet_tellings
+from pipelines.bench.team.alerts.troubles import TROUBLES
 
 SPENT, FILES = Key("TidecastBudgetSpent", (("job", "orders"),)), Key("TidecastLakeNotMaintained", (("table", "m"),))
-WITHIN_S = {
-    "late": 1500, "spent": 660, "shortage": 720, "silent": 100, "undecided": 100, "deaf": 200, "no_room": 2800,
-    "unserved": 160, "drift": 10, "contract": 70, "ingest": 8500, "disk": 610, "files": 610, "broker": 70, "pool": 70,
-}  # fmt: skip
-"""Seconds within which the alert of a planted trouble has to be told; a decision is written every ten minutes here."""
-
-
-def nobody(job, error):
-    raise AssertionError(f"{job}: {error!r}") from error
-
-
-def tellings(job, begin, end, every_s, repeat_s=86_400.0):
-    """What is told of a job from look to look, as (moment, kind, alert)."""
-    state, found = {}, []
-    for look in range(round((end - begin) / every_s)):
-        now = begin + look * every_s
-        state = advance(state, holding(samples_of(job.look(now), now, nobody), now), now)
-        notices = due(state, now, repeat_s)
-        found += [(now, notice.kind, notice.key.alert) for notice in notices]
-        state = told(state, notices, now)
-    return found
 
 
 def test_a_day_without_trouble_is_quiet():
-    assert tellings(WatchedJob(), BEGAN, BEGAN + 86_400, 30) == []
+    assert quiet_tellings() == []
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_planted_trouble_is_told_within_its_window_once_and_nothing_else(trouble):
-    since = BEGAN + 1800
-    within_s, every_s = WITHIN_S[trouble], 30 if trouble == "ingest" else 10
-    found = tellings(WatchedJob(trouble, since), BEGAN, since + within_s + 600, every_s)
-    assert [(kind, alert) for _, kind, alert in found] == [("new", TROUBLES[trouble])]
-    assert since <= found[0][0] <= since + within_s
+@pytest.mark.parametrize("name", TROUBLES)
+def test_a_planted_trouble_is_told_within_its_window_once_and_nothing_else(name):
+    trouble = TROUBLES[name]
+    found = plant(name, trouble)
+    assert [(one.kind, one.alert) for one in found] == [("new", trouble.alert)]
+    assert 0 <= found[0].at - SINCE <= trouble.within_s
 
 
 def test_every_alert_is_planted_once():
-    assert sorted(TROUBLES.values()) == sorted(BY_NAME) and len(ALERTS) >= 12
+    assert sorted(one.alert for one in TROUBLES.values()) == sorted(BY_NAME) and len(ALERTS) >= 12
 
 
 def test_it_is_told_again_after_twice_as_long_each_time_and_once_when_over():

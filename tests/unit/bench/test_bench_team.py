@@ -1,10 +1,16 @@
 """Proposals for the shipped jobs are measured: all jobs, each as its lake would hold it, and what became of them."""
 
+import sys
+
 import pytest
 
 from configs.settings import load
 from pipelines.bench.team import init, shipped_jobs
 from pipelines.bench.team.shipped_jobs import HOURS, list_jobs, load_of, simulated_job
+from pipelines.cli.bench.team import WAITS, measure_team
+from pipelines.figures.form import read_figure
+from pipelines.figures.goals import goals_of
+from pipelines.figures.written import write_figure
 
 
 def test_every_shipped_job_is_one_and_its_load_fits_its_executors():
@@ -28,3 +34,37 @@ def test_a_proposal_is_judged_by_the_check_by_its_twin_and_by_the_job(monkeypatc
     assert row["target_s"] >= row["kept_s"] and row["executors"][1] >= row["were"] == 2
     assert row["late"] <= init.BUDGET and found["next"] == (row["next_late"] <= init.BUDGET)
     assert not init._passes("job: key_window\nlatency: 3\n", every["key_window"])
+
+
+def test_a_part_that_is_not_run_keeps_its_rows_and_says_where_they_are_of(tmp_path, monkeypatch):
+    file = tmp_path / "team.json"
+    monkeypatch.setattr(sys, "argv", ["tidecast", "bench", "team", "--parts", "pools"])
+    write_figure(file, {"pools": {"most_changes": 2.0}})
+    before = read_figure(file)
+    monkeypatch.setattr(sys, "argv", ["tidecast", "bench", "team", "--parts", "alerts"])
+    monkeypatch.setattr("pipelines.bench.team.alerts.measure.measure_alerts", lambda report: {**ALERTS})
+    measure_team("alerts", file)
+    after = read_figure(file)
+    assert after.data["pools"]["source"]["command"] == before.command
+    assert after.data["alerts"]["source"]["command"] == after.command == "tidecast bench team --parts alerts"
+    measured = {row.what: row.measured for row in after.rows if row.measured is not None}
+    assert set(measured.values()) == {2.0, 15, 1.0, 0.5, 0}
+    measure_team("alerts", file)
+    assert read_figure(file).data["pools"] == after.data["pools"]
+
+
+def test_what_the_console_was_measured_to_is_said_and_judged(tmp_path, monkeypatch, capsys):
+    waits = {name: {"median": 0.5, "worst": worst, "n": 3} for name, worst in zip(WAITS, (1.2, 0.9, 1.9), strict=True)}
+    counts = {"looks": 36, "errors": 0, "violations": 1, "askew": 0, "answers": 25, "as_said": 24}
+    measured = {**waits, **counts, "found": ["jobs 360 light: contrast at a"]}
+    monkeypatch.setattr("pipelines.bench.team.console.measure.measure_console", lambda settings, report: measured)
+    monkeypatch.setattr(sys, "argv", ["tidecast", "bench", "team", "--parts", "console"])
+    measure_team("console", tmp_path / "team.json")
+    said = capsys.readouterr().out
+    assert "cold 0.50 (1.20)" in said and "24 of 25 requests" in said and "jobs 360 light: contrast at a" in said
+    whats = goals_of("tidecast bench team").list_part("console")
+    held = {row.what: row.holds for row in read_figure(tmp_path / "team.json").rows if row.what in whats}
+    assert [*held.values()] == [None, False, None, True, None, True, True, False, True, False]
+
+
+ALERTS = {"troubles": [], "n": 15, "told": 15, "slowest": 0.5, "quiet": 0, "quiet_h": 24.0}

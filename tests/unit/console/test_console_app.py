@@ -10,6 +10,7 @@ from fastapi import Header, HTTPException
 from fastapi.testclient import TestClient
 
 from configs.settings import ROOT
+from pipelines.bench.team.console.records import NOW, batch, contract, decision, interval, pool, word
 from pipelines.console.access import Access
 from pipelines.console.app import HEADERS, STATIC, build_app
 from pipelines.console.asked import Answer, PageSources
@@ -17,7 +18,6 @@ from pipelines.console.change import StaleError
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
 from pipelines.kafka.broker import BrokerError
-from tests.fakes.console_records import NOW, batch, contract, decision, interval, pool, word
 
 KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe"),
          pool("shared", NOW, ["orders", "rides"])]  # fmt: skip

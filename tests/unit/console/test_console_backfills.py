@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from pipelines.bench.team.console.records import NOW, interval, order, progress, record
 from pipelines.console.backfills import MOST_OVER, backfill_row, backfill_rows
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.replay import KEPT
-from tests.fakes.console_records import NOW, interval, order, progress, record
 
 
 def row(*records, after=1.0):

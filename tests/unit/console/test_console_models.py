@@ -3,10 +3,10 @@
 import pytest
 
 from models.alerts.knowledge import DriftSeen
+from pipelines.bench.team.console.records import NOW, forecast
 from pipelines.console.models import model_rows, pages_address
 from pipelines.console.read.fold import Model, fold
 from pipelines.registry.overview import RegisteredModel, RegisteredVersion
-from tests.fakes.console_records import NOW, forecast
 
 MEASURED = {"kind": "blend", "live.wape": "0.081", "live.n": "480"}
 CHAMPION = RegisteredVersion("7", NOW - 7200, ("champion",), MEASURED)

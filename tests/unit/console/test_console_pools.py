@@ -3,9 +3,9 @@
 import pytest
 
 from models.pool.state import MOST_POOLS
+from pipelines.bench.team.console.records import NOW, interval, pool, record
 from pipelines.console.pools import pool_of, pool_row, pool_rows
 from pipelines.console.read.fold import Model, fold
-from tests.fakes.console_records import NOW, interval, pool, record
 
 JOBS = ["payments", "orders", "rides"]
 

@@ -5,10 +5,10 @@ import pytest
 from configs.settings import ROOT, load
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import choose_placement
+from pipelines.bench.team.console.records import NOW, batch, interval
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.topologies import read_topologies, topology_rows
 from pipelines.placement.job_folder import JobFolder, OffloadNote
-from tests.fakes.console_records import NOW, batch, interval
 
 NAME = "adverts"
 

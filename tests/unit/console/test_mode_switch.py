@@ -3,10 +3,10 @@
 import pytest
 
 from configs.sections import Kafka
+from pipelines.bench.team.console.records import NOW, record, word
 from pipelines.console import change
 from pipelines.console.access import Access, ModeChange
 from pipelines.console.change import ModeSwitch, StaleError
-from tests.fakes.console_records import NOW, record, word
 
 
 class World:

@@ -6,10 +6,10 @@ import time
 import pytest
 
 from configs.sections import Kafka
+from pipelines.bench.team.console.records import NOW, contract, interval, word
 from pipelines.console import follow
 from pipelines.console.follow import DEEP, NEWEST, ModelFollower
 from pipelines.kafka.broker import BrokerError
-from tests.fakes.console_records import NOW, contract, interval, word
 from tests.fakes.waiting import wait_until
 
 

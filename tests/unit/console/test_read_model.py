@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.policy.core.budget import Account, Promise
-from pipelines.console.backfills import backfill_rows
-from pipelines.console.read.fold import Model, fold
-from pipelines.console.shown import forecast_fan, job_details, job_row
-from tests.fakes.console_records import (
+from pipelines.bench.team.console.records import (
     NOW,
     batch,
     beat,
@@ -25,6 +22,9 @@ from tests.fakes.console_records import (
     record,
     word,
 )
+from pipelines.console.backfills import backfill_rows
+from pipelines.console.read.fold import Model, fold
+from pipelines.console.shown import forecast_fan, job_details, job_row
 from tests.fakes.records import bad_records
 
 

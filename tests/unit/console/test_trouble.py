@@ -2,9 +2,9 @@
 
 import pytest
 
+from pipelines.bench.team.console.records import NOW, batch, beat, contract, decision, interval, word
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.trouble import BLIND, BROKEN, BURNING, FINE, LATE, NOTED, worst_trouble
-from tests.fakes.console_records import NOW, batch, beat, contract, decision, interval, word
 
 STANDING = {"late_s": 600.0, "seconds": 604_800.0, "budget_left": 0.9, "burn_long": 0.5, "burn_short": 0.5}
 

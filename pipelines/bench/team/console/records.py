@@ -108,11 +108,11 @@ def pool(name: str, at: float, jobs: Sequence[str], **more: Any) -> Record:
     return record("pools", name, replace(state, **more))
 
 
-def fleet(jobs: int, now: float, minutes: int = 0) -> Iterator[Record]:
+def fleet(jobs: int, now: float, minutes: float = 0, others_s: int = 3) -> Iterator[Record]:
     """What the topics hold of so many jobs: some of them in trouble, the first three with minutes of history."""
     for number in range(jobs):
-        yield from _one_of_a_fleet(number, now, 60 * minutes if number < 3 else 3)
-    names = [_name(number) for number in range(min(jobs, 9))]
+        yield from _one_of_a_fleet(number, now, round(60 * minutes) if number < 3 else others_s)
+    names = [job_name(number) for number in range(min(jobs, 9))]
     many: dict[str, Any] = {
         "memory_gb": 24.0, "price_per_core_hour": 0.05, "daily_core_hours": 300.0, "day_core_s": 400_000.0,
         "enough_cores": 20, "short_from": now + 600, "short_until": now + 4200, "short_jobs": names[1:3],
@@ -127,12 +127,13 @@ def fleet(jobs: int, now: float, minutes: int = 0) -> Iterator[Record]:
         )
 
 
-def _name(number: int) -> str:
+def job_name(number: int) -> str:
+    """Return the name of a job of `fleet`."""
     return f"{('orders', 'clicks', 'payments', 'rides', 'sensors')[number % 5]}-{number:03d}"
 
 
 def _one_of_a_fleet(number: int, now: float, seconds: int) -> Iterator[Record]:
-    job = _name(number)
+    job = job_name(number)
     load, worry = 40.0 + 37 * (number * 7919 % 97), number % 10 if number % 40 < 10 else 9
     yield contract(job, executors={"min": 1, "max": 12})
     for second in range(seconds, 0, -1):

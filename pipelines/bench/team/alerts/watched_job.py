@@ -1,7 +1,11 @@
 """A job, its pipeline and its lake as a follower sees them, made up second by second; and troubles planted in them."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from configs.contract import Contract, Executors
 from models.alerts.followed import Followed, take
@@ -13,20 +17,13 @@ JOB, BEGAN = "orders", 1.8e9 - 1.8e9 % 86_400
 CONTRACT = Contract(job=JOB, latency_target_s=10, error_budget=0.05, executors=Executors(min=1, max=6))
 LEVELS, HOUR = [0.1, 0.5, 0.9], 3600.0
 
-TROUBLES = {
-    "late": "TidecastBudgetBurnsFast", "spent": "TidecastBudgetSpent", "shortage": "TidecastTooFewExecutors",
-    "pool": "TidecastPoolTooSmall",
-    "silent": "TidecastJobSilent", "undecided": "TidecastJobNotDecided", "deaf": "TidecastDecisionNotFollowed",
-    "no_room": "TidecastExecutorsMissing", "unserved": "TidecastJobNotForecast", "drift": "TidecastLoadDrifted",
-    "contract": "TidecastContractWrong", "ingest": "TidecastIngestStuck", "disk": "TidecastLakeFillsDisk",
-    "files": "TidecastLakeNotMaintained", "broker": "TidecastBrokerAway",
-}  # fmt: skip
-"""Each with the alert that it is to raise."""
-
 
 @dataclass
 class WatchedJob:
-    """What a follower knows, look by look; `trouble` begins at `since`. Otherwise it is a day as others."""
+    """What a follower knows, look by look; a trouble of `TROUBLES` begins at `since`. Otherwise it is a day as others.
+
+    It has raises, a minute of late records, a restart of the autoscaler, a changed contract and a pool that is short.
+    """
 
     trouble: str = ""
     since: float = math.inf
@@ -67,11 +64,11 @@ class WatchedJob:
     def pool(self, now: float, trouble: str) -> PoolState:
         """How the job's pool stands; once a day it is too small for half a minute, as a forecast has it."""
         short = trouble == "pool" or 60_000 <= now % 86_400 < 60_030
-        ahead = {"enough_cores": 10, "short_from": now + 900, "short_jobs": [JOB]} if short else {}
-        share = {"job": JOB, "cores": 1, "wanted": self.target, "granted": self.target}
+        ahead: dict[str, Any] = {"enough_cores": 10, "short_from": now + 900, "short_jobs": [JOB]} if short else {}
+        share: dict[str, Any] = {"job": JOB, "cores": 1, "wanted": self.target, "granted": self.target}
         return PoolState("shared", now, "divided", cores=8, usable=8.0, shares=[share], **ahead)
 
-    def messages(self, now: float, trouble: str):
+    def messages(self, now: float, trouble: str) -> Iterator[Any]:
         """What came on the topics since the look before."""
         load = 200 + 150 * math.sin(2 * math.pi * (now % 86_400) / 86_400)
         wanted = 1 + math.ceil(load / 100) + (trouble in ("deaf", "no_room"))
