@@ -20,6 +20,7 @@ from pipelines.console.access import Access
 from pipelines.console.asked import PageSources, problems
 from pipelines.console.backfills import backfill_rows
 from pipelines.console.change import StaleError
+from pipelines.console.follow import READING
 from pipelines.console.lists import backfills_page, models_page, pools_page, topologies_page
 from pipelines.console.models import model_rows
 from pipelines.console.origin import objection
@@ -120,13 +121,13 @@ def build_app(
         return HTMLResponse(backfills_page())
 
     def listed(name: str, page: Callable[[], str], data: Callable[[Model, float], dict[str, Any]]) -> None:
-        """Add the page of a list, and its data: `rows`, and `problem` beside that of the topics."""
+        """Add the page of a list, and its data: `rows`, `problem` beside that of the topics, whether these are read."""
 
         def values() -> JSONResponse:
             (model, problem), now = look(), time.time()
             found = data(model, now)
             said = " ".join(part for part in (problem, found.pop("problem", "")) if part)
-            return JSONResponse({"now": now, "problem": said, **found})
+            return JSONResponse({"now": now, "problem": said, "reading": problem == READING, **found})
 
         app.get(f"/{name}", dependencies=[viewer])(lambda: HTMLResponse(page()))
         app.get(f"/data/{name}", dependencies=[viewer])(values)
@@ -152,7 +153,10 @@ def build_app(
         (model, problem), now = look(), time.time()
         since = since if since <= model.revision else 0
         rows = rows_since(model, since, now)
-        return JSONResponse({"revision": model.revision, "now": now, "problem": problem, "rows": rows})
+        reading = problem == READING
+        return JSONResponse(
+            {"revision": model.revision, "now": now, "problem": problem, "reading": reading, "rows": rows}
+        )
 
     @app.get("/data/jobs/{job}", dependencies=[viewer])
     def job_data(job: JobName, after: Annotated[float, Query(allow_inf_nan=False)] = 0.0) -> JSONResponse:

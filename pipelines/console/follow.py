@@ -22,6 +22,8 @@ NEWEST: Mapping[str, int | None] = {
 """Records at the end of each topic that make the first screen, None for all: the newest of each of 500 jobs."""
 DEEP: Mapping[str, int | None] = {**NEWEST, "metrics": 400_000, "decisions": 20_000, "outcomes": 20_000}
 """Those that make the hours before it, which come in later."""
+READING = "The topics are being read."
+"""The problem of a model that is not there yet; pages ask again soon."""
 WAIT_S, AGAIN_S = 0.2, 5.0
 """Longest wait for records; pause after the broker has not answered."""
 SHARE = 0.3
@@ -44,7 +46,7 @@ class ModelFollower:
         self._lock = threading.Lock()
         self._begun: set[bool] = set()
         self._model, self._deep = Model(), False
-        self.problem = "The topics are being read."
+        self.problem = READING
 
     def look(self) -> Model:
         """Return the newest model; the first call begins to follow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import httpx
@@ -22,6 +22,7 @@ from pipelines.console.access import Access
 from pipelines.console.app import build_app
 from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
+from pipelines.console.follow import READING
 from pipelines.console.read.fold import Model, fold
 from pipelines.registry.overview import RegisteredModel, RegisteredVersion
 from tests.fakes.waiting import wait_until
@@ -107,15 +108,15 @@ def beside(now: float) -> PageSources:
     )  # fmt: skip
 
 
-def application(living) -> FastAPI:
-    """The console of living jobs, as somebody sees it who may do everything."""
+def application(look, living) -> FastAPI:
+    """The console of what is looked at, as somebody sees it who may do everything."""
     access = Access(lambda: "ann", lambda: "ann", lambda change: None)
-    return build_app(lambda: (living.model, ""), living.change, access, beside(time.time()))
+    return build_app(look, living.change, access, beside(time.time()))
 
 
-@pytest.fixture(scope="module")
-def address(living):
-    app = application(living)
+@contextmanager
+def served(app):
+    """The address of an application, for as long as the block takes."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -123,6 +124,12 @@ def address(living):
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def address(living):
+    with served(application(lambda: (living.model, ""), living)) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +162,20 @@ def test_what_comes_on_a_topic_is_seen_within_two_seconds_and_the_first_screen_w
     assert browser.evaluate("document.querySelectorAll('#jobs tbody tr').length") == JOBS
     living.take(interval("orders-010", time.time(), 98_765.0, 7))
     browser.wait_for("document.querySelector('#jobs tbody').textContent.includes('98,765')", 2.0)
+
+
+def test_a_server_that_still_reads_the_topics_is_asked_again_soon(browser, living):
+    looked = []
+
+    def look():
+        looked.append(time.monotonic())
+        return (living.model, "") if len(looked) > 4 else (Model(), READING)
+
+    with served(application(look, living)) as address:
+        browser.open(address, 1440, "light")
+        browser.wait_for(f"document.querySelectorAll('#jobs tbody tr').length === {JOBS}")
+        browser.wait_for("document.getElementById('problem').hidden")
+    assert looked[4] - looked[0] < 2.5, "each second alone"
 
 
 def test_the_worst_are_on_top_and_a_filter_leaves_what_it_names(browser, address):

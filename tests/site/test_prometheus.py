@@ -18,8 +18,8 @@ from models.alerts.samples import samples_of
 from models.alerts.standing import holding
 from models.alerts.table import BY_NAME
 from pipelines.alerts.exposition import Exposition, open_endpoint
+from pipelines.bench.team.alerts.made_up_job import BEGAN, JOB, MadeUpJob
 from pipelines.bench.team.alerts.troubles import TROUBLES
-from pipelines.bench.team.alerts.watched_job import BEGAN, JOB, WatchedJob
 from tests.fakes.waiting import wait_until
 
 HOME = ROOT / "docker" / "prometheus"
@@ -94,7 +94,7 @@ def prometheus(tmp_path_factory):
 
 def shown(prometheus, trouble):
     """Samples of a job after its trouble began, which Prometheus has scraped; and what webhooks are told of."""
-    job, now = WatchedJob(trouble, SINCE), BEGAN
+    job, now = MadeUpJob(trouble, SINCE), BEGAN
     while now < SINCE + LAST_S.get(trouble, 900):
         known = job.look(now)
         now += 10

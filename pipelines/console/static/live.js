@@ -1,6 +1,7 @@
 // Data that is asked for each second while the page is seen, and numbers as people read them.
 
 const EVERY_MS = 1000;
+const SOON_MS = 150; // while the server reads the topics, so that its first screen is seen when it is there
 const SLOW_MS = 5000; // after a failure
 export const up = document.body.dataset.up;
 
@@ -44,7 +45,7 @@ export function follow(address, take) {
   }
   async function ask() {
     const came = await values();
-    if (!document.hidden) timer = setTimeout(ask, came ? EVERY_MS : SLOW_MS);
+    if (!document.hidden) timer = setTimeout(ask, came ? (came.reading ? SOON_MS : EVERY_MS) : SLOW_MS);
     if (came) {
       tell(came.problem);
       take(came);

@@ -22,7 +22,7 @@ from pipelines.alerts.exposition import EndpointError, Exposition, open_endpoint
 from pipelines.alerts.follower import Reports
 from pipelines.alerts.rounds import Rounds, newest_drifts
 from pipelines.alerts.topics import FollowedTopics
-from pipelines.bench.team.alerts.watched_job import BEGAN, CONTRACT, JOB, WatchedJob
+from pipelines.bench.team.alerts.made_up_job import BEGAN, CONTRACT, JOB, MadeUpJob
 from pipelines.kafka.broker import BrokerError, Record
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
@@ -48,7 +48,7 @@ def scraped(port, accept="text/plain"):
 
 def test_a_scrape_gets_every_sample_in_both_formats(endpoint):
     exposition, port = endpoint
-    exposition.samples = samples_of(WatchedJob().look(BEGAN), BEGAN, pytest.fail)
+    exposition.samples = samples_of(MadeUpJob().look(BEGAN), BEGAN, pytest.fail)
     wanted = {(name, *sorted(one.labels.items())): one.value for name, of in exposition.samples.items() for one in of}
     for accept, parse in (
         ("text/plain", parse_text),
@@ -326,7 +326,7 @@ def test_the_newest_drift_of_each_job_is_taken_from_the_asset_events():
 
 
 def test_a_thousand_jobs_are_looked_at_within_a_second():
-    job = WatchedJob()
+    job = MadeUpJob()
     known = job.look(BEGAN)
     jobs = {f"job-{n}": known.jobs[JOB] for n in range(1000)}
     many = replace(known, jobs=jobs, contracts=dict.fromkeys(jobs, CONTRACT), drifts={})

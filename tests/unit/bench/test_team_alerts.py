@@ -40,7 +40,7 @@ def test_what_is_told_too_late_or_by_another_alert_does_not_count(changed, after
 
 
 def test_alerts_of_quiet_hours_are_counted(monkeypatch):
-    monkeypatch.setattr("pipelines.bench.team.alerts.measure.WatchedJob", lambda *planted: Broken())
+    monkeypatch.setattr("pipelines.bench.team.alerts.measure.MadeUpJob", lambda *planted: Broken())
     assert measure_alerts(print, {}, hours=0.1)["quiet"] == 1
 
 
@@ -48,6 +48,6 @@ class Broken:
     """A job whose broker is always away."""
 
     def look(self, now):
-        from pipelines.bench.team.alerts.watched_job import WatchedJob
+        from pipelines.bench.team.alerts.made_up_job import MadeUpJob
 
-        return WatchedJob("broker", 0.0).look(now)
+        return MadeUpJob("broker", 0.0).look(now)

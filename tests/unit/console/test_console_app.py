@@ -15,6 +15,7 @@ from pipelines.console.access import Access
 from pipelines.console.app import HEADERS, STATIC, build_app
 from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
+from pipelines.console.follow import READING
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
 from pipelines.kafka.broker import BrokerError
@@ -231,3 +232,15 @@ def test_text_of_a_message_is_text_on_the_page(client, switch):
         assert json.loads(answer.text)["decisions"][0]["reason"] == reason
     for script in (ROOT / "pipelines" / "console" / "static").glob("*.js"):
         assert not re.search(r"(inner|outer|Adjacent)HTML|document\.write|eval\(", script.read_text()), script
+
+
+@pytest.mark.parametrize(
+    ("problem", "reading"), [(READING, True), ("", False), ("The topics cannot be read: no broker", False)]
+)
+def test_data_say_whether_the_topics_are_being_read_for_the_first_time(problem, reading):
+    access = Access(login("viewer"), login("editor"), print)
+    app = build_app(lambda: (Model(), problem), print, access, BESIDE)
+    with TestClient(app) as client:
+        for name in ("jobs", *LISTS):
+            found = client.get(f"/data/{name}", headers={"authorization": "viewer"}).json()
+            assert found["reading"] is reading and found["problem"].startswith(problem)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from models.alerts.samples import samples_of
 from models.alerts.standing import Key, StandingAlert, advance, due, holding, told
-from pipelines.bench.team.alerts.troubles import TROUBLES, Trouble
-from pipelines.bench.team.alerts.watched_job import BEGAN, WatchedJob
+from pipelines.bench.team.alerts.made_up_job import BEGAN, MadeUpJob
+from pipelines.bench.team.alerts.troubles import TROUBLES, PlantedTrouble
 
 QUIET_H, QUIET_LOOK_S = 24.0, 30.0
 """Hours without a trouble, and seconds from look to look in them."""
@@ -26,7 +26,7 @@ class Telling(NamedTuple):
     alert: str
 
 
-def tellings(job: WatchedJob, begin: float, end: float, every_s: float) -> list[Telling]:
+def tellings(job: MadeUpJob, begin: float, end: float, every_s: float) -> list[Telling]:
     """Return what is told of a job from look to look, as the follower does; what cannot be read of it is raised."""
     state: Mapping[Key, StandingAlert] = {}
     found: list[Telling] = []
@@ -39,25 +39,25 @@ def tellings(job: WatchedJob, begin: float, end: float, every_s: float) -> list[
     return found
 
 
-def plant(name: str, trouble: Trouble) -> list[Telling]:
+def plant(name: str, trouble: PlantedTrouble) -> list[Telling]:
     """Return what is told of a job that a trouble of this name is planted in at `SINCE`, until after its window."""
     every_s = QUIET_LOOK_S if trouble.within_s > LONG_S else LOOK_S
-    return tellings(WatchedJob(name, SINCE), BEGAN, SINCE + trouble.within_s + AFTER_S, every_s)
+    return tellings(MadeUpJob(name, SINCE), BEGAN, SINCE + trouble.within_s + AFTER_S, every_s)
 
 
 def quiet_tellings(hours: float = QUIET_H) -> list[Telling]:
     """Return what is told of a job without a trouble."""
-    return tellings(WatchedJob(), BEGAN, BEGAN + 3600 * hours, QUIET_LOOK_S)
+    return tellings(MadeUpJob(), BEGAN, BEGAN + 3600 * hours, QUIET_LOOK_S)
 
 
 def measure_alerts(
-    report: Callable[[str], None], troubles: Mapping[str, Trouble] = TROUBLES, hours: float = QUIET_H
+    report: Callable[[str], None], troubles: Mapping[str, PlantedTrouble] = TROUBLES, hours: float = QUIET_H
 ) -> dict[str, Any]:
     """Plant each trouble in a job of its own, and let a job without one go through a day.
 
     Args:
         report: called with a line per trouble.
-        troubles: by the name that `WatchedJob` knows.
+        troubles: by the name that `MadeUpJob` knows.
         hours: of the job without a trouble.
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Trouble(NamedTuple):
+class PlantedTrouble(NamedTuple):
     """A planted trouble.
 
     Attributes:
@@ -20,20 +20,22 @@ class Trouble(NamedTuple):
 
 
 TROUBLES = {
-    "late": Trouble("every record is late", "TidecastBudgetBurnsFast", 1500),
-    "spent": Trouble("decisions say that the budget is spent", "TidecastBudgetSpent", 660),
-    "shortage": Trouble("decisions say that the contract allows too few executors", "TidecastTooFewExecutors", 720),
-    "pool": Trouble("the job's pool is too small", "TidecastPoolTooSmall", 70),
-    "silent": Trouble("no metrics come any more", "TidecastJobSilent", 100),
-    "undecided": Trouble("the autoscaler neither decides nor beats", "TidecastJobNotDecided", 100),
-    "deaf": Trouble("the agent asks for fewer executors than are decided", "TidecastDecisionNotFollowed", 200),
-    "no_room": Trouble("executors that are asked for do not come", "TidecastExecutorsMissing", 2800),
-    "unserved": Trouble("serving neither forecasts nor beats", "TidecastJobNotForecast", 160),
-    "drift": Trouble("the ingest reports a drift", "TidecastLoadDrifted", 10),
-    "contract": Trouble("the contract's file cannot be read", "TidecastContractWrong", 70),
-    "ingest": Trouble("nothing is ingested any more", "TidecastIngestStuck", 8500),
-    "disk": Trouble("200 MB are left where the lake is", "TidecastLakeFillsDisk", 610),
-    "files": Trouble("a table has 600 data files", "TidecastLakeNotMaintained", 610),
-    "broker": Trouble("the broker does not answer", "TidecastBrokerAway", 70),
+    "late": PlantedTrouble("every record is late", "TidecastBudgetBurnsFast", 1500),
+    "spent": PlantedTrouble("decisions say that the budget is spent", "TidecastBudgetSpent", 660),
+    "shortage": PlantedTrouble(
+        "decisions say that the contract allows too few executors", "TidecastTooFewExecutors", 720
+    ),
+    "pool": PlantedTrouble("the job's pool is too small", "TidecastPoolTooSmall", 70),
+    "silent": PlantedTrouble("no metrics come any more", "TidecastJobSilent", 100),
+    "undecided": PlantedTrouble("the autoscaler neither decides nor beats", "TidecastJobNotDecided", 100),
+    "deaf": PlantedTrouble("the agent asks for fewer executors than are decided", "TidecastDecisionNotFollowed", 200),
+    "no_room": PlantedTrouble("executors that are asked for do not come", "TidecastExecutorsMissing", 2800),
+    "unserved": PlantedTrouble("serving neither forecasts nor beats", "TidecastJobNotForecast", 160),
+    "drift": PlantedTrouble("the ingest reports a drift", "TidecastLoadDrifted", 10),
+    "contract": PlantedTrouble("the contract's file cannot be read", "TidecastContractWrong", 70),
+    "ingest": PlantedTrouble("nothing is ingested any more", "TidecastIngestStuck", 8500),
+    "disk": PlantedTrouble("200 MB are left where the lake is", "TidecastLakeFillsDisk", 610),
+    "files": PlantedTrouble("a table has 600 data files", "TidecastLakeNotMaintained", 610),
+    "broker": PlantedTrouble("the broker does not answer", "TidecastBrokerAway", 70),
 }
-"""By the name that `WatchedJob` knows each by."""
+"""By the name that `MadeUpJob` knows each by."""

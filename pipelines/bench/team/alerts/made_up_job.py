@@ -19,7 +19,7 @@ LEVELS, HOUR = [0.1, 0.5, 0.9], 3600.0
 
 
 @dataclass
-class WatchedJob:
+class MadeUpJob:
     """What a follower knows, look by look; a trouble of `TROUBLES` begins at `since`. Otherwise it is a day as others.
 
     It has raises, a minute of late records, a restart of the autoscaler, a changed contract and a pool that is short.
