@@ -3,9 +3,9 @@
 Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
 done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
 under "Required actions"; without an answer within twelve hours nothing is ordered. The run then follows the order to
-its end and plans it anew as things come differently. Setting the run to failed while it follows cancels its own order
-and no other; so does stopping Airflow. The same orders can be listed, paused and cancelled by `tidecast backfill JOB`,
-also where the run has ended before them.
+its end and plans it anew as things come differently. Setting the run to failed cancels its own order and no other,
+whether it is followed then or waits to be; so does stopping Airflow while it is followed. The same orders can be
+listed, paused and cancelled by `tidecast backfill JOB`, also where the run has ended before them.
 """
 
 from datetime import timedelta
@@ -41,7 +41,7 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
     **{**DEFAULTS, "max_active_runs": 16},
 )  # fmt: skip
 def backfill() -> None:
-    """Build the DAG: `plan`, then `dear` and `approve` where it costs too much, then `order` and `follow`."""
+    """Build the DAG: `plan`, then `dear` and `approve` where it costs too much, then `order`, `follow` and `end`."""
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def backfill() -> None:
         return backfills.order(dict(params), planned)
 
     @task
-    def follow(name: str, params: Any = None) -> dict[str, Any]:
+    def follow(name: str, params: Any = None, ti: Any = None) -> dict[str, Any]:
         """Follow the order to its end; returns its `state` and `records`.
 
         Raises:
@@ -86,7 +86,24 @@ def backfill() -> None:
         """
         from pipelines.backfill import dag as backfills
 
-        return backfills.follow(params["job"], name)
+        try:
+            return backfills.follow(params["job"], name)
+        except Exception:
+            ti.xcom_push(key="failed", value=True)  # by itself: who is ended by Airflow may not come to this
+            raise
+
+    @task
+    def end(name: str | None, params: Any = None, ti: Any = None) -> None:
+        """Cancel the run's order where the run was ended before `follow` came to an end of its own.
+
+        Raises:
+            BackfillRunError: it is cancelled, or the run has failed (no retry).
+        """
+        from pipelines.backfill import dag as backfills
+
+        states = ti.get_task_states(ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+        failed = states.get("follow") == "failed" and bool(ti.xcom_pull(task_ids="follow", key="failed"))
+        backfills.end_run(params["job"], name, states, failed)
 
     planned: Any = plan()
     approve = ApprovalOperator(
@@ -98,7 +115,9 @@ def backfill() -> None:
     )
     ordered: Any = order(planned)
     dear(planned) >> approve >> ordered
-    follow(ordered)
+    # Whoever sets a run to failed skips what has not begun, and leaves teardowns alone; this one says how a run ended.
+    ended: Any = end(ordered)
+    follow(ordered) >> ended.as_teardown(on_failure_fail_dagrun=True)
 
 
 backfill()

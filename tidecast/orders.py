@@ -170,6 +170,21 @@ class ReplayProgress:
     schema: int = SCHEMA
 
 
+def standing_order(known: ReplayOrder | None, coming: ReplayOrder) -> ReplayOrder:
+    """Return which of two orders of a replay holds, for all who read orders: the one of the later `wall_time`.
+
+    What is read last may be old: agents that connect again read `control` from its beginning, and others can send a
+    signed order again. Whoever changes an order gives it a later time than it had (`later_than`), also where a clock
+    was set back or is behind, so that an order's time may be ahead of every clock. Of two that are given at once, by
+    whoever did not know of the other's, the later one by their clocks holds, for all readers alike.
+
+    Args:
+        known: that held so far; None: there was none.
+        coming: of the same replay.
+    """
+    return coming if known is None or coming.wall_time > known.wall_time else known
+
+
 def later_than(known: ReplayOrder | None, now: float) -> float:
     """Return a wall time for an order that is to replace a known one: now, or just after it if clocks disagree.
 

@@ -1,4 +1,8 @@
-"""What is known of one job from the messages about it: pure steps, a message at a time."""
+"""What is known of one job from the messages about it: pure steps, a message at a time.
+
+Messages of a job come in the order in which they were written, as a topic has them in one partition: the one that came
+last counts, also where its clock was set back. Times are compared only between topics.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from models.policy.core.budget import Account, Promise
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MetricSample, Outcome
 
 ANEW_S = 60.0
-"""Seconds without metrics after which a job counts as started anew: others need a moment to hear of it."""
+"""Seconds without metrics after which a job counts as started anew: others need a moment to hear of it.
+
+A job whose clock was set back by more counts as started anew, too."""
 STRANGE = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
 """What values that nobody expects in a job's messages may raise; it concerns that job alone."""
 
@@ -60,23 +66,20 @@ class Followed:
         return self.promised + self.account.unread[1] if self.promised_at else self.account.late_s
 
 
-def take(job: Followed, message: Message, contract: Contract, began: float) -> Followed:
+def take(job: Followed, message: Message, contract: Contract, fresh: bool) -> Followed:
     """Return what is known of a job after a message about it.
 
     Args:
         job: what was known; not changed.
         message: any that names the job; others than metrics, forecasts, decisions, outcomes and heartbeats say nothing.
         contract: of the job, by which late seconds are counted.
-        began: epoch seconds; counts are of messages from then on.
+        fresh: whether it was written since the process began: it counts only then.
     """
-    fresh = message.wall_time >= began
     if isinstance(message, MetricSample):
         return _measured(job, message, contract, fresh)
     if isinstance(message, Decision):
         return _decided(job, message, fresh)
     if isinstance(message, Forecast):
-        if job.forecast is not None and message.wall_time < job.forecast.wall_time:
-            return job
         return replace(job, forecast=message, heard=_heard(job, "serving", message.wall_time))
     if isinstance(message, Heartbeat):
         stands = message.by == "autoscaler" and message.executors is not None and _is_newer(job, message)
@@ -88,17 +91,16 @@ def take(job: Followed, message: Message, contract: Contract, began: float) -> F
 
 
 def _is_newer(job: Followed, beat: Heartbeat) -> bool:
+    """Whether a heartbeat was said after the newest decision, which comes by another topic; both are by one clock."""
     return job.decision is None or beat.wall_time >= job.decision.wall_time
 
 
 def _heard(job: Followed, by: str, at: float) -> dict[str, float]:
-    return {**job.heard, by: max(at, job.heard.get(by, 0.0))}
+    return {**job.heard, by: at}
 
 
 def _decided(job: Followed, decision: Decision, fresh: bool) -> Followed:
     job = replace(job, heard=_heard(job, "autoscaler", decision.wall_time), decisions=job.decisions + fresh)
-    if job.decision is not None and decision.wall_time < job.decision.wall_time:
-        return job
     job = replace(job, decision=decision, target=decision.executors, acts=decision.mode == "act")
     late_s = _late_s(decision.inputs)
     if late_s is None:
@@ -118,10 +120,8 @@ def _measured(job: Followed, sample: MetricSample, contract: Contract, fresh: bo
         return _batched(job, sample, contract, fresh)
     if sample.executors is None:  # back-dated history says nothing about now
         return job
-    before = job.sample
-    if before is not None and sample.wall_time < before.wall_time:
-        return job
-    if before is None or sample.wall_time - before.wall_time > ANEW_S:
+    job, before = _after_step_back(job, job.sample, sample), job.sample
+    if before is None or abs(sample.wall_time - before.wall_time) > ANEW_S:
         job = replace(job, measured_since=sample.wall_time, unfollowed_at=None)
     rests = sample.arrival_rps == 0 and not sample.lag_records
     account = job.account
@@ -131,6 +131,14 @@ def _measured(job: Followed, sample: MetricSample, contract: Contract, fresh: bo
     if _follows(job):
         return replace(job, unfollowed_at=None)
     return job if job.unfollowed_at is not None else replace(job, unfollowed_at=sample.wall_time)
+
+
+def _after_step_back(job: Followed, before: MetricSample | None, now: MetricSample) -> Followed:
+    """Where the agent's clock was set back by much, count late seconds from now on, as if a decision had been made."""
+    if before is None or now.wall_time >= before.wall_time - ANEW_S:
+        return job
+    account = replace(job.account, newest=None, counted=0.0)
+    return replace(job, account=account, promised_at=min(job.promised_at, now.wall_time - ANEW_S))
 
 
 def _follows(job: Followed) -> bool:
@@ -144,6 +152,7 @@ def _follows(job: Followed) -> bool:
 def _batched(job: Followed, batch: MetricSample, contract: Contract, fresh: bool) -> Followed:
     if batch.latency_max_s is None:
         return job
+    job = _after_step_back(job, job.batch, batch)
     before = job.account
     account = before.add_batch(Promise.of(contract), batch.wall_time, batch.latency_max_s, batch.time_scale)
     seconds, late_s = (now - then for now, then in zip(account.unread, before.unread, strict=True))

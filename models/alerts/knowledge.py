@@ -56,6 +56,7 @@ class Knowledge:
         pools: as the autoscaler said last that they stand, by name.
         refused: refused records by who refused them.
         failed: messages that webhooks did not take, by host.
+        unread: topics that cannot be read: what they told of jobs last is old, and is left out.
     """
 
     jobs: Mapping[str, Followed] = field(default_factory=dict)
@@ -68,3 +69,4 @@ class Knowledge:
     pools: Mapping[str, PoolState] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()

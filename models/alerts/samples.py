@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from configs.contract import Contract
 from models.alerts.followed import STRANGE, Followed
 from models.alerts.knowledge import Knowledge
 from models.alerts.metric import Sample
-from models.policy.core.budget import DAY_S, Promise
+from models.policy.core.budget import DAY_S, Account, Promise
 from models.policy.live.burn import fast_rate
 from models.pool.state import PoolState
 
@@ -43,6 +44,8 @@ def samples_of(known: Knowledge, now: float, report: Callable[[str, Exception], 
 
 def _of_job(job: str, known: Knowledge) -> Iterator[Sample]:
     seen, contract = known.jobs.get(job, Followed()), known.contracts.get(job)
+    if "metrics" in known.unread:
+        seen = replace(seen, sample=None, batch=None, account=Account())
 
     def of(name: str, value: float | None, **labels: str) -> Iterator[Sample]:
         if value is not None:
@@ -58,7 +61,8 @@ def _of_job(job: str, known: Knowledge) -> Iterator[Sample]:
         yield from of("metric_timestamp_seconds", sample.wall_time)
         if sample.mode is not None:
             yield from of("mode", 1, mode=sample.mode)
-        for by in ("autoscaler", "serving") if seen.forecast or "serving" in seen.heard else ("autoscaler",):
+        speaking = ("autoscaler", "serving") if seen.forecast or "serving" in seen.heard else ("autoscaler",)
+        for by in () if "heartbeats" in known.unread else speaking:
             heard_at = max(seen.heard.get(by, 0.0), seen.measured_since)
             yield from of("heartbeat_timestamp_seconds", heard_at, by=by)
     if batch := seen.batch:

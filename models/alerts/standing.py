@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class StandingAlert:
-    """An alert whose condition holds, or that was told and is not over yet; times are epoch seconds.
+    """An alert whose condition holds, or that was told and is not over yet; times are seconds of one clock.
 
     Attributes:
         since: when its condition came to hold.
@@ -42,6 +42,11 @@ class StandingAlert:
     value: float
     told_at: float | None = None
     times: int = 0
+
+    def moved(self, by_s: float) -> StandingAlert:
+        """Return it with times of a clock that is so many seconds ahead."""
+        told_at = None if self.told_at is None else self.told_at + by_s
+        return replace(self, since=self.since + by_s, held_at=self.held_at + by_s, told_at=told_at)
 
 
 State = Mapping[Key, StandingAlert]
@@ -70,7 +75,7 @@ def advance(state: State, held: Mapping[Key, float], now: float) -> dict[Key, St
     Args:
         state: after the look before; not changed.
         held: as `holding` returns it.
-        now: epoch seconds.
+        now: seconds of the state's clock.
     """
     told = {key: standing for key, standing in state.items() if standing.times and key.alert in BY_NAME}
     new = {
@@ -85,7 +90,7 @@ def due(state: State, now: float, repeat_s: float) -> list[Notice]:
 
     Args:
         state: after this moment's look.
-        now: epoch seconds.
+        now: seconds of the state's clock.
         repeat_s: seconds after which an alert that stands is told again; each further time takes twice as long, a day
             at most.
     """
@@ -104,7 +109,7 @@ def _notice(key: Key, standing: StandingAlert, now: float, repeat_s: float) -> N
 
 
 def told(state: State, notices: Sequence[Notice], now: float) -> dict[Key, StandingAlert]:
-    """Return the state after these were told: what is over is forgotten; `now` is epoch seconds."""
+    """Return the state after these were told: what is over is forgotten; `now` is of the state's clock."""
     after = dict(state)
     for kind, key, standing in notices:
         if kind == "over":

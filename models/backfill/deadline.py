@@ -63,17 +63,6 @@ def read_deadline(text: str, now_s: float, zone: str) -> DeadlineInstant:
     return found
 
 
-def seconds_until(deadline: DeadlineInstant, now_s: float, speed: float = 1.0) -> float:
-    """Return real seconds until a deadline; in a replay of a trace both instants are its own, and time passes faster.
-
-    Args:
-        deadline: of it.
-        now_s: epoch seconds, of the trace where one is replayed.
-        speed: seconds of the trace that pass in a real one, above 0.
-    """
-    return (deadline.epoch_s - now_s) / speed
-
-
 def _instant(wall: datetime, where: ZoneInfo, now_s: float) -> DeadlineInstant:
     """What a wall clock's time means, of two the earlier that is not past."""
     early, late = (wall.replace(tzinfo=where, fold=fold) for fold in (0, 1))

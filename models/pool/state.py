@@ -23,7 +23,7 @@ from tidecast.wire import SCHEMA, fill
 Executors = Annotated[int, Bounds(0, 10_000)]
 MOST_POOLS = 500
 """Pools that are kept; what is said of a further one is refused."""
-POOL_STATES = ("divided", "waits", "vetoed", "wrong", "gone")
+POOL_STATES = ("divided", "waits", "asked", "vetoed", "wrong", "gone")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ class PoolShare:
 class PoolState:
     """A pool as it was divided, said by the autoscaler when that changes, and every few seconds.
 
-    `state`: divided, waits (no job has spoken, or not all since a start), vetoed, wrong (its file cannot be read), or
-    gone; `problem` says why. It has `cores`, of which its quotas leave `usable`, and `memory_gb` (None: not limited).
+    `state`: divided, waits (no job has spoken, or not all since a start), asked (its hook has not answered yet whether
+    this may be), vetoed (it has said last that it may not), wrong (its file cannot be read), or gone; `problem` says
+    why. It has `cores`, of which its quotas leave `usable`, and `memory_gb` (None: not limited).
     `hour_core_s` and `day_core_s` are taken of `hourly_core_hours` and `daily_core_hours`. `blackouts` are [begin, end,
     [jobs]], those that are not over. It is too small from `short_from` until `short_until` (None: no end is forecast)
     for what its jobs ask for by their forecasts; `enough_cores` would do, and `short_jobs` have less. `shares` are

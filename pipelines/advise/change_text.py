@@ -19,6 +19,7 @@ _WORDS = {
     "executors.max": ("the most executors", "a higher ceiling", "a lower ceiling"),
     "executors.cores": ("an executor's cores", "larger executors", "smaller executors"),
     "price_per_executor_hour": ("the price of an executor-hour", "dearer", "cheaper"),
+    "alerts.repeat_s": ("the seconds until an alert is told again", "told less often", "told more often"),
     "planning.lead_s": ("the lead time believed at first, s", "planned further ahead", "planned less far ahead"),
 }  # fmt: skip
 """Of terms that anybody reads: what they are, and what more and less of them means."""

@@ -15,6 +15,7 @@ from models.alerts.knowledge import Knowledge
 from models.alerts.samples import samples_of
 from models.alerts.standing import Key, holding
 from models.pool.state import PoolState
+from pipelines.alerts.clock import SteadyClock
 from pipelines.alerts.contracts import FolderOfContracts
 from pipelines.alerts.exposition import Exposition, open_endpoint
 from pipelines.alerts.kept import digest_of, read_told, write_told
@@ -47,6 +48,7 @@ class Alerting:
     """Webhooks of the contracts, a channel each; jobs that name the same one share it."""
 
     def __init__(self, settings: Settings, reports: Reports, now: float, send: Post = post) -> None:
+        """Go on with what was told before; `now` is epoch seconds, by which times that were kept are judged."""
         self._file, self._reports, self._post = settings.var_dir / _FILE, reports, send
         self._told = read_told(self._file, now)
         self._channels: dict[str, Channel] = {}
@@ -60,9 +62,13 @@ class Alerting:
         return found
 
     def look(
-        self, held: Mapping[Key, float], contracts: Mapping[str, Contract], pools: Mapping[str, PoolState], now: float
-    ) -> None:
-        """Let every webhook be told of its jobs' and their pools' alerts, and of those of neither; never waits."""
+        self, held: Mapping[Key, float], contracts: Mapping[str, Contract], pools: Mapping[str, PoolState], now: float,
+        ahead_s: float = 0.0,
+    ) -> None:  # fmt: skip
+        """Let every webhook be told of its jobs' and their pools' alerts, and of those of neither; never waits.
+
+        `now` is of the clock that was given first, which nobody sets; wall time is `ahead_s` ahead of it.
+        """
         members = {name: {share.job for share in state.jobs} for name, state in pools.items()}
         jobs: dict[str, list[str]] = {}
         for job, contract in contracts.items():
@@ -72,19 +78,24 @@ class Alerting:
         for webhook, channel in self._channels.items():
             own = {key: value for key, value in held.items() if _concerns(key, {*jobs[webhook]}, members)}
             repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
-            if (said := channel.look(own, now, repeat_s)) is not None:
+            if (said := channel.look(own, now, repeat_s, ahead_s)) is not None:
                 # Two webhooks of a host differ in what is secret.
                 self._reports(f"webhook {digest_of(webhook)[:4]} at {channel.host}", said)
-                self._keep()
+                self._keep(ahead_s)
 
     def _channel(self, webhook: str) -> Channel:
+        # What was told before this process counts once: a webhook that comes back later has had other messages since.
         known = self._channels.get(webhook)
-        return known or Channel(webhook, self._told.get(digest_of(webhook), {}), self._post)
+        return known or Channel(webhook, self._told.pop(digest_of(webhook), {}), self._post)
 
-    def _keep(self) -> None:
+    def _keep(self, ahead_s: float) -> None:
+        kept = {
+            digest_of(webhook): {key: alert.moved(ahead_s) for key, alert in one.state.items()}
+            for webhook, one in self._channels.items()
+        }
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_told(self._file, {digest_of(webhook): one.state for webhook, one in self._channels.items()})
+            write_told(self._file, kept)
         except OSError as error:
             self._reports("alerts", f"what was told cannot be kept: {error}")
 
@@ -115,19 +126,19 @@ def run_follower(settings: Settings, host: str, port: int) -> None:
     bootstrap_address(settings.kafka)
     # Else its client logs every refused connection ten times a second.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    stop, began, reports, exposition = threading.Event(), time.time(), Reports(), Exposition()
+    stop, clock, reports, exposition = threading.Event(), SteadyClock(), Reports(), Exposition()
     folder, rounds = FolderOfContracts(settings.contracts_dir), Rounds(settings, reports)
-    topics = FollowedTopics(settings.kafka, lambda: folder.contracts, began, reports)
-    alerting = Alerting(settings, reports, began)
+    topics = FollowedTopics(settings.kafka, lambda: folder.contracts, reports)
+    alerting = Alerting(settings, reports, clock.now())
     with stop_on_signals(stop):
-        folder.look()
+        folder.look(clock.now())
         port, close = open_endpoint(exposition, host, port)
         print(f"metrics: http://{host}:{port}/metrics", flush=True)
         for run in (rounds.run, topics.run):
             threading.Thread(target=partial(run, stop), daemon=True).start()
         while not stop.wait(TICK_S):
             try:
-                _tick(began, folder, rounds, topics, alerting, exposition, reports)
+                _tick(clock, folder, rounds, topics, alerting, exposition, reports)
             except Exception as error:  # one look may not end the others
                 reports("look", f"{type(error).__name__}: {error}")
             else:
@@ -136,16 +147,17 @@ def run_follower(settings: Settings, host: str, port: int) -> None:
 
 
 def _tick(
-    began: float, folder: FolderOfContracts, rounds: Rounds, topics: FollowedTopics, alerting: Alerting,
+    clock: SteadyClock, folder: FolderOfContracts, rounds: Rounds, topics: FollowedTopics, alerting: Alerting,
     exposition: Exposition, reports: Reports,
 ) -> None:  # fmt: skip
-    folder.look()
+    folder.look(clock.now())
     now, contracts = time.time(), folder.contracts
     jobs, refused = topics.known(contracts)
     known = Knowledge(
         jobs if topics.caught_up else {}, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake,
         rounds.drifts, topics.pools, refused, alerting.failed,
+        topics.unread,
     )  # fmt: skip
     exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))
-    if now - began > FIRST_S and (topics.caught_up or not rounds.broker_up):
-        alerting.look(holding(exposition.samples, now), contracts, topics.pools, now)
+    if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up):
+        alerting.look(holding(exposition.samples, now), contracts, topics.pools, clock.now(), clock.ahead_s)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from models.alerts.standing import Key, StandingAlert, State
 from pipelines.stack.private import write_private
@@ -20,11 +22,12 @@ def digest_of(webhook: str) -> str:
 def read_told(file: Path, now: float) -> dict[str, dict[Key, StandingAlert]]:
     """Read what was told, by the digest of its webhook; nothing where there is no such file, or another's.
 
-    What was told counts as holding at `now` (epoch seconds), so that it is over only if it is not found again.
+    What was told counts as holding at `now` (epoch seconds), so that it is over only if it is not found again. A time
+    that is later, as the clock was set back since, counts as now.
     """
     try:
         return {
-            digest: {_key(one["key"]): replace(StandingAlert(**one["standing"]), held_at=now) for one in kept}
+            digest: {_key(one["key"]): _standing(one["standing"], now) for one in kept}
             for digest, kept in json.loads(file.read_text()).items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -32,7 +35,7 @@ def read_told(file: Path, now: float) -> dict[str, dict[Key, StandingAlert]]:
 
 
 def write_told(file: Path, states: Mapping[str, State]) -> None:
-    """Write what was told, by the digest of its webhook; `read_told` is the inverse.
+    """Write what was told, by the digest of its webhook, times as epoch seconds; `read_told` is the inverse.
 
     Raises:
         OSError: it cannot be written.
@@ -49,3 +52,11 @@ def _key(kept: list[object]) -> Key:
     if not isinstance(labels, list):
         raise TypeError(f"labels {labels!r}: a list is expected")
     return Key(str(alert), tuple((str(name), str(value)) for name, value in labels))
+
+
+def _standing(kept: dict[str, Any], now: float) -> StandingAlert:
+    times = [float(kept[name]) for name in ("since", "told_at", "value")]
+    if not all(map(math.isfinite, times)) or type(kept["times"]) is not int or kept["times"] < 1:
+        raise ValueError(f"{kept}: what was told is expected")
+    since, told_at, value = times
+    return StandingAlert(min(since, now), now, value, min(told_at, now), kept["times"])

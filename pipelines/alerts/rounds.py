@@ -14,7 +14,7 @@ from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
 from pipelines.airflow.drifts import INGEST_DAG, newest_drifts
 from pipelines.airflow.rest import Orchestrator
 from pipelines.ingest.columns import KINDS
-from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.broker import TopicError, topic_offsets
 from pipelines.lake import tables
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
@@ -66,14 +66,19 @@ class Rounds:
 
     def _ask_broker(self) -> Mapping[str, Offsets]:
         found: dict[str, Offsets] = {}
+        wrong: list[str] = []
         try:
             for topic in KINDS:
-                found[topic] = topic_offsets(self._settings.kafka, topic)
+                try:
+                    found[topic] = topic_offsets(self._settings.kafka, topic)
+                except TopicError as error:
+                    wrong.append(f"{error}")
         except Exception as error:  # BrokerError, and whatever the client raises
             self._report("broker", f"{error}")
             self.broker_up = False
         else:
             self._report("broker", "")
+            self._report("ingest", f"what waits for it is not known of every topic: {wrong[0]}" if wrong else "")
             self.broker_up = True
         return found
 

@@ -58,13 +58,14 @@ class Channel:
         self._sent: _Sent | None = None
         self._in_turn, self._next_at = 0, 0.0
 
-    def look(self, held: Mapping[Key, float], now: float, repeat_s: float) -> str | None:
+    def look(self, held: Mapping[Key, float], now: float, repeat_s: float, ahead_s: float = 0.0) -> str | None:
         """Note what holds, see what became of the message on its way, and send the next if one is due; never waits.
 
         Args:
             held: alerts for this webhook whose condition holds, with their values.
-            now: epoch seconds.
+            now: seconds of a clock that nobody sets.
             repeat_s: seconds after which an alert that stands is told again for the first time.
+            ahead_s: seconds by which wall time is ahead of `now`.
 
         Returns:
             What is wrong with the webhook, "" once it has taken a message; None where nothing is known anew.
@@ -77,7 +78,7 @@ class Channel:
             said = self._finish(self._sent, outcome, now)
         notices = due(self.state, now, repeat_s) if now >= self._next_at else []
         if notices:
-            self._sent = _Sent(self._post, self._webhook, notices, now)
+            self._sent = _Sent(self._post, self._webhook, notices, now, ahead_s)
         return said
 
     def _finish(self, sent: _Sent, outcome: str, now: float) -> str:
@@ -93,12 +94,13 @@ class Channel:
 class _Sent:
     """A message on its way, in a thread that ends with the process."""
 
-    def __init__(self, send: Post, webhook: str, notices: Sequence[Notice], at: float) -> None:
+    def __init__(self, send: Post, webhook: str, notices: Sequence[Notice], at: float, ahead_s: float) -> None:
         self.notices, self.at = notices, at
         self._outcome: str | None = None
+        shown = [one._replace(standing=one.standing.moved(ahead_s)) for one in notices]
 
         def run() -> None:
-            self._outcome = send(webhook, write_message(notices, at))
+            self._outcome = send(webhook, write_message(shown, at + ahead_s))
 
         threading.Thread(target=run, name="webhook", daemon=True).start()
 

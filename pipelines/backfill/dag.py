@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from configs.errors import FinalError
 from configs.settings import load
 from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, PlannedOrder, make_order, plan_by
-from pipelines.backfill.orders import change_order, newest_progress, read_orders, send_order
+from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_orders, send_order
 from pipelines.backfill.text import describe_followed
 from tidecast.orders import ReplayOrder
 
@@ -59,7 +59,8 @@ def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
             f"the plan costs {hours:.2g} executor-hours now, {allowed:.2g} were allowed: {found.sentence}. Begin "
             "another run, or allow more"
         )
-    send_order(load().kafka, found.order)
+    with _cancelled_when_ended(found.order.job, found.order.id):
+        send_order(load().kafka, found.order)
     print(f"{found.order.job}: backfill {found.order.id}: {found.sentence}")
     return found.order.id
 
@@ -75,18 +76,43 @@ def follow(job: str, name: str) -> dict[str, Any]:
         BrokerError: the broker cannot be reached.
     """
     settings = load()
-    known: ReplayOrder = read_orders(settings.kafka, job)[name]
-    if known.wanted == "done":  # a task that is tried again
-        said = newest_progress(settings.kafka, job).get(name)
-        if said is None or said.state != "done":
-            raise BackfillRunError(f"backfill {name} of job {job} is over, and not done: order its range again")
-        return {"state": "done", "records": known.records}
     with _cancelled_when_ended(job, name):
+        known: ReplayOrder = read_orders(settings.kafka, job)[name]
+        if known.wanted == "done":  # a task that is tried again
+            said = newest_progress(settings.kafka, job).get(name)
+            if said is None or said.state != "done":
+                raise BackfillRunError(f"backfill {name} of job {job} is over, and not done: order its range again")
+            return {"state": "done", "records": known.records}
         for new in follow_order(settings, known):
             print(describe_followed(new))
             if new.said is not None and new.said.state in ("failed", "cancelled"):
                 raise BackfillRunError(f"backfill {name} of job {job} is {new.said.state}: {new.said.reason}")
     return {"state": "done", "records": known.records}
+
+
+def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool) -> None:
+    """End a run: cancel its order if it was ended before that was followed to an end; fail unless it ended well.
+
+    Args:
+        job: of the order.
+        name: of the order; None: the run has given none.
+        states: of the run's tasks, as Airflow names them.
+        failed: whether following has failed by itself: then the order stays for whoever looks why.
+
+    Raises:
+        BackfillRunError: the run was ended, or a task has failed; the message says whether its order is cancelled.
+        BrokerError: the broker cannot be reached.
+    """
+    rejected = states.get("approve") == "success" and states.get("order") == "skipped"
+    if states.get("follow") == "success" or rejected:
+        return
+    if name is not None and not failed:
+        kafka = load().kafka
+        known = read_orders(kafka, job).get(name)
+        if known is not None and known.wanted in ("run", "pause"):
+            change_order(kafka, job, name, "cancel")
+            raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its run was ended")
+    raise BackfillRunError("the run has not come to its end: a task before this one says why, or somebody ended it")
 
 
 def _planned(form: dict[str, Any]) -> PlannedOrder:
@@ -100,16 +126,23 @@ def _bound(form: dict[str, Any]) -> float:
     return float("inf") if most is None else float(most)
 
 
+class _Ended(BaseException):
+    """The task is ended; whoever handles the errors of a client lets it pass."""
+
+
 @contextmanager
 def _cancelled_when_ended(job: str, name: str) -> Iterator[None]:
     """Airflow ends a task whose run is set to failed by SIGTERM: then this order, and no other, is cancelled."""
 
     def end(*_: object) -> None:
-        change_order(load().kafka, job, name, "cancel")
-        raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its task was ended")
+        raise _Ended
 
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield
+    except _Ended:
+        with suppress(OrderError):  # it is over, or was not given yet
+            change_order(load().kafka, job, name, "cancel")
+        raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its task was ended") from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -15,7 +15,7 @@ from models.backfill.text import finish_words
 from pipelines.backfill.further import reaching
 from pipelines.backfill.orders import SILENT_S, follow_progress, is_over, send_order
 from pipelines.backfill.watch import JobWatch
-from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
 
 POLL_S = 0.5
 LEAST_LOOK_S, MOST_LOOK_S = 2.0, 300.0
@@ -95,7 +95,7 @@ class PlanLooks:
         if time.monotonic() < self._due:
             return None
         moment = watch.now()
-        self._order = max(self._order, moment.orders.get(self._order.id, self._order), key=lambda one: one.wall_time)
+        self._order = standing_order(self._order, moment.orders.get(self._order.id, self._order))
         self._due = time.monotonic() + LEAST_LOOK_S
         try:
             found = self._looked(moment)

@@ -13,7 +13,7 @@ from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
 from tidecast.messages import MessageError, decode, decode_keyed
-from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key, standing_order
 
 OVER = ("done", "cancelled", "failed")
 SILENT_S = 30.0
@@ -36,7 +36,7 @@ def send_order(kafka: Kafka, order: ReplayOrder) -> None:
 
 
 def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:
-    """Return the newest order of each of a job's replays, by id.
+    """Return the order that holds of each of a job's replays, by id (`standing_order`).
 
     One that is no valid message is left out, and of a job with a signing key one that is not signed.
 
@@ -54,7 +54,7 @@ def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:
         except MessageError:
             continue
         if order_key(order.job, order.id) == record.key:
-            found[order.id] = order
+            found[order.id] = standing_order(found.get(order.id), order)
     return found
 
 

@@ -17,7 +17,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.scale.processor import Scaler
 from tidecast.control import WALL, clock_key, clock_of
 from tidecast.messages import Control, Forecast, MessageError, decode, decode_keyed
-from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key, standing_order
 
 NEWEST = {"metrics": 4000, "outcomes": 200, "forecasts": 4000, "heartbeats": 200, "replays": 2000, "control": None}
 """Records of each partition that are read at first: batches for the capacity, raises for the lead time, and forecasts
@@ -100,7 +100,7 @@ class JobWatch:
             elif record.key.startswith(order_key(self.job, "")):
                 order = decode(ReplayOrder, record.value)
                 if order_key(order.job, order.id) == record.key:
-                    self.orders[order.id] = order
+                    self.orders[order.id] = standing_order(self.orders.get(order.id), order)
         except MessageError:
             return
 

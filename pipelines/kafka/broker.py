@@ -17,15 +17,19 @@ from tidecast.connection.reach import UnreachableError
 from tidecast.connection.transport import consumer
 
 C = TypeVar("C")
+Place = tuple[str, int]
+"""A topic, without the prefix, and the number of one of its partitions."""
 STUCK_S = 30.0  # seconds without a further record after which `read_records` gives up
-
-
 RIGHTS = "docs/security.md says which rights on which topics each part needs; kafka-acls.sh --list shows what there is."
 """The remedy where the broker forbids something."""
 
 
 class BrokerError(CorrectableError, RuntimeError):
     """The broker cannot be reached or refuses; the message names the address and the remedy."""
+
+
+class TopicError(BrokerError):
+    """The broker answers, but a topic is not there, or not for this user: it says nothing about other topics."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`); without a group.
 
     Raises:
-        BrokerError: no broker is set or answers within 10 s, no such topic, or one that this user may not see.
+        BrokerError: no broker is set or answers within 10 s; TopicError: no such topic, or this user may not see it.
         SettingsError: as `connect_client`.
     """
 
@@ -66,7 +70,7 @@ class Follower:
         """Return what there is, in order per partition, waiting up to `wait_s` (≥ 0) seconds for it; may be empty.
 
         Raises:
-            BrokerError: the broker forbids to read a topic, which is named.
+            TopicError: the broker forbids to read a topic, which is named.
         """
         with permitted(self._kafka):
             found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
@@ -76,9 +80,7 @@ class Follower:
         """Move every partition to its first record stamped at `wall_time` (epoch seconds) or later, or else to its end.
 
         Raises:
-            ValueError: `wall_time` is negative.
-            BrokerError: the broker forbids it.
-            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError).
+            ValueError: `wall_time` is negative; else as `ends`.
         """
         partitions = self._consumer.assignment()
         with permitted(self._kafka):
@@ -93,9 +95,7 @@ class Follower:
         """Move each partition to the last so many records of its topic, named without the prefix; None: to its first.
 
         Raises:
-            KeyError: a followed topic is not named.
-            BrokerError: the broker forbids it.
-            kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError).
+            KeyError: a followed topic is not named; else as `ends`.
         """
         partitions = self._consumer.assignment()
         with permitted(self._kafka):
@@ -105,20 +105,38 @@ class Follower:
             many, first = newest[partition.topic.removeprefix(self._kafka.prefix)], firsts[partition]
             self._consumer.seek(partition, first if many is None else max(first, ends[partition] - many))
 
-    def behind(self) -> int:
-        """Return how many records there are that were not polled yet.
+    def seek(self, offsets: Mapping[Place, int]) -> None:
+        """Move these partitions to these offsets."""
+        for (topic, number), offset in offsets.items():
+            self._consumer.seek(TopicPartition(self._kafka.topic(topic), number), offset)
+
+    def positions(self) -> dict[Place, int]:
+        """Return the offset that is polled next of each partition; raises as `ends`."""
+        with permitted(self._kafka):
+            return {self._place(one): self._consumer.position(one) for one in self._consumer.assignment()}
+
+    def ends(self) -> dict[Place, int]:
+        """Return the offset that is written next of each partition.
 
         Raises:
-            BrokerError: the broker forbids it.
+            TopicError: the broker forbids it.
             kafka.errors.KafkaError: no answer within 30 s (KafkaTimeoutError).
         """
         with permitted(self._kafka):
             ends = self._consumer.end_offsets(self._consumer.assignment())
-            return sum(max(end - self._consumer.position(partition), 0) for partition, end in ends.items())
+        return {self._place(one): end for one, end in ends.items()}
+
+    def behind(self) -> int:
+        """Return how many records there are that were not polled yet; raises as `ends`."""
+        ends, positions = self.ends(), self.positions()
+        return sum(max(end - positions[place], 0) for place, end in ends.items())
 
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
+
+    def _place(self, partition: TopicPartition) -> Place:
+        return partition.topic.removeprefix(self._kafka.prefix), partition.partition
 
 
 def topic_offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
@@ -198,11 +216,11 @@ def connect_client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
 
 @contextmanager
 def permitted(kafka: Kafka) -> Iterator[None]:
-    """Turn what the broker forbids in the `with` block into a BrokerError that names the topics and the remedy."""
+    """Turn what the broker forbids in the `with` block into a TopicError that names the topics and the remedy."""
     try:
         yield
     except AuthorizationError as error:
-        raise BrokerError(f"the broker at {kafka.bootstrap} forbids it: {error}. {RIGHTS}") from None
+        raise TopicError(f"the broker at {kafka.bootstrap} forbids it: {error}. {RIGHTS}") from None
 
 
 def bootstrap_address(kafka: Kafka) -> str:
@@ -219,7 +237,7 @@ def bootstrap_address(kafka: Kafka) -> str:
 def _partitions(client: Any, topic: str) -> set[int]:
     found = client.partitions_for_topic(topic)
     if not found:
-        raise BrokerError(
+        raise TopicError(
             f"topic {topic!r} does not exist on the broker, or this user may not see it. `tidecast autoscale` or "
             f"`tidecast up` creates our topics. {RIGHTS}"
         )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,16 +37,16 @@ _PATIENCE = {
 class HadoopClient:
     """Lists, reads and asks about what lies on one HDFS; may be used by several threads.
 
-    The JVM is one per process: it is there within a second, takes 130 MB, and ends with the process.
+    The JVM is one per process (`client_of`): it is there within a second, takes 130 MB, and ends with the process.
 
     Raises:
         JavaError: no usable Java.
-        LakeAwayError: the file system cannot be reached.
+        LakeAwayError: the file system cannot be reached, or the JVM has ended: the next `client_of` starts another one.
     """
 
-    def __init__(self, authority: str) -> None:
-        """Connect to `hdfs://HOST:PORT`; the namenode is not asked for anything yet."""
-        self._authority, self._gateway = authority, _gateway()
+    def __init__(self, authority: str, gateway: JavaGateway) -> None:
+        """Connect to `hdfs://HOST:PORT` in a JVM; the namenode is not asked for anything yet."""
+        self._authority, self._gateway = authority, gateway
         self._jvm: Any = self._gateway.jvm
         self._hadoop = self._jvm.org.apache.hadoop
         with self._told("/"):
@@ -134,32 +134,56 @@ class HadoopClient:
                 ) from None
             raise self._away(path, f"{kind}: {said}") from None
         except Py4JError as error:
-            raise self._away(path, f"Hadoop's client has ended: {error}") from None
+            raise self._away(path, f"Hadoop's client in this process has ended, another one is next: {error}") from None
 
     def _away(self, path: str, said: str) -> LakeAwayError:
         where = f"{self._authority}{path}"
         return LakeAwayError(f"{where}: HDFS does not answer: {said}. Start it, or correct {_SETTING}.")
 
 
-@cache
-def client_of(authority: str) -> HadoopClient:
-    """Return this process's client of `hdfs://HOST:PORT`, as `HadoopClient` makes it."""
-    return HadoopClient(authority)
+class _Jvm:
+    """A JVM, and the clients in it, by whose file system they are of."""
+
+    def __init__(self) -> None:
+        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+        jars = Path(spark_home(), "jars")
+        found = [str(jar) for name in _JARS for jar in sorted(jars.glob(f"{name}*.jar"))]
+        (py4j,) = jars.glob("py4j-*.jar")
+        own = [folder] if (folder := os.environ.get("HADOOP_CONF_DIR")) else []
+        port, token, self.process = launch_gateway(
+            jarpath=str(py4j), classpath=os.pathsep.join([*own, *found]), javaopts=_JAVA, java_path=find_java().binary,
+            die_on_exit=True, enable_auth=True, return_proc=True,
+        )  # fmt: skip
+        self.gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        self.clients: dict[str, HadoopClient] = {}
+
+    def close(self) -> None:
+        """End it; else what Python forgets of the JVM's at its end is told to nobody, aloud."""
+        self.gateway.shutdown(raise_exception=False)
+        self.process.stdin.close()  # with that it ends
 
 
-@cache
-def _gateway() -> JavaGateway:
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+class _Clients:
+    """The clients of this process; a JVM that has ended is replaced by another one, with the next client asked for."""
 
-    jars = Path(spark_home(), "jars")
-    found = [str(jar) for name in _JARS for jar in sorted(jars.glob(f"{name}*.jar"))]
-    (py4j,) = jars.glob("py4j-*.jar")
-    own = [folder] if (folder := os.environ.get("HADOOP_CONF_DIR")) else []
-    port, token = launch_gateway(
-        jarpath=str(py4j), classpath=os.pathsep.join([*own, *found]), javaopts=_JAVA, java_path=find_java().binary,
-        die_on_exit=True, enable_auth=True,
-    )  # fmt: skip
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    # Else what Python forgets of the JVM's at its end is told to nobody, aloud.
-    atexit.register(gateway.shutdown, raise_exception=False)
-    return gateway
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jvm: _Jvm | None = None
+
+    def of(self, authority: str) -> HadoopClient:
+        with self._lock:
+            if self._jvm is None or self._jvm.process.poll() is not None:
+                if self._jvm is not None:
+                    atexit.unregister(self._jvm.close)
+                    self._jvm.close()
+                    self._jvm = None
+                self._jvm = _Jvm()
+                atexit.register(self._jvm.close)
+            if authority not in self._jvm.clients:
+                self._jvm.clients[authority] = HadoopClient(authority, self._jvm.gateway)
+            return self._jvm.clients[authority]
+
+
+client_of = _Clients().of
+"""Returns this process's client of `hdfs://HOST:PORT`, in a JVM that runs; raises as `HadoopClient` does."""

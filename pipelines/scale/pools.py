@@ -185,9 +185,9 @@ class PoolDivision:
         if pool.veto is not None and any(has[job] != one.executors for job, one in divided.items()):
             self.hooks.ask(pool, divided, after.held, has, now)
             seen = {job: one._replace(running=after.held[job].running) for job, one in before.held.items()}
-            waits = self._told.get(f"veto of {pool.name}") or "its hook is asked before executors change hands"
-            kept = replace(after, held=seen)
-            stands = tell_pool(pool, kept, wants, {}, None, now, state="vetoed", problem=waits)
+            refused, kept = self._told.get(f"veto of {pool.name}"), replace(after, held=seen)
+            state = "vetoed" if refused else "asked"
+            stands = tell_pool(pool, kept, wants, {}, None, now, state=state, problem=refused or problem)
             return granted, kept, stands, lines
         short = expected_shortage(pool, after, wants, now)
         stands = tell_pool(pool, after, wants, divided, short, now, problem=problem)

@@ -37,6 +37,7 @@ def found(tmp_path_factory):
         "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
         "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
         "ingests": ("ingests.py", None, {}),
+        "ended": ("ended.py", None, {}),
         "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
     }
     asked = [
@@ -96,6 +97,7 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "approve": 2,
         "order": 0,
         "follow": 2,
+        "end": 2,
         "learn": 2,
         "propose": 2,
         "differs": 2,
@@ -107,8 +109,22 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
     dag = parsed["dags"]["backfill"]
     assert dag["after"] == {
         "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
+        "end": ["follow", "order"],
     }  # fmt: skip
     assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "topic", "by", "sure", "most_hours"}
+
+
+@pytest.mark.parametrize("moment", ["for a slot", "for a new try", "as it runs"])
+def test_a_run_that_is_set_to_failed_cancels_its_order_also_where_nobody_follows_it_yet(found, moment):
+    assert found["ended"][moment] == {"due": ["end"], "cancelled": ["fix"], "run": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("moment", "run"),
+    [("for an approval", "failed"), ("by itself", "failed"), ("rejected", "success"), ("well", "success")],
+)
+def test_a_run_that_has_not_ordered_or_came_to_its_end_cancels_nothing(found, moment, run):
+    assert found["ended"][moment] == {"due": ["end"], "cancelled": [], "run": run}
 
 
 def test_queries_are_moved_after_an_approval_alone(parsed):

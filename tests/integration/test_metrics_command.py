@@ -9,13 +9,16 @@ import sys
 import threading
 import time
 import urllib.request
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from kafka import KafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import waiting
+from tidecast.connection.transport import connect
 from tidecast.messages import Decision, Heartbeat, MetricSample
 
 SPENT = {"promise": {"late_s": 1e9}}
@@ -48,7 +51,16 @@ def scraped(address):
     return {(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples}
 
 
-def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topics, tmp_path, told):
+def without(kafka, *topics):
+    with closing(connect(KafkaAdminClient, kafka.bootstrap, kafka.security)) as admin:
+        admin.delete_topics([kafka.topic(topic) for topic in topics])
+
+
+@pytest.mark.parametrize("missing", [(), ("pools", "contracts")])
+def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topics, tmp_path, told, missing):
+    """Also where topics are missing, which is said with the remedy."""
+    if missing:
+        without(empty_topics, *missing)
     webhook, bodies = told
     contracts = tmp_path / "contracts"
     contracts.mkdir()
@@ -86,6 +98,8 @@ def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topic
             run.send_signal(signal.SIGTERM)
         said = run.stderr.read()
     assert run.returncode == 0 and "T0PSECRET" not in said and "Traceback" not in said, said
+    assert ("metrics: topic pools: " in said and "creates our topics" in said) == bool(missing), said
+    assert ("metrics: ingest: " in said) == bool(missing), said
     assert {alert["alert"] for alert in bodies[0]["alerts"]} == {"TidecastBudgetSpent"}
 
 

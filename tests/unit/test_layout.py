@@ -1,9 +1,11 @@
 """The tree is cut as it should be, or no worse than is known; and whoever reads the tree finds what he looks for."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
 from configs.settings import ROOT
+from tests.fakes.clock import clock_with
 from tests.layout import Tree, contracts, faults
 
 KNOWN = Path(__file__).parent / "data" / "known_layout.txt"
@@ -89,3 +91,9 @@ def test_no_two_test_files_have_one_name():
     """Without packages pytest knows a file by its name alone, and refuses the second one."""
     names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     assert [name for name, many in names.items() if many > 1] == []
+
+
+def test_no_test_turns_the_clock_of_all_threads():
+    for_all = re.compile(r"""setattr\(\s*(?:(?:\w+\.)*time,\s*["']|["'](?:\w+\.)*time\.\w+["'])""")
+    found = [str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*.py") if for_all.search(file.read_text())]
+    assert not found, f"patch the module under test: setattr(module, 'time', {clock_with.__name__}(...))"

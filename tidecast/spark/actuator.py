@@ -146,6 +146,6 @@ class ExecutorActuator:
             sequence = self._cluster.jvm.PythonUtils.toSeq(ids)
             taken = self._backend.killExecutors(sequence, False, False, True)
             gone = [taken.apply(i) for i in range(taken.size())]
-        self._allotment.asked_to_leave.update(gone)
+        self._allotment.dismiss(gone)
         if len(gone) < len(ids) and (kept := set(ids) - set(gone)) & set(self._registered()):
             raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave")

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any
 from weakref import WeakValueDictionary
+
+KEPT = 1000
+"""Executors that have ended and are remembered: who looks a moment later may have an older list of those there."""
 
 
 class Allotment:
@@ -17,15 +21,14 @@ class Allotment:
 
     Attributes:
         lock: of all that follows; a thread may take it again.
-        asked_to_leave: ids of the executors that were ever asked to leave; Spark does not use an id again.
     """
 
     def __init__(self) -> None:
         """Nobody asks for anything yet."""
         self.lock = threading.RLock()
-        self.asked_to_leave: set[str] = set()
         self._targets: dict[Hashable, int] = {}
         self._whose: dict[str, Hashable] = {}
+        self._asked_to_leave: dict[str, None] = {}
         self._resting: set[Hashable] = set()
 
     def rest(self, query: Hashable, rests: bool) -> None:
@@ -44,13 +47,19 @@ class Allotment:
         """Note that a query asks for so many from now on."""
         self._targets[query] = executors
 
+    def dismiss(self, executors: Iterable[str]) -> None:
+        """Note that executors were asked to leave; Spark does not use an id again."""
+        self._asked_to_leave.update(dict.fromkeys(executors))
+
     def own(self, query: Hashable, registered: Collection[str]) -> list[str]:
         """Return those of the registered executors that count for a query, in their order; of one not scaled, all.
 
         A new one is allotted to the query that lacks the most; the first query that is scaled has those it finds. Those
-        that were asked to leave count for none.
+        that were asked to leave count for none. Of those that have ended the newest KEPT are remembered.
         """
-        live = [one for one in registered if one not in self.asked_to_leave]
+        for known in (self._whose, self._asked_to_leave):
+            _forget_ended(known, registered)
+        live = [one for one in registered if one not in self._asked_to_leave]
         if query not in self._targets:
             return live
         have = Counter(self._whose[one] for one in live if one in self._whose)
@@ -63,7 +72,7 @@ class Allotment:
 
     def leaving(self, query: Hashable, registered: Collection[str]) -> list[str]:
         """Return those of the registered executors that were asked to leave, and counted for a query until then."""
-        gone = [one for one in registered if one in self.asked_to_leave]
+        gone = [one for one in registered if one in self._asked_to_leave]
         return gone if query not in self._targets else [one for one in gone if self._whose.get(one) is query]
 
     def leave(self, query: Hashable) -> None:
@@ -81,6 +90,13 @@ class Allotment:
             return
         self._targets[heir] += had
         self._whose = {one: heir if whose is query else whose for one, whose in self._whose.items()}
+
+
+def _forget_ended(known: dict[str, Any], registered: Collection[str]) -> None:
+    if (many := len(known) - KEPT - len(registered)) > 0:
+        there = {*registered}
+        for one in [one for one in known if one not in there][:many]:
+            del known[one]
 
 
 _known: WeakValueDictionary[str, Allotment] = WeakValueDictionary()

@@ -28,7 +28,7 @@ class ChangedTerm(NamedTuple):
 
 def changed_terms(before: Contract, after: Contract) -> list[ChangedTerm]:
     """List the terms in which two contracts differ, as they were understood, in the order of a contract's keys."""
-    was, now = (dict(_leaves(one.model_dump(mode="json"))) for one in (before, after))
+    was, now = (dict(_leaves(one.model_dump(mode="json"))) | _alerts(one, before) for one in (before, after))
     keys = [*now, *(key for key in was if key not in now)]
     return [
         ChangedTerm(key, was.get(key), now.get(key), _follows(before, key) and _follows(after, key))
@@ -47,6 +47,17 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(inner, f"{place}.{number}")
     else:
         yield place, value
+
+
+def _alerts(contract: Contract, before: Contract) -> dict[str, Any]:
+    """The section `alerts`, which no dump has; its address is a secret, of which is told whether it is another one."""
+    if contract.alerts is None:
+        return {}
+    same = before.alerts is None or contract.alerts.webhook == before.alerts.webhook
+    rest = contract.alerts.model_dump(mode="json", exclude={"webhook"})
+    return {"alerts.webhook": "an address" if same else "another address"} | {
+        f"alerts.{name}": value for name, value in rest.items()
+    }
 
 
 def _follows(contract: Contract, key: str) -> bool:

@@ -104,7 +104,9 @@ def _read(record: Record, now: float) -> Any:
     key = record.key or ""
     if not record.value or not (key.endswith(mode_key("")) or order_key("", "") in key):
         return None
-    message: Any = decode(Control if key.endswith(mode_key("")) else ReplayOrder, record.value, now)
+    message: Any = (
+        decode(Control, record.value, now) if key.endswith(mode_key("")) else decode(ReplayOrder, record.value)
+    )
     right = mode_key(message.job) if isinstance(message, Control) else order_key(message.job, message.id)
     if key != right:
         raise MessageError(f"job={message.job!r} under the key {record.key!r}")

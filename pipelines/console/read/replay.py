@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
 
 KEPT = 20
 """Replays of a job that are kept, those that were heard of last."""
@@ -28,12 +28,13 @@ def with_message(
 ) -> Mapping[str, KnownReplay]:
     """Return a job's replays, by id, after a message about one; an older one than is known adds nothing."""
     known = replays.get(message.id, KnownReplay())
-    before: ReplayOrder | ReplayProgress | None
     if isinstance(message, ReplayOrder):
-        before, after = known.order, known._replace(order=message)
+        after = known._replace(order=standing_order(known.order, message))
+    elif known.said is None or message.wall_time >= known.said.wall_time:
+        after = known._replace(said=message)
     else:
-        before, after = known.said, known._replace(said=message)
-    if before is not None and message.wall_time < before.wall_time:
+        return replays
+    if after == known:
         return replays
     newest = sorted({**replays, message.id: after}.items(), key=lambda one: one[1].heard_at)
     return dict(newest[-KEPT:])

@@ -21,7 +21,9 @@ function shortage(short) {
 }
 
 function notes(pool) {
-  return pool.blackouts.map(([begin, end, jobs]) => element("li", `Blackout from ${utc(begin)} until ${utc(end)}: ${jobs.length ? jobs.join(", ") : "all jobs"} keep what they have.`));
+  const asked = pool.state === "asked" ? [element("li", "Its hook is asked whether executors may change hands: until it answers they stay.")] : [];
+  const blackouts = pool.blackouts.map(([begin, end, jobs]) => element("li", `Blackout from ${utc(begin)} until ${utc(end)}: ${jobs.length ? jobs.join(", ") : "all jobs"} keep what they have.`));
+  return [...asked, ...blackouts];
 }
 
 function rowOf(one, now) {

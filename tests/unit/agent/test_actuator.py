@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.fakes.clock import clock_with
 from tidecast.spark import actuator
 from tidecast.spark.actuator import AGAIN_S, ActuatorError, ExecutorActuator
 
@@ -50,7 +51,7 @@ class Application:
 @pytest.fixture
 def now(monkeypatch):
     made = SimpleNamespace(s=100.0)
-    monkeypatch.setattr(actuator.time, "monotonic", lambda: made.s)
+    monkeypatch.setattr(actuator, "time", clock_with(monotonic=lambda: made.s))
     return made
 
 

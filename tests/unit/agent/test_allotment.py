@@ -5,7 +5,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.spark.allotment import Allotment, allotment_of
+from tidecast.spark.allotment import KEPT, Allotment, allotment_of
 
 QUERIES = ("orders", "payments", "views")
 EVENTS = st.lists(
@@ -16,7 +16,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_every_executor_that_stays_counts_for_one_scaled_query(events):
-    shared, registered, started = Allotment(), [], 0
+    shared, registered, started, dismissed = Allotment(), [], 0, set()
     for what, query, number in events:
         if what == "ask":
             shared.ask(query, number)
@@ -26,14 +26,16 @@ def test_every_executor_that_stays_counts_for_one_scaled_query(events):
         elif what == "die":
             registered = registered[number:]
         elif what == "dismiss" and shared.target(query) is not None:
-            shared.asked_to_leave.update(shared.own(query, registered)[shared.target(query) :])
+            surplus = shared.own(query, registered)[shared.target(query) :]
+            shared.dismiss(surplus)
+            dismissed.update(surplus)
         elif what == "leave":
             shared.leave(query)
         scaled = [one for one in QUERIES if shared.target(one) is not None]
         own = {one: shared.own(one, registered) for one in scaled}
         assert shared.total("nobody", 0) == sum(shared.target(one) for one in scaled)
         if scaled:
-            live = [one for one in registered if one not in shared.asked_to_leave]
+            live = [one for one in registered if one not in dismissed]
             assert sorted(chain(*own.values())) == sorted(live)
             gone = [*chain(*(shared.leaving(one, registered) for one in scaled))]
             assert len(gone) == len({*gone}) and {*gone} <= {*registered} - {*live}
@@ -57,7 +59,7 @@ def test_the_first_query_has_what_it_finds_and_a_new_executor_goes_where_most_is
     shared.ask("views", 2)
     found = {query: shared.own(query, ["0", "1", "2", "3"]) for query in QUERIES}
     assert found == {"orders": ["0", "1"], "payments": ["3"], "views": ["2"]}
-    shared.asked_to_leave.add("0")
+    shared.dismiss(["0"])
     assert shared.leaving("orders", ["0", "1", "2"]) == ["0"] and not shared.leaving("views", ["0", "1", "2"])
 
 
@@ -77,3 +79,16 @@ def test_who_lets_none_go_inherits_only_where_all_others_let_none_go_either():
     assert [len(shared.own(query, there)) for query in QUERIES[:2]] == [1, 3]
     shared.leave("payments")
     assert shared.target("orders") == 4 and shared.own("orders", there) == there
+
+
+def test_executors_that_come_and_go_for_weeks_take_no_more_room_and_the_newest_are_known():
+    shared = Allotment()
+    shared.ask("orders", 1)
+    shared.ask("payments", 1)
+    for number in range(5 * KEPT):
+        there = [f"{number}", f"{number + 1}"]
+        assert sum(len(shared.own(query, there)) for query in QUERIES[:2]) == len(there) - (number > 0)
+        shared.dismiss(there[1:])
+    assert len(shared._whose) <= KEPT + 3 and len(shared._asked_to_leave) <= KEPT + 3
+    older = [f"{5 * KEPT - at}" for at in range(3, 0, -1)]
+    assert not any(shared.own(query, older) for query in QUERIES[:2])

@@ -34,10 +34,10 @@ FORECAST = Forecast(
 )  # fmt: skip
 
 
-def after(*messages, began=NOW - 100):
+def after(*messages, fresh=True):
     job = Followed()
     for message in messages:
-        job = take(job, message, CONTRACT, began)
+        job = take(job, message, CONTRACT, fresh)
     return job
 
 
@@ -90,7 +90,7 @@ def test_an_autoscaler_that_was_never_heard_counts_as_silent_since_the_metrics_b
 def test_a_job_that_comes_back_is_not_said_to_be_undecided_or_deaf_at_once():
     job = after(replace(DECISION, executors=5), SAMPLE)
     assert job.unfollowed_at == NOW
-    again = take(job, replace(SAMPLE, wall_time=NOW + 3600), CONTRACT, NOW)
+    again = take(job, replace(SAMPLE, wall_time=NOW + 3600), CONTRACT, True)
     assert again.unfollowed_at == NOW + 3600 == again.measured_since
     assert exposed(again)[("heartbeat_timestamp_seconds", "autoscaler")] == NOW + 3600
 
@@ -129,7 +129,7 @@ def test_late_seconds_are_counted_as_the_autoscaler_counts_them():
     account = Account()
     for batch in batches:
         account = account.add_batch(Promise.of(CONTRACT), batch.wall_time, batch.latency_max_s, 1.0)
-    job = after(*batches)
+    job = after(*batches, fresh=True)
     assert job.account.burn(0.05) == account.burn(0.05)
     assert (job.late_s, job.production_s) == (account.late_s, account.seconds) and account.late_s > 0
 
@@ -168,24 +168,40 @@ def test_a_decision_is_followed_where_as_many_are_asked_for_or_nobody_acts(sampl
 def test_since_when_it_is_not_followed_is_kept_until_it_is():
     job = after(replace(DECISION, executors=5), SAMPLE, replace(SAMPLE, wall_time=NOW + 9))
     assert job.unfollowed_at == NOW
-    assert take(job, replace(SAMPLE, wall_time=NOW + 10, pending_executors=2), CONTRACT, 0).unfollowed_at is None
+    assert take(job, replace(SAMPLE, wall_time=NOW + 10, pending_executors=2), CONTRACT, True).unfollowed_at is None
 
 
-def test_a_heartbeat_says_what_stands_and_older_messages_change_nothing():
+def test_a_heartbeat_says_what_stands_where_it_was_said_after_the_decision():
     beat = Heartbeat("orders", "autoscaler", NOW, NOW + 5, 1.0, "d8", NOW, 6, 3)
     job = after(DECISION, beat, FORECAST, SAMPLE)
     assert job.target == 6 and job.heard["autoscaler"] == NOW + 5
-    old = [replace(one, wall_time=NOW - 50) for one in (DECISION, FORECAST, SAMPLE, beat)]
-    for message in (replace(old[0], executors=1), replace(old[1], version="2"), replace(old[2], executors=1), old[3]):
-        again = take(job, message, CONTRACT, NOW)
-        assert (again.target, again.forecast.version, again.sample.executors, again.heard) == (6, "3", 3, job.heard)
+    assert after(DECISION, replace(beat, wall_time=NOW - 5)).target == DECISION.executors
+
+
+def test_what_came_last_counts_also_after_a_clock_was_set_back():
+    beat = Heartbeat("orders", "autoscaler", NOW, NOW + 5, 1.0, "d7", NOW, 4, 3)
+    late = [replace(BATCH, wall_time=NOW - 200 + 10 * n, latency_max_s=25.0) for n in range(20)]
+    job = after(*late, SAMPLE, DECISION, replace(beat, by="serving"), beat, FORECAST)
+    back = NOW - 3600
+    for message in (
+        replace(SAMPLE, wall_time=back, executors=5), replace(DECISION, id="d8", wall_time=back, executors=5),
+        replace(FORECAST, wall_time=back, version="4"), replace(beat, wall_time=back + 1, executors=5),
+        replace(beat, by="serving", wall_time=back + 1),
+    ):  # fmt: skip
+        job = take(job, message, CONTRACT, True)
+    assert (job.sample.executors, job.decision.id, job.target, job.forecast.version) == (5, "d8", 5, "4")
+    assert job.heard == {"autoscaler": back + 1, "serving": back + 1} and job.measured_since == back
+    counted, window_s = job.late_s, job.window_late_s(Promise.of(CONTRACT))
+    for one in late:
+        job = take(job, replace(one, wall_time=one.wall_time - 3400), CONTRACT, True)
+    assert job.late_s - counted >= 100 and job.window_late_s(Promise.of(CONTRACT)) - window_s >= 100
 
 
 def test_counts_are_of_what_came_since_the_beginning():
     outcome = Outcome("d7", "orders", NOW, NOW, 1.0, "refused", "no")
-    job = after(DECISION, outcome, replace(outcome, status="confirmed"), outcome, began=NOW)
+    job = after(DECISION, outcome, replace(outcome, status="confirmed"), outcome)
     assert job.decisions == 1 and job.outcomes == {"refused": 2, "confirmed": 1}
-    assert after(DECISION, outcome, began=NOW + 1).outcomes == {}
+    assert after(DECISION, outcome, fresh=False).outcomes == {} and after(DECISION, fresh=False).decisions == 0
 
 
 @pytest.mark.parametrize("promise", [None, 3, {}, {"late_s": "many"}, {"late_s": -1}, {"late_s": None}])

@@ -23,9 +23,10 @@ from pipelines.alerts.follower import Reports
 from pipelines.alerts.rounds import Rounds, newest_drifts
 from pipelines.alerts.topics import FollowedTopics
 from pipelines.bench.team.alerts.made_up_job import BEGAN, CONTRACT, JOB, MadeUpJob
-from pipelines.kafka.broker import BrokerError, Record
+from pipelines.kafka.broker import BrokerError, Record, TopicError
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
+from pipelines.scale.pool.files import GONE_S
 from tidecast.messages import Decision, MetricSample, Reject, encode
 
 NOW, OPENMETRICS = 1.7e9, "application/openmetrics-text; version=1.0.0"
@@ -86,7 +87,7 @@ def record(topic, key, message):
 
 
 def test_records_of_jobs_with_a_contract_are_taken_and_bad_ones_left_out():
-    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, 0.0, Reports())
+    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, Reports())
     topics.add([
         record("metrics", JOB, b"{"), record("metrics", None, SAMPLE), record("metrics", "other", SAMPLE),
         record("metrics", JOB, replace(SAMPLE, job="other")), record("decisions", JOB, SAMPLE),
@@ -102,23 +103,23 @@ def test_records_of_jobs_with_a_contract_are_taken_and_bad_ones_left_out():
 
 
 def test_pools_are_followed_until_they_are_gone():
-    topics = FollowedTopics(Kafka(), dict, 0.0, Reports())
+    topics = FollowedTopics(Kafka(), dict, Reports())
     state = PoolState("shared", NOW, "divided", cores=8, usable=8.0)
-    older, gone = replace(state, wall_time=NOW - 5, cores=4), replace(state, wall_time=NOW + 1, state="gone")
-    topics.add([record("pools", "shared", one) for one in (state, older, b"{")] + [record("pools", "other", state)])
-    assert topics.pools == {"shared": state}
+    first, gone = replace(state, wall_time=NOW + 50, cores=4), replace(state, wall_time=NOW + 1, state="gone")
+    topics.add([record("pools", "shared", one) for one in (first, state, b"{")] + [record("pools", "other", state)])
+    assert topics.pools == {"shared": state}, "the autoscaler's clock was set back"
     topics.add([record("pools", "shared", gone)])
     assert topics.pools == {}
 
 
 def test_a_value_that_breaks_one_job_leaves_the_others(monkeypatch):
-    def breaks(job, message, contract, began):
+    def breaks(job, message, contract, fresh):
         if message.job == "bad":
             raise OverflowError
         return replace(job, sample=message)
 
     monkeypatch.setattr("pipelines.alerts.topics.take", breaks)
-    topics = FollowedTopics(Kafka(), lambda: {"bad": CONTRACT, JOB: CONTRACT}, 0.0, Reports())
+    topics = FollowedTopics(Kafka(), lambda: {"bad": CONTRACT, JOB: CONTRACT}, Reports())
     topics.add([record("metrics", "bad", replace(SAMPLE, job="bad")), record("metrics", JOB, SAMPLE)])
     assert topics.known(["bad", JOB])[0].keys() == {JOB}
 
@@ -134,102 +135,214 @@ def test_a_broker_that_is_away_is_said_once_and_tried_again(monkeypatch, capsys)
 
     monkeypatch.setattr("pipelines.alerts.topics.Follower", connect)
     monkeypatch.setattr("pipelines.alerts.topics.AGAIN_S", 0.0)
-    FollowedTopics(Kafka(), dict, 0.0, Reports()).run(stop)
+    FollowedTopics(Kafka(), dict, Reports()).run(stop)
     assert len(tried) == 3 and capsys.readouterr().err == "metrics: topics: away, for the 1. time\n"
 
 
-class KeptTopics:
-    """Stands in for followers of a broker that is lost once, after everything was read."""
+def kept_records():
+    """A decision and late batches as topics have kept them, and what came newest."""
+    now = time.time()
+    decision = Decision(
+        "d", JOB, now - 50, now - 50, 1.0, "act", "mpc", 2, "r", ["up"], {"promise": {"late_s": 7.0}}, {}
+    )
+    late = [
+        MetricSample(JOB, "batch", now - at, now - at, batch_rows=9, batch_s=2.0, latency_max_s=60.0)
+        for at in range(190, 0, -10)
+    ]
+    return {"decisions": [decision], "metrics": [*late, replace(SAMPLE, wall_time=now)]}
 
-    def __init__(self, stop):
-        self.stop, self.seeks, self.rounds = stop, [], 0
-        now = time.time()
-        decision = Decision(
-            "d", JOB, now - 50, now - 50, 1.0, "act", "mpc", 2, "r", ["up"], {"promise": {"late_s": 7.0}}, {}
-        )
-        late = [
-            MetricSample(JOB, "batch", now - at, now - at, batch_rows=9, batch_s=2.0, latency_max_s=60.0)
-            for at in range(190, 0, -10)
-        ]
-        self.kept = {
-            "decisions": [[record("decisions", JOB, decision)]],
-            "metrics": [
-                [record("metrics", JOB, one) for one in late],
-                [record("metrics", JOB, replace(SAMPLE, wall_time=now))],
-            ],
-        }  # fmt: skip
+
+class KeptTopics:
+    """Stands in for a broker whose topics hold these messages; `lost` after so many polls of metrics, once."""
+
+    def __init__(self, kept, stop, polls=6, lost=None, forbidden=()):
+        self.kept, self.stop, self.polls, self.lost = kept, stop, polls, lost
+        self.forbidden, self.read, self.seeks, self.polled = {*forbidden}, [], [], 0
 
     def __call__(self, kafka, topics):
-        return KeptFollower(self, topics)
+        return KeptFollower(self, *topics)
+
+    def poll_metrics(self):
+        self.polled += 1
+        if self.polled == self.lost:
+            raise BrokerError("lost")
+        if self.polled >= self.polls:
+            self.stop.set()
 
 
 class KeptFollower:
-    def __init__(self, kept, topics):
-        self.kept, self.topics = kept, topics
+    def __init__(self, broker, topic):
+        self.broker, self.topic, self.at = broker, topic, 0
+        self.messages = broker.kept.get(topic, [])
+        self.refuse()
+
+    def refuse(self):
+        if self.topic in self.broker.forbidden:
+            raise TopicError(f"no rights on {self.topic}")
+
+    def ends(self):
+        return {(self.topic, 0): len(self.messages)}
+
+    def positions(self):
+        return {(self.topic, 0): self.at}
 
     def seek_to_time(self, at):
-        self.kept.seeks.append((self.topics[0], round(time.time() - at)))
+        self.broker.seeks.append((self.topic, round(time.time() - at)))
+
+    def seek(self, offsets):
+        self.at = offsets.get((self.topic, 0), self.at)
 
     def poll(self, wait_s):
-        left = self.kept.kept.get(self.topics[0], [])
-        if left:
-            return left.pop(0)
-        if self.topics[0] == "metrics":
-            self.kept.rounds += 1
-            if self.kept.rounds == 3:
-                raise BrokerError("lost")
-            if self.kept.rounds == 6:
-                self.kept.stop.set()
-        return []
+        self.refuse()
+        if self.topic == "metrics":
+            self.broker.poll_metrics()
+        found = [
+            replace(record(self.topic, JOB, one), offset=self.at + n)
+            for n, one in enumerate(self.messages[self.at :][:4])
+        ]
+        self.at += len(found)
+        self.broker.read += [(self.topic, one.offset) for one in found]
+        return found
 
     def close(self):
         pass
 
 
-def test_decisions_are_read_before_metrics_and_a_lost_broker_is_gone_on_with_where_it_was(monkeypatch, capsys):
-    stop = threading.Event()
-    kept = KeptTopics(stop)
-    monkeypatch.setattr("pipelines.alerts.topics.Follower", kept)
-    monkeypatch.setattr("pipelines.alerts.topics.AGAIN_S", 0.0)
-    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, 0.0, Reports())
-    topics.run(stop)
-    assert kept.seeks == [
-        ("decisions", 86_400), ("metrics", 3600), ("outcomes", 0), ("decisions", 0), ("metrics", 0), ("outcomes", 0),
-    ]  # fmt: skip
+def followed(monkeypatch, broker, again_s=0.0):
+    monkeypatch.setattr("pipelines.alerts.topics.Follower", broker)
+    monkeypatch.setattr("pipelines.alerts.topics.AGAIN_S", again_s)
+    monkeypatch.setattr("pipelines.alerts.topics.TOPIC_AGAIN_S", 0.0)
+    monkeypatch.setattr("pipelines.alerts.topics.POLL_S", 0.0)
+    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, Reports())
+    topics.run(broker.stop)
+    return topics
+
+
+def test_decisions_are_read_first_and_a_lost_broker_is_gone_on_with_where_it_was(monkeypatch, capsys):
+    broker = KeptTopics(kept_records(), threading.Event(), polls=12, lost=3)
+    topics = followed(monkeypatch, broker)
+    assert ("decisions", 86_400) in broker.seeks and ("metrics", 3600) in broker.seeks
+    assert broker.read[0] == ("decisions", 0) and len(broker.read) == len({*broker.read}) == 21
     job = topics.known([JOB])[0][JOB]
-    assert job.decisions == 1 and job.sample.executors == 2
-    assert job.late_s > job.account.unread[1] > 0, "what came before the decision is in what it says"
+    assert job.decision.id == "d" and job.sample.executors == 2
+    assert job.account.unread[1] > 0, "what came before the decision is in what it says"
+    assert (job.decisions, job.late_s) == (0, 0), "it was written before the process began"
     assert capsys.readouterr().err == "metrics: topics: lost\nmetrics: topics: well again\n"
-    assert not topics.caught_up, "records may still come"
 
 
-@pytest.mark.parametrize(("quiet_s", "stamped", "caught_up"), [(0.0, 0.0, True), (9.0, 0.0, False), (9.0, 4e9, True)])
-def test_what_was_kept_is_read_once_a_new_record_comes_or_none_does(monkeypatch, quiet_s, stamped, caught_up):
-    stop = threading.Event()
-    kept = KeptTopics(stop)
-    kept.kept, kept.rounds = {"metrics": [[replace(record("metrics", JOB, SAMPLE), timestamp=stamped)]]}, 3
-    monkeypatch.setattr("pipelines.alerts.topics.Follower", kept)
-    monkeypatch.setattr("pipelines.alerts.topics.QUIET_S", quiet_s)
-    topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, 0.0, Reports())
-    topics.run(stop)
-    assert topics.caught_up == caught_up
+def test_what_comes_after_the_start_counts_whatever_its_clock_says(monkeypatch):
+    kept = kept_records()
+    broker = KeptTopics(kept, threading.Event(), polls=20)
+    poll = broker.poll_metrics
+
+    def poll_and_decide():
+        if broker.polled == 9:
+            kept["decisions"].append(replace(kept["decisions"][0], id="d2", time=NOW, wall_time=NOW))
+        poll()
+
+    broker.poll_metrics = poll_and_decide
+    assert followed(monkeypatch, broker).known([JOB])[0][JOB].decisions == 1
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning(monkeypatch):
+    kept = kept_records()
+    broker = KeptTopics(kept, threading.Event(), polls=12, lost=7)
+    poll = broker.poll_metrics
+
+    def lose():
+        if broker.polled == 6:
+            kept["metrics"] = kept["metrics"][-1:]
+            broker.read.clear()
+        poll()
+
+    broker.poll_metrics = lose
+    followed(monkeypatch, broker)
+    assert ("metrics", 0) in broker.read
+
+
+@pytest.mark.parametrize("polls", [3, 12])
+def test_what_was_kept_is_read_once_its_end_is_reached(monkeypatch, polls):
+    topics = followed(monkeypatch, KeptTopics(kept_records(), threading.Event(), polls))
+    assert topics.caught_up == (polls == 12)
+
+
+def test_a_topic_that_cannot_be_read_leaves_the_others_and_is_said_with_the_remedy(monkeypatch, capsys):
+    broker = KeptTopics(kept_records(), threading.Event(), polls=12, forbidden={"pools", "outcomes"})
+    poll = broker.poll_metrics
+
+    def poll_and_grant():
+        if broker.polled == 6:
+            broker.forbidden = {"heartbeats", "pools"}
+        poll()
+
+    broker.poll_metrics = poll_and_grant
+    topics = followed(monkeypatch, broker)
+    assert topics.caught_up and topics.unread == {"heartbeats", "pools"}
+    assert topics.known([JOB])[0][JOB].sample.executors == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(" What it tells")[0] for line in said] == [
+        "metrics: topic outcomes: no rights on outcomes", "metrics: topic pools: no rights on pools",
+        "metrics: topic outcomes: well again", "metrics: topic heartbeats: no rights on heartbeats",
+    ]  # fmt: skip
+
+
+def test_of_a_topic_that_cannot_be_read_nothing_old_is_told_of_a_job():
+    job = MadeUpJob(trouble="late", since=BEGAN + 60)
+    for now in range(0, 1800, 10):
+        known = job.look(BEGAN + now)
+    later = BEGAN + 4000
+    told = {key.alert for key in holding(samples_of(known, later, pytest.fail), later)}
+    assert {"TidecastJobSilent", "TidecastBudgetBurnsFast"} <= told
+    for unread in ("metrics", "heartbeats"):
+        known = replace(known, unread=frozenset({unread}))
+        left = {key.alert for key in holding(samples_of(known, later, pytest.fail), later)}
+        assert ("TidecastJobSilent" in left) == ("TidecastBudgetBurnsFast" in left) == (unread == "heartbeats")
+        assert not left & {"TidecastJobNotDecided", "TidecastJobNotForecast"}
 
 
 def test_a_contract_that_becomes_wrong_stays_as_it_was_and_is_said_to_be_wrong(tmp_path):
     folder = FolderOfContracts(tmp_path)
     for name, text in (("orders", "job: orders"), ("a b", "job: a b"), ("bad", "job: bad\nexecutors: 3")):
         (tmp_path / f"{name}.yaml").write_text(text)
-    folder.look()
+    folder.look(0.0)
     assert [*folder.contracts] == ["orders"] and folder.wrong == {"a b", "bad"}
     (tmp_path / "orders.yaml").write_text("job: orders\nlatency_target_s: -1")
-    folder.look()
+    folder.look(1.0)
     assert [*folder.contracts] == ["orders"] and folder.wrong == {"a b", "bad", "orders"}
     for file in tmp_path.iterdir():
         file.unlink()
-    folder.look()
+    folder.look(1.0 + GONE_S)
     assert not folder.contracts and not folder.wrong
     tmp_path.rmdir()
-    folder.look()
+    folder.look(20.0)
+
+
+def test_a_contract_whose_file_is_away_for_a_moment_stays_and_one_that_is_wrong_stays_wrong(tmp_path):
+    folder = FolderOfContracts(tmp_path / "contracts")
+    files = {tmp_path / "contracts" / f"{job}.yaml": f"job: {job}\n" for job in ("a", "b")}
+
+    def write():
+        (tmp_path / "contracts").mkdir(exist_ok=True)
+        for file, text in files.items():
+            file.write_text(text + ("executors: 3" if file.stem == "b" else ""))
+
+    write()
+    folder.look(0.0)
+    for file in files:
+        file.unlink()
+    for now in (1.0, GONE_S - 0.1):
+        folder.look(now)
+        assert [*folder.contracts] == ["a"] and folder.wrong == {"b"}
+    (tmp_path / "contracts").rmdir()
+    folder.look(99.0)
+    (tmp_path / "contracts").mkdir()
+    folder.look(100.0)
+    assert [*folder.contracts] == ["a"] and folder.wrong == {"b"}, "a mount that is gone says nothing"
+    folder.look(99.0 + GONE_S)
+    assert not folder.contracts and not folder.wrong
+    write()
+    folder.look(200.0)
+    assert [*folder.contracts] == ["a"] and folder.wrong == {"b"}
 
 
 def commit(root, table, version, *actions):
@@ -287,7 +400,7 @@ def test_a_round_tells_what_the_last_ingest_did_and_what_waits(lake):
     known = found.ingests["metrics"]
     assert (known.began, known.stored, known.quarantined, known.waiting) == (NOW, 90, 10, 35)
     assert found.broker_up and found.lake.size_bytes["metrics"] > 0 and found.lake.free_bytes > 0
-    assert told == [("broker", ""), ("lake", "")]
+    assert told == [("broker", ""), ("ingest", ""), ("lake", "")]
 
 
 def test_without_a_broker_what_waits_is_not_known(lake, monkeypatch):
@@ -299,10 +412,23 @@ def test_without_a_broker_what_waits_is_not_known(lake, monkeypatch):
     assert found.broker_up is False and found.ingests["metrics"].waiting is None and ("broker", "away") in told
 
 
+def test_a_topic_that_cannot_be_read_is_said_and_is_no_broker_that_is_away(lake, monkeypatch):
+    def forbidden(kafka, topic):
+        if topic == "contracts":
+            raise TopicError("no rights on contracts")
+        return {0: (0, 130)}
+
+    monkeypatch.setattr(rounds, "topic_offsets", forbidden)
+    found, told = gone_round(lake, times=2)
+    assert found.broker_up is True and found.ingests["metrics"].waiting == 30
+    assert ("ingest", "what waits for it is not known of every topic: no rights on contracts") in told
+
+
 def test_a_lake_that_is_damaged_is_said_and_ends_nothing(lake):
     (lake_folder(lake) / "metrics" / "_delta_log" / f"{2:020d}.json").write_text('{"commitInfo": no')
     _, told = gone_round(lake, times=2)
-    assert told[1][0] == "lake" and told[1][1].startswith("cannot be looked at: JSONDecodeError")
+    (_, said), *_ = [one for one in told if one[0] == "lake"]
+    assert said.startswith("cannot be looked at: JSONDecodeError")
 
 
 def test_no_lake_is_no_trouble(tmp_path, monkeypatch):

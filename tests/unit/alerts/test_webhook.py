@@ -189,9 +189,53 @@ def test_a_new_process_tells_nothing_twice_and_what_is_over(tmp_path):
     assert (tmp_path / "alerts.json").stat().st_mode & 0o077 == 0
 
 
+def test_a_clock_that_is_set_changes_nothing_but_what_is_shown_and_kept(tmp_path):
+    bodies, threads = [], {*threading.enumerate()}
+
+    def send(address, message):
+        bodies.append(message["alerts"][0])
+        return ""
+
+    told, contracts = Alerting(load(var=tmp_path), Reports(), 1.8e9, send), {"a": contract("a", "https://a.example/x")}
+    for passed, ahead_s in ((0, 0.0), (1, 0.0), (100, 7200.0), (101, 7200.0), (3601, -3600.0), (3602, -3600.0)):
+        told.look(held("a"), contracts, {}, 1.8e9 + passed, ahead_s)
+        for thread in {*threading.enumerate()} - threads:
+            thread.join()
+    assert [(one["status"], one["now"]) for one in bodies] == [
+        ("new", "2027-01-15T08:00:00Z"), ("repeated", "2027-01-15T08:00:01Z"),
+    ]  # fmt: skip
+    (kept,) = read_told(tmp_path / "alerts.json", 1.9e9).values()
+    assert next(iter(kept.values())).told_at == 1.8e9 + 1
+
+
+@pytest.mark.parametrize("told_at", [1e6 + 7200.0, 1e6 - 7200.0])
+def test_what_was_told_by_a_clock_that_was_set_since_is_told_again_in_time(tmp_path, told_at):
+    sent, contracts = [], {"a": contract("a", "https://a.example/x")}
+    looked(alerting(tmp_path, sent, now=told_at), held("a"), contracts, told_at, told_at + 1)
+    again = alerting(tmp_path, sent, now=1e6)
+    looked(again, held("a"), contracts, 1e6, 1e6 + 1, 1e6 + 3599)
+    assert len(sent) == (1 if told_at > 1e6 else 2)
+    looked(again, held("a"), contracts, 1e6 + 3601)
+    assert len(sent) == 2
+
+
+def test_a_webhook_that_is_named_again_later_is_told_what_stands_then(tmp_path):
+    sent, contracts = [], {"a": contract("a", "https://a.example/x"), "b": contract("b", "https://b.example/x")}
+    looked(alerting(tmp_path, sent), held("a"), contracts, 0, 1)
+    again = alerting(tmp_path, sent, now=100.0)
+    looked(again, held("a"), contracts, 100, 101)
+    looked(again, {}, contracts, 161, 162)
+    assert len(sent) == 2, "it is over"
+    looked(again, {}, {"b": contracts["b"]}, 200)
+    looked(again, {}, contracts, 300, 400, 500)
+    assert len(sent) == 2, "and over once"
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"a": 3}', '{"a": [{"key": ["x", 3], "standing": {}}]}', '{"a": [{}]}']
-)
+    "text", ["", "{", "[]", '{"a": 3}', '{"a": [{"key": ["x", 3], "standing": {}}]}', '{"a": [{}]}',
+             '{"a": [{"key": ["x", []], "standing": {"since": 1, "told_at": NaN, "value": 1, "times": 1}}]}',
+             '{"a": [{"key": ["x", []], "standing": {"since": 1, "told_at": 1, "value": "v", "times": 1}}]}'],
+)  # fmt: skip
 def test_a_file_of_another_form_counts_as_none(tmp_path, text):
     (tmp_path / "alerts.json").write_text(text)
     assert read_told(tmp_path / "alerts.json", 0) == {}

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.backfill import dag
 from pipelines.backfill.follow import FollowedOrder
+from pipelines.backfill.orders import OrderError
 from tests.fakes.planned_job import order, progress
 
 FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "topic": "sales", "by": "07:00", "sure": 0.9,
@@ -74,6 +75,45 @@ def test_a_task_that_is_ended_cancels_its_own_order_and_gives_the_signal_back(wo
     with pytest.raises(dag.BackfillRunError, match="is cancelled, because its task was ended"):
         dag.follow("orders", "fix")
     assert world.changed == [("orders", "fix", "cancel")] and signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world, monkeypatch):
+    def sent(kafka, one):
+        world.sent.append(one)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(dag, "send_order", sent)
+    with pytest.raises(dag.BackfillRunError, match="is cancelled, because its task was ended"):
+        dag.order(FORM, {"hours": 1.0})
+    assert world.changed == [("orders", "fix", "cancel")]
+
+    def not_there(kafka, *what):
+        raise OrderError("no such replay")
+
+    monkeypatch.setattr(dag, "change_order", not_there)
+    with pytest.raises(dag.BackfillRunError):
+        dag.order(FORM, {"hours": 1.0})
+
+
+@pytest.mark.parametrize("wanted", ["run", "pause", "cancel", "done"])
+def test_an_order_that_nobody_follows_is_cancelled_where_it_stands_and_the_run_fails(world, wanted):
+    world.known, skipped = order(wanted=wanted), {"follow": "skipped", "order": "success"}
+    cancels = wanted in ("run", "pause")
+    with pytest.raises(
+        dag.BackfillRunError, match="cancelled, because its run was ended" if cancels else "not come to"
+    ):
+        dag.end_run("orders", "fix", skipped, failed=False)
+    assert world.changed == [("orders", "fix", "cancel")] * cancels
+    for name, states, failed in (
+        ("other", skipped, False),
+        (None, skipped, False),
+        ("fix", {"follow": "failed"}, True),
+    ):
+        with pytest.raises(dag.BackfillRunError, match="not come to its end"):
+            dag.end_run("orders", name, states, failed)
+    dag.end_run("orders", "fix", {"follow": "success"}, failed=False)
+    dag.end_run("orders", None, {"approve": "success", "order": "skipped", "follow": "skipped"}, failed=False)
+    assert len(world.changed) == cancels
 
 
 def test_a_task_that_is_tried_again_after_its_end_says_how_it_ended(world, monkeypatch):

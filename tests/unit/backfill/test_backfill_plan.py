@@ -1,4 +1,4 @@
-"""Plans: kept promises of probability, refusals with what would do, replanning, several beside each other."""
+"""Plans: kept promises of probability, refusals with what would do, replanning."""
 
 import math
 from dataclasses import replace
@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from models.backfill.finish import finish_steps, finishing, replayed, weigh
+from models.backfill.finish import finish_steps, finishing, replayed
 from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import unknown_errors
 from models.backfill.plan import DeadlineError, Surroundings, at_once_schedule, plan_backfill, shortest_s
 from models.backfill.replan import Tolerance, replan
-from models.backfill.several import AskedBackfill, divide_room, plan_several
 from models.policy.core.capacity import speed_table
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -139,31 +138,3 @@ def test_a_tiny_change_moves_no_executor():
     plan = plan_backfill(WORK, HOURS, around(), 0.9)
     for factor in (0.995, 1.005):
         assert not replan(plan, 0, WORK.records, around(factor=factor)).changed
-
-
-def test_several_backfills_add_up_and_none_takes_from_another():
-    first = ReplayWork(1.5e6)
-    asked = [AskedBackfill(ReplayWork(2e6), HOURS), AskedBackfill(first, 0.5 * HOURS)]
-    late, early = plan_several(asked, around())
-    alone = plan_backfill(first, 0.5 * HOURS, around())
-    assert np.array_equal(early.extra, alone.extra), "the earliest deadline is planned as if it were alone"
-    futures = around().futures(first)
-    both = np.minimum(futures.executors(early.extra + late.extra), 16)
-    assert (both <= 16).all()
-    # Together they need at least as many executor-hours as one of the same work by the later deadline.
-    whole = plan_backfill(ReplayWork(3.5e6), HOURS, around())
-    assert late.schedule.hours + early.schedule.hours >= 0.97 * whole.schedule.hours
-    chance, _ = weigh(futures, (early.extra + late.extra)[None], 3.5e6, 18)
-    assert chance[0] >= 0.8
-
-
-def test_a_backfill_that_another_leaves_no_room_is_refused():
-    with pytest.raises(DeadlineError):
-        plan_several([AskedBackfill(ReplayWork(7e6), HOURS), AskedBackfill(ReplayWork(7e6), HOURS)], around())
-
-
-def test_room_is_divided_by_plans_first_and_then_by_weights():
-    assert divide_room(100, (30, 20), (90, 90), (1, 1)) == pytest.approx((55, 45))
-    assert divide_room(100, (30, 20), (90, 90), (4, 1)) == pytest.approx((70, 30))
-    assert divide_room(30, (30, 30), (90, 90), (2, 1)) == pytest.approx((20, 10))
-    assert divide_room(100, (30, 20), (0, 90), (1, 1)) == pytest.approx((0, 90)), "one of them is paused"

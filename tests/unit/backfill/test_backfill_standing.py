@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from models.backfill.deadline import read_deadline, seconds_until
+from models.backfill.deadline import read_deadline
 from models.backfill.finish import FinishTimes
 from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.plan import BackfillPlan
@@ -96,12 +96,6 @@ def test_between_the_two_a_clock_time_that_comes_twice_means_the_second_not_tomo
 def test_what_is_no_deadline_is_refused(text, zone):
     with pytest.raises(BackfillPlanError):
         at(text, zone)
-
-
-def test_in_a_trace_time_passes_faster():
-    deadline = at("2026-03-28T13:00Z", "UTC")
-    assert seconds_until(deadline, deadline.epoch_s - 3600) == 3600
-    assert seconds_until(deadline, deadline.epoch_s - 3600, 60.0) == 60
 
 
 def test_states_follow_each_other():

@@ -13,6 +13,7 @@ from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, FURTHER, PARTS
 from pipelines.bench.chaos.judged import judge_account
 from pipelines.cli.app import app
 from pipelines.spark.checkpoint.repair import remedy_of
+from tests.fakes.clock import clock_with
 
 PROMISE = Promise(target_s=2.0, budget=0.05, window_days=7)
 SOUND = {
@@ -174,9 +175,11 @@ def test_batches_count_once_an_executor_that_was_ended_has_been_replaced(monkeyp
         return next((at for at in world.batches if since_s < at <= now.s), None)
 
     monkeypatch.setattr(signs, "seen_at", seen)
-    monkeypatch.setattr(signs.time, "time", lambda: now.s)
-    monkeypatch.setattr(signs.time, "monotonic", lambda: now.s)
-    monkeypatch.setattr(signs.time, "sleep", lambda seconds: setattr(now, "s", now.s + 2 * seconds))
+
+    def sleep(seconds):
+        now.s += 2 * seconds
+
+    monkeypatch.setattr(signs, "time", clock_with(time=lambda: now.s, monotonic=lambda: now.s, sleep=sleep))
     before = site.executors()
     assert signs.wait_until_seen(site, "executor", 100.0, 60.0, lambda: True, before) == 1.5
     now.s = 100.0
@@ -206,7 +209,7 @@ class Struck:
 @pytest.mark.parametrize(("fault", "done"), [("cut", ["cut", "heal"]), ("full", ["fill /disk", "free /disk"])])
 def test_who_lives_through_a_fault_is_not_started_again(monkeypatch, fault, done, lives):
     notes = []
-    monkeypatch.setattr(attack.time, "sleep", lambda seconds: notes.append(seconds))
+    monkeypatch.setattr(attack, "time", clock_with(sleep=notes.append))
     monkeypatch.setattr(attack, "fill_disk", lambda folder: notes.append(f"fill {folder}"))
     monkeypatch.setattr(attack, "free_disk", lambda folder: notes.append(f"free {folder}"))
     monkeypatch.setattr(attack, "wait_until_seen", lambda *_: 2.5)

@@ -31,6 +31,7 @@ from pipelines.bench.team.real.summary import summarise
 from pipelines.jobs.events import decode_event
 from pipelines.report.recorded.batches import QueryBatches
 from pipelines.stack.processes import ProcessError
+from tests.fakes.clock import clock_with
 from tests.unit.scale.test_pool_division import CONTRACTS, Site
 from tidecast.messages import encode
 
@@ -180,7 +181,7 @@ def test_the_feed_sends_each_load_once_after_a_few_records_before_it(monkeypatch
     monkeypatch.setattr(feed, "Publisher", Broker)
     loads = {job: draw_load(job, 0, hours=0.01) for job in ("orders", "rides")}
     began = 2_000_000_000.0
-    monkeypatch.setattr(feed.time, "time", lambda: began)
+    monkeypatch.setattr(feed, "time", clock_with(time=lambda: began))
     with TeamFeed(load().kafka, loads) as team:
         broker = team._publisher
         team._jobs["orders"].warm_up(1.0)

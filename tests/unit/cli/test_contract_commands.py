@@ -188,6 +188,11 @@ def test_a_diff_has_the_status_of_diff(folder, lake, tmp_path):
     earlier.write_text("job: orders\nlatency_target_s: 2\nexecutors: {max: 6}\n")
     terms = run("diff", "orders", "--against", earlier, "--terms-only")
     assert terms.exit_code == 1 and "orders: 2 terms differ" in terms.output and "twin" not in terms.output
+    alerts = tmp_path / "alerts"
+    alerts.write_text("job: orders\nalerts: {webhook: 'https://hooks.example/T0PSECRET', repeat_s: 60}\n")
+    told = run("diff", "orders", "--against", alerts, "--terms-only")
+    assert told.exit_code == 1 and "alerts.webhook: an address → none\n  alerts.repeat_s: 60 → none" in told.output
+    assert "T0PSECRET" not in told.output
     full = run("diff", folder / "orders.yaml", "--against", earlier)
     assert full.exit_code == 1 and full.stdout.startswith(terms.stdout)
     assert "in the same 6 futures for both" in full.stdout and "executor-hours a day" in full.stdout

@@ -40,6 +40,7 @@ def test_what_it_will_be_short_of_and_its_quota():
     [
         ({"state": "vetoed", "problem": "its hook forbids it"}, 1, "its hook forbids it"),
         ({"problem": "shared.yaml, line 2: wrong"}, 1, "shared.yaml, line 2: wrong"),
+        ({"state": "asked"}, 1, ""),
         ({"state": "waits"}, 1, "no job of it has spoken yet: nothing is given away"),
         ({}, 29, ""),
         ({}, 31, "no autoscaler divides it: what was granted stands"),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from pipelines.lake import hadoop_client, hdfs_path, tables
+from pipelines.lake import hdfs_path, tables
 from pipelines.lake.errors import LakeAwayError, LakeError
 from pipelines.lake.hadoop_client import HadoopClient
 from pipelines.lake.hdfs_path import HdfsPath
@@ -102,10 +102,9 @@ class Failing:
         raise self._error
 
 
-def failing_client(monkeypatch, error):
+def failing_client(error):
     jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=Failing(error))), java=Failing(error))
-    monkeypatch.setattr(hadoop_client, "_gateway", lambda: SimpleNamespace(jvm=jvm))
-    return HadoopClient(AT)
+    return HadoopClient(AT, SimpleNamespace(jvm=jvm))
 
 
 def java_error(kind, said):
@@ -134,18 +133,18 @@ def java_error(kind, said):
         ("IOException", "", LakeAwayError, "IOException"),
     ],
 )
-def test_javas_errors_are_told_with_address_and_remedy(monkeypatch, kind, said, what, told):
+def test_javas_errors_are_told_with_address_and_remedy(kind, said, what, told):
     with pytest.raises(what) as seen:
-        failing_client(monkeypatch, java_error(kind, said))
+        failing_client(java_error(kind, said))
     assert AT in str(seen.value) and told in str(seen.value) and "TIDECAST_LAKE__ADDRESS" in str(seen.value)
     assert "\n" not in str(seen.value)
 
 
-def test_a_file_that_is_gone_is_as_on_any_file_system(monkeypatch):
+def test_a_file_that_is_gone_is_as_on_any_file_system():
     with pytest.raises(FileNotFoundError, match="/lake/0"):
-        failing_client(monkeypatch, java_error("FileNotFoundException", "File does not exist: /lake/0"))
+        failing_client(java_error("FileNotFoundException", "File does not exist: /lake/0"))
 
 
-def test_a_client_that_has_ended_is_told(monkeypatch):
-    with pytest.raises(LakeAwayError, match="client has ended"):
-        failing_client(monkeypatch, Py4JError("Answer from Java side is empty"))
+def test_a_client_that_has_ended_is_told():
+    with pytest.raises(LakeAwayError, match="has ended, another one is next"):
+        failing_client(Py4JError("Answer from Java side is empty"))

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.fakes.clock import clock_with
+from tidecast.merge import upsert
 from tidecast.merge.columns import BATCHES, MergeError, identifier, quoted, version_of
 from tidecast.merge.upsert import is_conflict, retried
 
@@ -24,7 +26,7 @@ def test_names_as_sql_takes_them():
 
 def test_a_conflict_is_tried_again_from_the_beginning_and_nothing_else_is(monkeypatch):
     waits = []
-    monkeypatch.setattr("tidecast.merge.upsert.time.sleep", waits.append)
+    monkeypatch.setattr(upsert, "time", clock_with(sleep=waits.append))
     errors = [Exception("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] x"), Exception("[DELTA_METADATA_CHANGED] y")]
 
     def action():

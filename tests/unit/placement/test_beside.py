@@ -2,6 +2,7 @@
 
 from pipelines.placement.scaled import beside
 from pipelines.placement.scaled.beside import AGAIN_S, Beside
+from tests.fakes.clock import clock_with
 
 
 class Failing:
@@ -22,7 +23,7 @@ class Failing:
 
 def test_a_helper_that_fails_is_closed_and_opened_anew_later(monkeypatch):
     now, said, opened, own = [100.0], [], [], Failing()
-    monkeypatch.setattr(beside.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(beside, "time", clock_with(monotonic=lambda: now[0]))
     helper = Beside("off-loading", lambda: opened.append(1) or own, said.append)
     helper.step()
     helper.step()

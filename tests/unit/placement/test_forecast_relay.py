@@ -10,6 +10,7 @@ from configs.topology import load_topology
 from models.placement.plan.measured import Block, Placement
 from pipelines.placement.scaled import forecast_relay
 from pipelines.placement.scaled.forecast_relay import DOWNSTREAM, ForecastRelay, LaterQuery, forecast_on, later_queries
+from tests.fakes.clock import clock_with
 from tidecast.messages import Forecast, Heartbeat, encode
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
@@ -60,7 +61,7 @@ def broker(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     made = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(forecast_relay.time, "monotonic", lambda: made.now)
+    monkeypatch.setattr(forecast_relay, "time", clock_with(monotonic=lambda: made.now))
     return made
 
 

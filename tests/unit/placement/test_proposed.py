@@ -23,6 +23,7 @@ from pipelines.train.placement import proposed
 from pipelines.train.placement.performance import measured_samples
 from pipelines.train.placement.trial import FILE as TRIAL
 from pipelines.train.placement.trial import read_trial, write_trial
+from tests.fakes.clock import clock_with
 from tidecast.messages import MetricSample, encode
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
@@ -66,7 +67,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setattr(proposed, "observe_minutes", measured)
     monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
     now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)
-    monkeypatch.setattr(proposed.time, "time", lambda: now.s)
+    monkeypatch.setattr(proposed, "time", clock_with(time=lambda: now.s))
     return folder, steps, now
 
 
@@ -197,7 +198,7 @@ def test_no_sample_goes_across_a_minute_that_was_left_out():
 
 def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch):
     folder, _, now = job
-    monkeypatch.setattr(observed.time, "time", lambda: now.s)
+    monkeypatch.setattr(observed, "time", clock_with(time=lambda: now.s))
 
     def batch(ago_s, rows=600, job="adverts.parse"):
         return MetricSample(

@@ -15,6 +15,7 @@ from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
 from pipelines.placement.job_folder import JobFolder, checkpoint_of
 from pipelines.placement.supervisor import Supervisor
+from tests.fakes.clock import clock_with
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
 FIRST, SECOND = "adverts.parse", "adverts.join"
@@ -69,6 +70,9 @@ class Job:
         masters = {name: f"spark://{name}" for name in ("east", "west")}
         self.supervisor = Supervisor(self.folder, self.home, masters, self.said.append)
 
+    def sleep(self, seconds):
+        self.now += seconds
+
     def wants(self, operator, cluster):
         self.folder.want(move_block(self.folder.topology(), self.folder.wanted(), operator, cluster))
 
@@ -85,8 +89,7 @@ class Job:
 @pytest.fixture
 def job(tmp_path, monkeypatch):
     made = Job(tmp_path / "adverts")
-    monkeypatch.setattr(supervising.time, "monotonic", lambda: made.now)
-    monkeypatch.setattr(supervising.time, "sleep", lambda seconds: setattr(made, "now", made.now + seconds))
+    monkeypatch.setattr(supervising, "time", clock_with(monotonic=lambda: made.now, sleep=made.sleep))
     return made
 
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.fakes.clock import clock_with
 from tests.fakes.driver import job as new_job
 from tests.fakes.waiting import wait_until
 from tidecast.messages import MessageError, decode, encode
@@ -111,8 +112,7 @@ def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, mo
     job.orders["gap-1"], job.last_contact_at = order(most_rps=5.0), time.time()
     replays = Replays(job, Replayable(lambda one: one))
     replays.poll()
-    now = time.time
-    monkeypatch.setattr(time, "time", lambda: now() - 3_600)
+    monkeypatch.setattr(driver, "time", clock_with(time=lambda: time.time() - 3_600))
     polled_until(replays, lambda: Running.rates[-1:] == [5.0])
     before = len(job.outbox.of(ReplayProgress))
     polled_until(replays, lambda: len(job.outbox.of(ReplayProgress)) > before + 1)

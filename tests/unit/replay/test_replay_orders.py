@@ -1,11 +1,20 @@
 """Orders of replays as they stand on the topic `control`, and how an agent takes them."""
 
+import time
+from dataclasses import replace
+
 import pytest
 
+from configs.sections import Kafka
+from pipelines.backfill import orders
+from pipelines.backfill.watch import JobWatch
+from pipelines.console.read.fold import Model, fold
+from pipelines.kafka.broker import Record
+from pipelines.kafka.signing import Signer
 from tests.fakes.driver import job
 from tidecast.commands import Commands
 from tidecast.messages import MessageError, Reject, decode, encode
-from tidecast.orders import ReplayOrder, ReplayProgress, order_key
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 
 GOOD = {
     "id": "fix", "job": "orders", "wall_time": 100.0, "wanted": "run",
@@ -80,6 +89,31 @@ def test_an_agent_keeps_the_newest_order_of_its_job_and_rejects_one_under_anothe
     commands._handle(_Record(order_key("orders", "other"), ReplayOrder(**GOOD)))
     (reject,) = state.outbox.of(Reject)
     assert "under the key" in reject.reason and {*state.orders} == {"fix"}
+
+
+def kept(monkeypatch, records):
+    """The order that holds of "fix", as an agent, the commands, a follower and the console read these records."""
+    state = job("orders")
+    commands = Commands(state, "nowhere:1", {}, waits_for_clock=False)
+    read = [Record("control", 0, at, order_key("orders", "fix"), encode(one), 0.0) for at, one in enumerate(records)]
+    for one in records:
+        commands._handle(_Record(order_key("orders", "fix"), one))
+    monkeypatch.setattr(orders, "read_records", lambda kafka, topic: iter(read))
+    watch = JobWatch.__new__(JobWatch)
+    watch.job, watch.orders, watch._signer = "orders", {}, Signer.of(Kafka())
+    for one in read:
+        watch._control(one)
+    console = fold(Model(), read, time.time()).jobs["orders"].replays["fix"].order
+    return [state.orders["fix"], orders.read_orders(Kafka(), "orders")["fix"], watch.orders["fix"], console]
+
+
+def test_all_who_read_orders_have_the_same_one_whatever_clocks_say_and_in_which_order_they_come(monkeypatch):
+    now = time.time()
+    first = ReplayOrder(**{**GOOD, "wall_time": now + 7200})  # its clock has been set back since
+    paused = replace(first, wanted="pause", wall_time=later_than(first, now))
+    at_once = replace(first, wanted="cancel", wall_time=paused.wall_time - 0.0005)  # by somebody else
+    for records in ([first, paused], [first, paused, first], [first, paused, at_once], [first, at_once, paused]):
+        assert kept(monkeypatch, records) == [paused] * 4
 
 
 def test_progress_says_a_known_state_only():

@@ -1,5 +1,6 @@
 """Pools as the autoscaler divides them: jobs that say what they want, the driver that grants, and all that fails."""
 
+import itertools
 import json
 import socket
 import threading
@@ -512,6 +513,10 @@ def test_a_hook_that_forbids_fails_or_hangs_changes_nothing(tmp_path, monkeypatc
     hook.status = status
     site.seconds(25, orders=900.0, payments=900.0)
     assert site.executors == before
+    *_, asked, vetoed = (
+        one for one, _ in itertools.groupby((one.state, one.problem) for one in site.told.of["shared"])
+    )
+    assert asked == ("asked", "") and vetoed[0] == "vetoed" and told in vetoed[1]
     (line,) = [line for line in site.lines if line.startswith("veto of shared")]
     assert told in line
     assert "s3cret" not in line

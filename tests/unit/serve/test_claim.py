@@ -5,6 +5,7 @@ import pytest
 
 from pipelines.kafka.broker import Record
 from pipelines.serve import claim
+from tests.fakes.clock import clock_with
 from tidecast.messages import Control, encode
 
 
@@ -38,7 +39,7 @@ def test_an_epoch_counts_for_more_than_those_before_also_on_a_new_broker(broker,
     new = Topic()
     monkeypatch.setattr(claim, "read_records", lambda kafka, name: new.records)
     later = time.time() + 1
-    monkeypatch.setattr(time, "time", lambda: later)
+    monkeypatch.setattr(claim, "time", clock_with(time=lambda: later))
     assert claim.Claim(None, new).epoch > old.epoch and new.records[0].offset == 0
 
 

@@ -6,6 +6,7 @@ import pytest
 from configs.settings import load
 from pipelines.airflow import rest as orchestrator
 from pipelines.airflow.rest import Orchestrator, OrchestratorError
+from tests.fakes.clock import clock_with
 
 URL = "http://127.0.0.1:1"
 
@@ -33,7 +34,7 @@ def airflow(monkeypatch):
     def install(answers: dict[str, Any], **login: Any) -> tuple[Orchestrator, FakeAirflow]:
         fake = FakeAirflow(answers)
         monkeypatch.setattr(orchestrator.httpx, "request", fake)
-        monkeypatch.setattr(orchestrator.time, "sleep", lambda seconds: None)
+        monkeypatch.setattr(orchestrator, "time", clock_with(sleep=lambda seconds: None))
         return Orchestrator(load(airflow={"url": URL, **login})), fake
 
     return install

@@ -42,6 +42,18 @@ def test_each_kind_of_term_is_told_by_its_key(before, after, key, values):
     assert keys(contract(**before), contract(**after))[key] == (*values, False)
 
 
+def test_alerts_are_told_and_never_their_address():
+    one, other = ({"webhook": f"https://hooks.example/{secret}"} for secret in ("T0P", "S3CRET"))
+    assert keys(contract(), contract(alerts=one)) == {
+        "alerts.webhook": (None, "an address", False), "alerts.repeat_s": (None, 3600.0, False),
+    }  # fmt: skip
+    assert keys(contract(alerts=one), contract(alerts={**other, "repeat_s": 60})) == {
+        "alerts.webhook": ("an address", "another address", False), "alerts.repeat_s": (3600.0, 60.0, False),
+    }  # fmt: skip
+    assert keys(contract(alerts=one), contract()).keys() == {"alerts.webhook", "alerts.repeat_s"}
+    assert not keys(contract(alerts=one), contract(alerts={**one, "repeat_s": 3600}))
+
+
 def test_a_default_that_is_stated_is_no_change():
     assert changed_terms(contract(), contract(latency_target_s=5, planning={"lead_s": 10.0, "hold_s": 6.0})) == []
 

@@ -43,7 +43,7 @@ class MadeUpJob:
         trouble = self.trouble if now >= self.since else ""
         if trouble != "broker":
             for message in self.messages(now, trouble):
-                self.seen = take(self.seen, message, CONTRACT, BEGAN)
+                self.seen = take(self.seen, message, CONTRACT, True)
         if now - self.ingested_at >= HOUR and trouble != "ingest":
             self.ingested_at = now
         hidden = trouble == "broker"
