@@ -63,7 +63,7 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
             settings.
         LakeError, SeriesError: nothing was ever ingested, or it makes no series.
         RegistryError, MlflowException: MLflow does not answer, or the run is gone.
-        JavaError, JarsError, OSError: Spark is needed, as for HDFS, and has no Java or no jars; or a file that cannot be read or written.
+        JavaError, JarsError, OSError: no Java or jars where Spark is needed; a file cannot be read or written.
     """
     settings = load()
     source = read_lake(settings, job, settings.training.step_s)
