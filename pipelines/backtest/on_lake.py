@@ -45,7 +45,7 @@ def jobs_with_enough_load(jobs: Iterable[str]) -> list[str]:
 def backtest_job(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
     """Backtest a job's load from the lake in its twin (simulator), and log the result as an MLflow run; takes minutes.
 
-    Starts and stops a Spark session. The run gets parameters, the costs as metrics (see `cost_metrics`),
+    The run gets parameters, the costs as metrics (see `cost_metrics`),
     `backtest.html`, `backtest.json` and the verdict as tag `outcome`; it ends as failed if anything is raised after its
     start.
 
@@ -63,7 +63,7 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
             settings.
         LakeError, SeriesError: nothing was ever ingested, or it makes no series.
         RegistryError, MlflowException: MLflow does not answer, or the run is gone.
-        JavaError, JarsError, OSError: no usable Java, no jars of Delta, or a file that cannot be read or written.
+        JavaError, JarsError, OSError: no Java or jars where Spark is needed; a file cannot be read or written.
     """
     settings = load()
     source = read_lake(settings, job, settings.training.step_s)

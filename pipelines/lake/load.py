@@ -17,8 +17,9 @@ from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
+from pipelines.lake.file_lake import FileLake, SparkLake, opened_lake
 from pipelines.lake.folder import lake_folder
-from pipelines.lake.tables import Lake, exists, job_spans_s
+from pipelines.lake.tables import exists, job_spans_s
 
 SERVED_S = 7 * 86_400.0
 """Trace seconds of served forecasts by which live versions are judged."""
@@ -77,8 +78,8 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     """Read a job's load, served forecasts, outcomes and batches from the lake; for a short load, others' long ones.
 
     A load spans from its first step to its last; short is less than `LONG_DAYS` (14) days of job time. Other jobs count
-    that have a contract file and so many days of records; one whose times make no series is logged and left out. Starts
-    a local Spark session and stops it; blocks until read.
+    that have a contract file and so many days of records; one whose times make no series is logged and left out. Blocks
+    until read, which takes Spark where `opened_lake` says so.
 
     Args:
         settings: address of the lake and folder and of the contracts.
@@ -89,15 +90,11 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         LakeError: nothing was ever ingested.
         SeriesError: the times of the job span more than 10⁶ steps.
         SettingsError: a setting is wrong.
-        JavaError, JarsError: no usable Java; the jars of Delta are missing.
-        OSError, ValueError: a file of a table's log cannot be read, or is no JSON.
+        JavaError, JarsError: Spark is needed, and there is no usable Java, or the jars of Delta are missing.
+        OSError, ValueError: a file of a table cannot be read, or one of its log is no JSON.
     """
-    from pipelines.spark.session import local_session
-
     long_s = LONG_DAYS * DAY_S
-    spark = local_session("train-forecaster", delta=True)
-    try:
-        lake = Lake(spark, lake_folder(settings))
+    with opened_lake(lake_folder(settings), "train-forecaster") as lake:
         found, version = lake.read_loads([job], step_s)
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
         served = lake.read_served_forecasts(job, SERVED_S) if exists(lake.root, "forecasts") else None
@@ -107,41 +104,31 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         names = jobs_with_contract(settings.contracts_dir)
         long = [name for name in names if name != job and spans.get(name, 0.0) >= long_s]
         others = lake.read_loads(long, step_s, leave_out=True)[0] if long else {}
-    finally:
-        spark.stop()
     return LakeSeries(series, version, served, others, told, batches)
 
 
-def read_batches(lake: Lake, job: str, newest: int) -> pd.DataFrame:
+def read_batches(lake: SparkLake | FileLake, job: str, newest: int) -> pd.DataFrame:
     """Read a job's newest micro-batches with records, columns `BATCH`, the newest first; none where one is missing.
-
-    Runs a Spark job.
 
     Raises:
         LakeError: there is no table `metrics`.
-        Exception: as pyspark raises it, where a file cannot be read.
+        Exception: as pyspark raises it, or an OSError, where a file cannot be read.
     """
-    from pyspark.sql import functions as F
-
-    table = lake.read_table("metrics")
-    if not set(BATCH) <= set(table.columns):  # of a release that said less of a batch
+    if not set(BATCH) <= set(lake.columns("metrics")):  # of a release that said less of a batch
         return pd.DataFrame(columns=list(BATCH))
-    rows = table.where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
-    return rows.select(*BATCH).orderBy(F.desc("wall_time")).limit(newest).toPandas()
+    filters = [("job", "eq", job), ("kind", "eq", "batch"), ("batch_rows", "gt", 0)]
+    return lake.newest_rows("metrics", BATCH, filters, newest).to_pandas()
 
 
-def read_outcomes(lake: Lake, job: str, newest: int) -> list[dict[str, Any]]:
-    """Read a job's newest outcomes, the fields of `tidecast.messages.Outcome` by name, oldest first; runs a Spark job.
+def read_outcomes(lake: SparkLake | FileLake, job: str, newest: int) -> list[dict[str, Any]]:
+    """Read a job's newest outcomes, the fields of `tidecast.messages.Outcome` by name, oldest first.
 
     Raises:
         LakeError: there is no table `outcomes`.
-        Exception: as pyspark raises it, where a file cannot be read.
+        Exception: as pyspark raises it, or an OSError, where a file cannot be read.
         ValueError: a row's `expected` or `observed` is no JSON.
     """
-    from pyspark.sql import functions as F
-
-    rows = lake.read_table("outcomes").where(F.col("job") == job).orderBy(F.desc("wall_time")).limit(newest)
-    found = [row.asDict() for row in rows.collect()]
+    found = lake.newest_rows("outcomes", lake.columns("outcomes"), [("job", "eq", job)], newest).to_pylist()
     return [{**row, **{name: json.loads(row[name]) for name in ("expected", "observed")}} for row in reversed(found)]
 
 

@@ -1,11 +1,14 @@
-"""Loads by step, aggregated in Spark, so that the driver needs memory for steps only, not for records."""
+"""Loads by step, aggregated in Spark or batch by batch, so that memory is needed for steps only, not for records."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from models.forecast.core.series import GRAIN, MAX_STEPS, Series, SeriesError, average_pieces
+import numpy as np
+
+from models.forecast.core.series import GRAIN, MAX_STEPS, Series, SeriesError, average_pieces, cut_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +50,33 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
         .groupBy("job", "step")
         .agg(F.sum("seen").alias("weight"), F.sum("amount").alias("total"), F.max("until").alias("until"))
     )
+
+
+def sum_records(frames: Iterable[pd.DataFrame], step_s: float) -> pd.DataFrame:
+    """Sum records per frame, job and time step as `step_sums` does, without Spark; for `loads_of_sums`.
+
+    Args:
+        frames: columns as `step_sums` takes them, without missing values; one is held at a time.
+        step_s: seconds per step.
+
+    Returns:
+        Columns job, step, weight, total, until; a step of which two frames have records has two rows.
+
+    Raises:
+        KeyError: a column is missing.
+    """
+    import pandas as pd
+
+    parts = [pd.DataFrame(columns=["job", "step", "weight", "total", "until"])]
+    for frame in frames:
+        for job, mine in frame.groupby("job"):
+            times, rates, spans = (mine[name].to_numpy(np.float64) for name in ("time", "arrival_rps", "span_s"))
+            pieces, *amounts = cut_records(times, rates, spans, step_s)
+            steps, at = np.unique(pieces, return_inverse=True)
+            weight, total = (np.bincount(at, amount) for amount in amounts)
+            until = (times + spans).max()
+            parts.append(pd.DataFrame({"job": job, "step": steps, "weight": weight, "total": total, "until": until}))
+    return pd.concat(parts[1:]) if parts[1:] else parts[0]
 
 
 def newest_records(records: DataFrame, span_s: float) -> DataFrame:

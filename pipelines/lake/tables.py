@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from models.forecast.core.series import Series
 
 QUARANTINE = "quarantine"
+SERVED = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
 _KEYS = {QUARANTINE: ("topic", "ingest_partition")}
 # Delta forgets the metadata of commits with their log; Kafka keeps the records as long (pipelines.kafka.broker).
 _LOG_KEPT = "interval 400 days"
@@ -223,15 +224,14 @@ class Lake:
         import pandas as pd
         from pyspark.sql import functions as F
 
-        columns = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
         mine = self.read_table("forecasts").where(F.col("job") == job)
         newest = mine.agg(F.max("time")).first()
         since = (newest[0] or 0.0) - span_s if newest else 0.0
-        first = F.min_by(F.struct(*columns), "wall_time").alias("first")
+        first = F.min_by(F.struct(*SERVED), "wall_time").alias("first")
         kept = mine.where(F.col("time") > since).groupBy("version", "time", "step_s").agg(first)
         # Row by row, so that lists stay lists.
         rows = [row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()]
-        return pd.DataFrame(rows, columns=list(columns))
+        return pd.DataFrame(rows, columns=list(SERVED))
 
 
 def _commits(root: Folder, table: str) -> Iterator[Folder]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+import zipfile
+from contextlib import suppress
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BATCHES, _BATCHES_S, _DUMP_S = 2, 60.0, 180.0
-# What a task in this process has no use for, though executors and Kafka's readers start with it.
-_ELSEWHERE = (
-    "org.apache.spark.executor.CoarseGrainedExecutorBackend",
-    "org.apache.spark.sql.kafka010.KafkaMicroBatchStream",
-    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
-)
+# What a task in this process has no use for, though executors, their drivers and Kafka's readers start with it.
+_ELSEWHERE = ("org.apache.spark.executor.CoarseGrainedExecutorBackend", "org.apache.kafka.common.protocol.Errors")
+_PACKAGES = (
+    "org/apache/kafka/clients/admin", "org/apache/kafka/clients/admin/internals",
+    "org/apache/kafka/clients/consumer/internals", "org/apache/kafka/common/errors", "org/apache/kafka/common/record",
+    "org/apache/kafka/common/utils", "org/apache/spark/sql/kafka010", "org/apache/spark/sql/kafka010/consumer",
+    "org/apache/commons/pool2", "org/apache/commons/pool2/impl", "org/apache/spark/deploy/client",
+    "org/apache/spark/executor", "org/apache/spark/network/client", "org/apache/spark/network/protocol",
+    "org/apache/spark/network/server", "org/apache/spark/network/shuffle", "org/apache/spark/network/shuffle/protocol",
+    "org/apache/spark/rpc/netty", "org/apache/spark/scheduler", "org/apache/spark/scheduler/cluster",
+    "org/apache/spark/storage",
+)  # fmt: skip
 
 
 def write_archive() -> Path:
@@ -48,6 +57,7 @@ def write_archive() -> Path:
         _use_tables(spark, f"{folder}/table")
         _use_a_stream(spark, f"{folder}/checkpoint")
         _use_kafka(gateway.jvm)
+        _load_the_rest(gateway.jvm)
         spark.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()
@@ -87,8 +97,6 @@ def _use_a_stream(spark: SparkSession, checkpoint: str) -> None:
 
 def _use_kafka(jvm: Any) -> None:
     """Clients that reach nobody: their classes are what is wanted."""
-    for name in _ELSEWHERE:
-        jvm.java.lang.Class.forName(name)
     options = jvm.java.util.Properties()
     options.put("bootstrap.servers", "127.0.0.1:9")
     for side in ("key", "value"):
@@ -96,6 +104,21 @@ def _use_kafka(jvm: Any) -> None:
         options.put(f"{side}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer")
     jvm.org.apache.kafka.clients.consumer.KafkaConsumer(options).close()
     jvm.org.apache.kafka.clients.producer.KafkaProducer(options).close()
+    jvm.org.apache.kafka.clients.admin.AdminClient.create(options).close(jvm.java.time.Duration.ZERO)
+
+
+def _load_the_rest(jvm: Any) -> None:
+    """Whole packages, as their jars list them; what is optional and not there is passed over."""
+    for name in _ELSEWHERE:
+        jvm.java.lang.Class.forName(name)
+    loader = jvm.java.lang.ClassLoader.getSystemClassLoader()
+    spark = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
+    for jar in (*map(Path, class_archive.class_path()), *sorted(spark.glob("*.jar"))):
+        for path in zipfile.ZipFile(jar).namelist():
+            folder, _, file = path.rpartition("/")
+            if folder in _PACKAGES and file.endswith(".class"):
+                with suppress(Exception):
+                    jvm.java.lang.Class.forName(path.removesuffix(".class").replace("/", "."), False, loader)
 
 
 def main() -> int:

@@ -9,8 +9,8 @@ from typing import Any
 from pipelines.airflow.rest import Orchestrator, OrchestratorError, _quoted
 from pipelines.stack.stack import Stack
 
-LOOK_S = 2.0
-READS = 5
+LOOK_S = 4.0
+READS = 3
 """Looks before an answer: Airflow takes one that comes before its scheduler has seen the question for a failure, after
 which it waits 20 s; and the task that asks takes 5 s to end."""
 

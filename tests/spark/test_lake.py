@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.lake import tables as lake
 from pipelines.lake.errors import LakeError
+from pipelines.lake.file_lake import SparkLake
 from pipelines.lake.load import read_outcomes
 from pipelines.lake.tables import Lake, Origin
 
@@ -87,7 +88,7 @@ def test_the_newest_outcomes_of_a_job_are_read_as_they_were_sent(spark, tmp_path
     told = [("a", float(at), json.dumps({"busy": at / 10}), "{}") for at in range(5)] + [("b", 9.0, "{}", "{}")]
     rows = spark.createDataFrame(told, "job string, wall_time double, expected string, observed string")
     store.commit("outcomes", rows.selectExpr("*", "'p' AS ingest_partition"), origin("p", 0, 6))
-    found = read_outcomes(store, "a", 2)
+    found = read_outcomes(SparkLake(spark, tmp_path), "a", 2)
     assert [(row["wall_time"], row["expected"], row["observed"]) for row in found] == [
         (3.0, {"busy": 0.3}, {}),
         (4.0, {"busy": 0.4}, {}),

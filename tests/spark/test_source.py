@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -16,9 +14,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_the_lake_becomes_a_series_with_its_lineage(spark, tmp_path, monkeypatch):
-    # the tests' own session must survive the reader's stop()
-    kept = SimpleNamespace(read=spark.read, stop=lambda: None)
-    monkeypatch.setattr("pipelines.spark.session.local_session", lambda *_, **__: kept)
+    monkeypatch.delattr("pipelines.spark.session.local_session")  # of plain tables none is needed
     settings = load(var=tmp_path)
     rows = [("a", 3600.0, 6.0, 1), ("a", 0.0, 4.0, 0), ("a", 5400.0, 8.0, 2), ("b", 0.0, 99.0, 3)]
     frame = spark.createDataFrame(rows, "job string, time double, arrival_rps double, kafka_offset bigint").selectExpr(

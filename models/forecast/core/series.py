@@ -100,12 +100,31 @@ def resample(times: Column, values: Column, spans: Column, step_s: float) -> Ser
         return Series(0.0, step_s, np.empty(0))
     first, until = _step_of(t, step_s), float((t + s).max())
     _complete(int(first.min()), until, step_s)  # checked before a very long record is cut into steps
-    pieces = np.maximum(_step_of(t + s, step_s, closing=True), first) - first + 1  # a record may straddle steps
-    record = np.repeat(np.arange(len(t)), pieces)
+    return average_pieces(*cut_records(t, v, s, step_s), until, step_s)
+
+
+def cut_records(
+    times: Floats, values: Floats, spans: Floats, step_s: float
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Cut records at the borders of steps; a record of over `MAX_STEPS` steps gives a piece of its first step only.
+
+    Args:
+        times: (N,) epoch seconds at which a record's span begins, finite.
+        values: (N,) records/s.
+        spans: (N,) seconds, above 0, finite.
+        step_s: seconds per step, above 0.
+
+    Returns:
+        The pieces as `average_pieces` takes them: `steps`, `weights` and `totals`.
+    """
+    first, ends = _step_of(times, step_s), times + spans
+    pieces = np.maximum(_step_of(ends, step_s, closing=True), first) - first + 1  # a record may straddle steps
+    pieces[pieces > MAX_STEPS + 1] = 1
+    record = np.repeat(np.arange(len(times)), pieces)
     step = np.repeat(first - (np.cumsum(pieces) - pieces), pieces) + np.arange(len(record))
-    seen = np.minimum((t + s)[record], (step + 1) * step_s) - np.maximum(t[record], step * step_s)
+    seen = np.minimum(ends[record], (step + 1) * step_s) - np.maximum(times[record], step * step_s)
     seen = np.maximum(seen, 0.0)
-    return average_pieces(step, seen, seen * v[record], until, step_s)
+    return step, seen, seen * values[record]
 
 
 def average_pieces(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: float, step_s: float) -> Series:

@@ -27,7 +27,7 @@ ACTION = (
 
 
 def read_measurements(root: Folder, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
-    """Read the newest batches and start-ups of a job from the lake; starts and stops a Spark session, takes seconds.
+    """Read the newest batches and start-ups of a job from the lake, by Spark where `opened_lake` says so.
 
     Args:
         root: folder of the lake.
@@ -42,23 +42,16 @@ def read_measurements(root: Folder, job: str, contract: Contract) -> tuple[Measu
         UnfinishedFitError: the lake holds no batch of the job.
         MessageError: no job may have that name.
         TwinError: the contract has a value that no job can have.
-        SettingsError, JavaError, JarsError: Spark does not start: a wrong setting, no Java, no jars of Delta.
+        SettingsError, JavaError, JarsError: Spark is needed and does not start: a wrong setting, no Java, no jars.
     """
-    from pyspark.sql import functions as F
-
+    from pipelines.lake.file_lake import opened_lake
     from pipelines.lake.load import read_batches
-    from pipelines.lake.tables import Lake
-    from pipelines.spark.session import local_session
 
     job = job_name(job)
-    spark = local_session("twin", delta=True)
-    try:
-        lake = Lake(spark, root)
+    with opened_lake(root, "twin") as lake:
         metrics = read_batches(lake, job, NEWEST)
-        actions = lake.read_table("outcomes").where(F.col("job") == job).select(*ACTION)
-        outcomes = actions.orderBy(F.desc("wall_time")).limit(NEWEST).orderBy("wall_time").toPandas()
-    finally:
-        spark.stop()
+        outcomes = lake.newest_rows("outcomes", ("job", *ACTION), [("job", "eq", job)], NEWEST).to_pandas()
+    outcomes = outcomes[::-1].reset_index(drop=True)
     return measurements_from_rows(metrics, outcomes, contract)
 
 

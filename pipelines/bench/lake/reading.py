@@ -143,7 +143,7 @@ def _resident(process: psutil.Process) -> int:
 
 
 def _reads(root: Path, jobs: int) -> None:
-    """What is watched: the loads of all jobs, as a training reads them."""
+    """What is watched: the loads of all jobs, as Spark reads them in an ingest, and for a training on HDFS."""
     spark = local_session("bench-lake", delta=True)
     found, _ = Lake(spark, root).read_loads([f"job-{job}" for job in range(jobs)], STEP_S)
     spark.stop()

@@ -80,15 +80,15 @@ class TrainingSet:
 def read_training_set(settings: Settings, job: str) -> TrainingSet:
     """Read a job's contract (YAML of latency target and executor bounds), load and twin (simulator), and others' loads.
 
-    Starts and stops Spark; blocks for about a minute. Loads of others are those shipped with the code.
+    Blocks for seconds. Loads of others are those shipped with the code.
 
     Raises:
         SettingsError, MessageError: the job has no valid contract, or no job can have its name.
         LakeError: nothing was ever ingested.
         SeriesError, TraceError: the times of the job span over a million steps, or a shipped file is gone or damaged.
         TwinError: the stored fit of the twin is unfinished or cannot be read.
-        JavaError, JarsError: no usable Java, or Delta's jars are missing.
-        OSError, ValueError: the lake's log cannot be read.
+        JavaError, JarsError: the lake is read by Spark, as on HDFS; no usable Java, or Delta's jars are missing.
+        OSError, ValueError: the lake cannot be read.
     """
     contract = load_contract(job, settings.contracts_dir)
     source = read_lake(settings, job, settings.training.step_s)

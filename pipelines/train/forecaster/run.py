@@ -35,7 +35,7 @@ def jobs_with_training_data(jobs: Iterable[str], settings: Settings | None = Non
 def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:
     """Fit forecasters to a job's load in the lake, register the best as `challenger`; returns the MLflow run's id.
 
-    Starts Spark to read, and stops it; blocks for minutes. A job without a champion (a version that serves) gets the
+    Blocks for minutes. A job without a champion (a version that serves) gets the
     seasonal naive forecast as one. `train_challenger` says what is written to MLflow.
 
     Args:
@@ -50,8 +50,8 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
         LakeError: nothing was ever ingested.
         SeriesError, TwinError: the times of the job span over a million steps, or a load is negative or infinite.
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
-        JavaError, JarsError: no usable Java, or Delta's jars are missing.
-        OSError, ValueError: the lake's log or `var/mlflow` cannot be read or written.
+        JavaError, JarsError: the lake is read by Spark, as on HDFS; no usable Java, or Delta's jars are missing.
+        OSError, ValueError: the lake or `var/mlflow` cannot be read or written.
     """
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.lake.load import read_lake

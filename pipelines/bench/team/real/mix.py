@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from configs.sections import Replay
+from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats
 from models.twin.pool.rules import best_split
 from models.twin.sim.arrivals import fill_gaps
@@ -50,7 +52,7 @@ def draw_load(job: str, pair: int, hours: float = HOURS) -> DayLoad:
         hours: of the trace.
     """
     at = list(WEIGHTS).index(job)
-    series = find_shipped("green_taxi 5min").series()
+    series = _whole_load()
     many = round(STEP_S / series.step_s)
     values = np.asarray(fill_gaps(series.values).reshape(-1, many).mean(axis=1), dtype=np.float64)
     times = np.asarray(series.start + STEP_S * np.arange(len(values)), dtype=np.float64)
@@ -62,6 +64,12 @@ def draw_load(job: str, pair: int, hours: float = HOURS) -> DayLoad:
     )  # fmt: skip
     replay = Replay(speed=SPEED, late_share=0.0, late_s=0.0, seed=10 * pair + at)
     return DayLoad(trace, plan_replay(trace, replay))
+
+
+@cache
+def _whole_load() -> Series:
+    """All days of it: read once, for each session draws three."""
+    return find_shipped("green_taxi 5min").series()
 
 
 def known_shares(traces: dict[str, Trace]) -> dict[str, int]:

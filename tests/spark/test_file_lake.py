@@ -1,0 +1,114 @@
+"""What is read from the lake's files is what Spark reads of the same tables; tables that are not plain are Spark's."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.lake.file_lake import FileLake, SparkLake, opened_lake
+from pipelines.lake.load import BATCH, read_batches, read_outcomes
+from pipelines.lake.table_files import table_files
+from pipelines.lake.tables import Lake, Origin
+
+pytestmark = pytest.mark.spark
+METRIC = (
+    "job string, kind string, time double, wall_time double, span_s double, arrival_rps double, batch_s double, "
+    "batch_rows bigint, executors bigint, batch_id bigint, task_ceiling bigint"
+)
+FORECAST = (
+    "job string, version string, model string, kind string, time double, wall_time double, step_s double, "
+    "levels array<double>, quantiles array<array<double>>"
+)
+
+
+def commit(spark, root, table, rows, columns, partition):
+    frame = spark.createDataFrame(rows, columns).selectExpr("*", f"'{partition}' AS ingest_partition")
+    origin = Origin(table, "a", partition, {0: 0}, {0: 1}, 5.0, len(rows), 0)
+    return Lake(spark, root).commit(table, frame, origin)
+
+
+def metrics(draw, begin, seconds=900):
+    """Intervals of about a second of two jobs, of which some have no load, one lasts for hours; and batches."""
+    rows = []
+    for at in range(begin, begin + seconds):
+        load = None if draw.random() < 0.1 else float(draw.uniform(0, 400))
+        span = 9000.0 if at == begin + 7 else float(draw.uniform(0.9, 1.1))
+        rows.append(("ab"[at % 2], "interval", at + 0.25, at + 1.0, span, load, None, None, 2, None, None))
+        waits = None if at % 3 else 8
+        rows.append(("ab"[at % 2], "batch", at + 0.25, at + 1.5, 0.5, None, 0.5, int(at % 4), 2, at, waits))
+    return rows
+
+
+@pytest.fixture
+def root(spark, tmp_path):
+    """Partitions written twice, files merged, a column added later; forecasts issued twice; outcomes."""
+    draw = np.random.default_rng(1)
+    for hour, begin in (("1", 0), ("2", 20_000), ("1", 0)):
+        commit(spark, tmp_path, "metrics", metrics(draw, begin), METRIC, hour)
+    spark.sql(f"OPTIMIZE delta.`{tmp_path}/metrics`")
+    wider = [(*row, 0.5) for row in metrics(draw, 40_000, 60)]
+    assert commit(spark, tmp_path, "metrics", wider, f"{METRIC}, gc_s double", "3") == 4
+    served = [
+        ("a", version, "m", "gru", at * 60.0, at * 60.0 + 1 - again, 60.0, [0.5, 0.9], [[at + 1.0, again], [2.0, 3.0]])
+        for at in range(30)
+        for version in "12"
+        for again in (0.0, 0.5)
+    ]
+    commit(spark, tmp_path, "forecasts", [*served, ("b", *served[-1][1:])], FORECAST, "1")
+    told = [("ab"[at % 2], float(at), json.dumps({"busy": at / 10}), "{}", ["up"]) for at in range(20)]
+    columns = "job string, wall_time double, expected string, observed string, codes array<string>"
+    commit(spark, tmp_path, "outcomes", told, columns, "1")
+    return tmp_path
+
+
+def test_files_say_what_spark_says(spark, root, monkeypatch):
+    monkeypatch.delattr("pipelines.spark.session.local_session")
+    by_spark = SparkLake(spark, root)
+    with opened_lake(root, "none") as files:
+        assert isinstance(files, FileLake)
+        loads, version = files.read_loads(["a", "b", "nobody"], 60.0)
+        wanted, at = by_spark.read_loads(["a", "b", "nobody"], 60.0)
+        assert (version, [*loads]) == (at, ["a", "b"]) and [*wanted] == ["a", "b"]
+        for job, series in loads.items():
+            assert (series.start, series.step_s, len(series)) == (wanted[job].start, 60.0, len(wanted[job]))
+            np.testing.assert_allclose(series.values, wanted[job].values, rtol=1e-12)
+        assert np.isnan(loads["a"].values).any()
+        for span_s in (600.0, 1e6):
+            served = files.read_served_forecasts("a", span_s)
+            assert len(served) == (20 if span_s == 600 else 60)
+            pd.testing.assert_frame_equal(by_served(by_spark.read_served_forecasts("a", span_s)), by_served(served))
+        for newest in (3, 1000):
+            batches = read_batches(files, "a", newest)
+            pd.testing.assert_frame_equal(batches, read_batches(by_spark, "a", newest))
+            assert len(batches) == (3 if newest == 3 else 465) and tuple(batches) == BATCH
+            assert read_outcomes(files, "a", newest) == read_outcomes(by_spark, "a", newest)
+        assert read_outcomes(files, "a", 1)[0]["expected"] == {"busy": 1.8}
+        assert files.read_served_forecasts("nobody", 1.0).empty and read_batches(files, "nobody", 9).empty
+
+
+def by_served(frame):
+    return frame.sort_values(["wall_time", "version"], ignore_index=True)
+
+
+def test_what_is_not_plain_is_read_by_spark(spark, root, monkeypatch):
+    stopped = []
+    kept = SimpleNamespace(read=spark.read, stop=lambda: stopped.append(True))
+    monkeypatch.setattr("pipelines.spark.session.local_session", lambda *_, **__: kept)
+    assert table_files(root, "nothing") is None
+    rows = spark.createDataFrame([("a", 1)], "job string, kind int")
+    rows.write.format("delta").partitionBy("kind").save(f"{root}/parts")
+    rows.selectExpr("*", "timestamp_seconds(kind) AS at").write.format("delta").save(f"{root}/moments")
+    rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(f"{root}/vectors")
+    assert [table_files(root, table) for table in ("parts", "moments", "vectors")] == [None] * 3
+    (root / "outcomes" / "_delta_log" / f"{0:020}.json").rename(root / "away")  # as Delta itself removes what is old
+    assert table_files(root, "outcomes") is None and table_files(root, "metrics") is not None
+    (root / "away").rename(root / "outcomes" / "_delta_log" / f"{0:020}.json")
+    spark.sql(f"ALTER TABLE delta.`{root}/outcomes` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    with opened_lake(root, "some") as lake:
+        assert isinstance(lake, SparkLake)
+        assert read_outcomes(lake, "a", 1)[0]["wall_time"] == 18.0
+    assert stopped == [True]
