@@ -23,9 +23,8 @@ SERIES = (
 )  # fmt: skip
 JOBS, PEAKS, WEIGHTS, RATIO = (3, 5), (4.0, 10.0), (1.0, 2.0, 4.0), (1.2, 1.6)
 """Of a mix: how many jobs, executors that a peak needs, what a late second costs, sum of the peaks over the pool."""
-LEAD_S, LOOKS_S, CARRIED = 60.0, 5.0, 8
-"""Lead time of all jobs; between two looks, where a live autoscaler decides each second, so that who waits for others'
-executors does not wait for long here either; executors that carry the load which jobs are scaled by."""
+LEAD_S, CARRIED = 60.0, 8
+"""Lead time of all jobs, and executors that carry the load which they are scaled by."""
 HISTORY_DAYS = 3.0
 """Days of each series, after the third that its forecaster begins with, before the first one that is judged."""
 DAYS = 1.0
@@ -42,7 +41,7 @@ class ForecastSeries(NamedTuple):
 @cache
 def setup() -> Setup:
     """Return the setup of all jobs: one lead time, and one job, in whose records/s the loads are."""
-    made = Setup(lead_s=LEAD_S, executors=CARRIED, every_s=LOOKS_S)
+    made = Setup(lead_s=LEAD_S, executors=CARRIED)
     return replace(made, job=made.twin_job, as_is=True)
 
 
