@@ -59,7 +59,7 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
         Touched(topics=("metrics", "outcomes", "forecasts", "control", "replays")), Touched(topics=("control",)),
     ),
     "backfill.follow": (Touched(topics=("control", "replays")), Touched(topics=("control",))),
-    "backfill.end": (Touched(topics=("control", "replays")), Touched(topics=("control",))),
+    "backfill.end": (Touched(topics=("control",)), Touched(topics=("control",))),
     "plan_placement.plan": (Touched(topics=("metrics",)), _NOTHING),
     "plan_placement.learn": (Touched(topics=("metrics",)), Touched(models=("placement", "performance"))),
     "plan_placement.propose": (_PLACEMENT, _NOTHING),
