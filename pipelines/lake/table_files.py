@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _PLAIN_READER = 1
 """Version of Delta's protocol for readers who know of no deletion vectors, no renamed columns and no other features."""
+MOST_COMMITS = 5_000
+"""Of a log that is read whole, 0.2 ms each; Spark reads a longer one from its newest checkpoint on."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ def table_files(root: Folder, table: str) -> TableFiles | None:
     """Read which files the newest version of a table has, as Delta's protocol says ("Action Reconciliation").
 
     Returns:
-        None where Spark has to read it: there is no table, it is not on a mounted file system, its first commit is gone
-        (Delta keeps the log for 400 days), it is of the older layout with partition columns, or it has a feature or a
-        type that this does not know.
+        None where Spark has to read it: there is no table, it is not on a mounted file system, its log has more than
+        `MOST_COMMITS` or its first one is gone (Delta keeps them for 400 days), it is of the older layout with
+        partition columns, or it has a feature or a type that this does not know.
 
     Raises:
         OSError, ValueError: a file of the log cannot be read, or is no JSON.
@@ -47,7 +49,7 @@ def table_files(root: Folder, table: str) -> TableFiles | None:
         return None
     folder = root / table
     commits = sorted(path for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit())
-    if not commits or [int(path.stem) for path in commits] != list(range(len(commits))):
+    if not 0 < len(commits) <= MOST_COMMITS or [int(path.stem) for path in commits] != list(range(len(commits))):
         return None
     named: dict[str, None] = {}  # in the order in which they came
     reader, metadata = 0, dict[str, Any]()

@@ -1,7 +1,8 @@
 """`tidecast bench lake`: megabytes of a job's day in the lake, and memory of a training read whatever it reads.
 
 Metrics as live jobs send them, an interval and a batch a second with every digit, are written as an ingest writes them;
-then a process of its own reads each lake as a training does, and its memory is watched, that of its JVM included.
+then a process of its own reads each lake with Spark, as a training does of a lake on HDFS, and its memory is watched,
+that of its JVM included.
 """
 
 from __future__ import annotations

@@ -1,0 +1,42 @@
+"""Which logs of a table are read whole, and which are left to Spark."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipelines.lake import table_files as module
+from pipelines.lake.table_files import table_files
+
+FIRST = [
+    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+    {"metaData": {"partitionColumns": [], "schemaString": json.dumps({"fields": [{"name": "job", "type": "string"}]})}},
+]
+
+
+@pytest.fixture
+def lake(tmp_path):
+    log = tmp_path / "metrics" / "_delta_log"
+    log.mkdir(parents=True)
+    actions = [FIRST, [{"add": {"path": "a.parquet"}}], [{"remove": {"path": "a.parquet"}}, {"add": {"path": "b%20c"}}]]
+    for version, said in enumerate(actions):
+        (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, said)))
+    return tmp_path
+
+
+def test_what_was_removed_is_no_file_of_the_table(lake):
+    found = table_files(lake, "metrics")
+    assert found.paths == (lake / "metrics" / "b c",) and found.version == 2 and found.columns.names == ["job"]
+
+
+def test_a_log_that_is_longer_than_is_read_whole_is_left_to_spark(lake, monkeypatch):
+    monkeypatch.setattr(module, "MOST_COMMITS", 3)
+    assert table_files(lake, "metrics") is not None
+    monkeypatch.setattr(module, "MOST_COMMITS", 2)
+    assert table_files(lake, "metrics") is None
+
+
+def test_a_log_whose_begin_is_gone_is_left_to_spark(lake):
+    (lake / "metrics" / "_delta_log" / f"{0:020}.json").unlink()
+    assert table_files(lake, "metrics") is None
