@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PLAIN_READER = 1
 """Version of Delta's protocol for readers who know of no deletion vectors, no renamed columns and no other features."""
 MOST_COMMITS = 5_000
-"""Of a log that is read whole, 0.2 ms each; Spark reads a longer one from its newest checkpoint on."""
+"""Of a log that is read whole, in a third of a second; Spark reads a longer one from its newest checkpoint on."""
 
 
 @dataclass(frozen=True)
