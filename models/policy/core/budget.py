@@ -19,6 +19,8 @@ from configs.contract import Contract
 DAY_S = 86_400.0
 PARTS, FIRST_S = 60, 3600.0
 """Parts of the promise's window, each dropped as a whole; seconds of lateness believed of a job's first batch."""
+SET_BACK_S = 60.0
+"""Seconds by which a batch is committed before the newest one where the driver's clock was set back."""
 LONG, SHORT = 168, 12
 """The long window is 1/168 of the promise's (an hour of a week), the short one 1/12 of the long one (five minutes)."""
 
@@ -108,6 +110,9 @@ class Account:
     def add_batch(self, promise: Promise, committed: float, latency_s: float, scale: float) -> Account:
         """Return the account after a batch was committed.
 
+        Of the first batch, and of the first one after the driver's clock was set back, production is counted with the
+        next one's.
+
         Args:
             promise: to the job's users.
             committed: when, epoch seconds.
@@ -116,9 +121,10 @@ class Account:
         """
         window_s = promise.window_days * DAY_S / scale
         oldest = committed - min(max(latency_s, 0.0), window_s)
-        if self.newest is None:
+        if self.newest is None or committed < self.newest[0] - SET_BACK_S:  # by the clock before, nothing would be new
             oldest = max(oldest, committed - FIRST_S)
-            return replace(self, newest=(committed, oldest))
+            counted = self.counted if self.newest is None else 0.0
+            return replace(self, newest=(committed, oldest), counted=counted)
         before, began = self.newest
         ended = min(max(oldest, began), max(before, began))  # what came after the commit is the next batch's
         seconds, late, counted = math.floor(ended) - math.floor(began), 0.0, self.counted

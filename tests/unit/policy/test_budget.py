@@ -36,6 +36,15 @@ def test_a_batch_in_time_and_a_pause_without_load_spend_nothing():
     assert account.late_s == 0 and account.seconds == 1 + 3 + 1
 
 
+def test_a_clock_that_was_set_back_ends_no_count():
+    before = [(8.5 + 3600, 8.5), (12.0 + 3600, 6.0), (13.0 + 3600, 2.0)]
+    account = after([*before, (8.5, 8.5), (12.0, 6.0), (13.0, 2.0)])
+    assert (account.seconds, account.late_s) == (22.0, 10.0), "what the seconds had come to by the clock before"
+    assert account.newest == (13.0, 11.0)
+    # Two computers' clocks differ by less: a batch that seems to be from before adds nothing, and what follows counts.
+    assert after([*before, (3590.0, 1.0), (3614.0, 2.0)]).late_s == 5.0
+
+
 def test_it_counts_what_each_second_of_a_simulated_job_took():
     chance, clock, newest, batches, produced = np.random.default_rng(2), 0.0, 0.0, [], []
     for _ in range(400):
