@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from configs.contract import Contract, read_contracts
-from pipelines.scale.contracts import is_new, state_of
-from pipelines.scale.pool.files import GONE_S
+from configs.watched import GONE_S, is_new, state_of
 
 
 class FolderOfContracts:

@@ -11,6 +11,7 @@ import yaml
 
 from configs.errors import SettingsError
 from configs.sections import Kafka
+from configs.watched import state_of
 from pipelines.kafka.broker import Record
 from tidecast.connection.signing import SigningKeys
 from tidecast.fields import job_name
@@ -48,7 +49,7 @@ class Signer:
             SettingsError: it cannot be read, or holds something else than a key per job; no key is repeated.
         """
         if self.file is not None:
-            _read(self.file, _state(self.file))
+            _read(self.file, state_of(self.file))
 
     def keys_of(self, job: str) -> str | None:
         """Return a job's line of the file, as `tidecast.attach` takes it; None without a file or such a line.
@@ -59,7 +60,7 @@ class Signer:
         if self.file is None:
             return None
         try:
-            _valid[self.file] = _read(self.file, _state(self.file))
+            _valid[self.file] = _read(self.file, state_of(self.file))
         except SettingsError as error:
             if self.file not in _valid:
                 raise
@@ -108,20 +109,13 @@ def _say_once(problem: str) -> None:
     print(f"signing: {problem}", file=sys.stderr, flush=True)
 
 
-def _state(file: Path) -> tuple[int, ...]:
-    """What changes with the file's content."""
-    try:
-        stat = file.stat()
-    except OSError as error:
-        raise SettingsError(f"kafka.signing_keys={file}: {error.strerror}. {WANTED}") from None
-    return stat.st_mtime_ns, stat.st_ino, stat.st_size
-
-
 @lru_cache(maxsize=4)
 def _read(file: Path, state: tuple[int, ...]) -> dict[str, str]:
     try:
         root = yaml.compose(file.read_text(), yaml.BaseLoader)
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise SettingsError(f"kafka.signing_keys={file}: {error.strerror}. {WANTED}") from None
+    except (UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"kafka.signing_keys={file}: cannot be read ({type(error).__name__}). {WANTED}") from None
     except yaml.YAMLError as error:  # whose own words show what stands there
         mark = getattr(error, "problem_mark", None)

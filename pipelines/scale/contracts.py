@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,13 +13,11 @@ from typing import Any
 
 from configs.contract import Contract, read_contracts
 from configs.settings import Settings
+from configs.watched import is_new, state_of
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
 from tidecast.messages import ContractText
-
-SETTLED_S = 3.0
-"""Seconds after a file's last change within which it is read again and again: clocks of file systems may be coarse."""
 
 
 def accepted_file(checkpoint: Path) -> Path:
@@ -148,21 +146,6 @@ def _impossible(contract: Contract) -> str | None:
         told = str(error).removeprefix("Terms: ")
         return f"{contract.job}.yaml: backpressure.{told} (`tidecast contract check {contract.job}`)"
     return None
-
-
-def state_of(file: Path) -> tuple[int, ...]:
-    """Return what changes with a file's content: time of its last change (ns), inode, size; () where it is gone."""
-    try:
-        stat = file.stat()
-    except OSError:
-        return ()
-    return stat.st_mtime_ns, stat.st_ino, stat.st_size
-
-
-def is_new(files: Mapping[str, tuple[int, ...]]) -> bool:
-    """Return whether one has changed so lately that it may have changed again since, at the same time by its clock."""
-    newest = max((state[0] for state in files.values() if state), default=0)
-    return newest / 1e9 > time.time() - SETTLED_S
 
 
 def write_json(file: Path, data: Any) -> None:

@@ -7,10 +7,7 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.pool import ClusterPool, read_pools
-from pipelines.scale.contracts import is_new, state_of
-
-GONE_S = 10.0
-"""Seconds for which a pool's file has to be away until the pool is gone: an editor or git may be writing it anew."""
+from configs.watched import GONE_S, is_new, state_of
 
 
 class PoolFiles:

@@ -15,6 +15,7 @@ import pytest
 from configs.contract import Contract, Executors
 from configs.pool import Veto
 from configs.settings import load
+from configs.watched import GONE_S
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.pool import divide
@@ -23,7 +24,6 @@ from pipelines.kafka.broker import BrokerError, Record
 from pipelines.scale import pools
 from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
 from pipelines.scale.pool import telling
-from pipelines.scale.pool.files import GONE_S
 from pipelines.scale.pool.veto import ask_veto
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
