@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from configs.contract import Contract, read_contracts
-from configs.watched import GONE_S, is_new, state_of
+from pipelines.watched import GONE_S, is_new, state_of
 
 
 class FolderOfContracts:

@@ -11,8 +11,8 @@ import yaml
 
 from configs.errors import SettingsError
 from configs.sections import Kafka
-from configs.watched import state_of
 from pipelines.kafka.broker import Record
+from pipelines.watched import state_of
 from tidecast.connection.signing import SigningKeys
 from tidecast.fields import job_name
 from tidecast.messages import MessageError

@@ -13,10 +13,10 @@ from typing import Any
 
 from configs.contract import Contract, read_contracts
 from configs.settings import Settings
-from configs.watched import is_new, state_of
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
+from pipelines.watched import is_new, state_of
 from tidecast.messages import ContractText
 
 

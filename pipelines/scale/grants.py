@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.planning import Executors
-from configs.watched import state_of
 from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
 from models.pool.wants import PoolMemory, Want
 from pipelines.scale.contracts import write_json
+from pipelines.watched import state_of
 from tidecast.messages import PoolWant
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.pool import ClusterPool, read_pools
-from configs.watched import GONE_S, is_new, state_of
+from pipelines.watched import GONE_S, is_new, state_of
 
 
 class PoolFiles:

@@ -15,7 +15,6 @@ import pytest
 from configs.contract import Contract, Executors
 from configs.pool import Veto
 from configs.settings import load
-from configs.watched import GONE_S
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.pool import divide
@@ -27,6 +26,7 @@ from pipelines.scale.pool import telling
 from pipelines.scale.pool.veto import ask_veto
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
+from pipelines.watched import GONE_S
 from tests.unit.policy.test_processor import NOW, metric, row
 from tidecast.messages import PoolWant, decode_keyed, encode
 
