@@ -31,7 +31,7 @@ class Memory:
         model: the batch time as learned so far.
         arrivals: records/s of the last few seconds, oldest first.
         past: running totals of the last quarter of an hour.
-        lag_records, executors, tasks: as the newest metrics have them; `tasks` of the heavy stage.
+        lag_records, executors, tasks: as the newest metrics that tell them have them; `tasks` of the heavy stage.
         target, changed_at: executors last asked for, and when that last changed.
         metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
         time_scale: job seconds per wall second.
@@ -150,7 +150,8 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         past=add_interval(
             memory.past, sample["wall_time"], sample["arrival_rps"], sample["span_s"] / sample["time_scale"]
         ),
-        lag_records=sample["lag_records"] or 0,
+        # Before its first batch a query that was started again has all the backlog that it left.
+        lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],
         executors=executors if executors is not None else memory.executors,
         tasks=sample["task_ceiling"] or memory.tasks,
         mode=sample.get("mode"),

@@ -52,6 +52,15 @@ def upper_forecast(memory, now):
     return seen.forecast_rps, seen.forecast_note
 
 
+def test_a_query_that_was_started_again_has_the_backlog_that_it_left_until_a_batch_tells():
+    memory = with_interval(fresh(CONTRACT), interval(lag=20_000, executors=4))
+    for second in range(1, 30):
+        memory = with_interval(memory, interval(wall=100.0 + second, arrival=0.0, lag=None, executors=4))
+        memory, seen, made = evaluate(memory, 100.2 + second, CONTRACT, REACTIVE)
+        assert seen.lag_records == 20_000 and made.executors == 4
+    assert with_interval(memory, interval(lag=0)).lag_records == 0
+
+
 def test_survives_as_json():
     memory = with_forecast(with_interval(fresh(CONTRACT), interval()), forecast())
     memory, _, _ = evaluate(memory, 100.2, CONTRACT, FORECAST)
