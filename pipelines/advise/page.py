@@ -63,8 +63,11 @@ def _verdict(seen: MeasuredJob, acting: Acting) -> str:
     saved, fewer = now.executor_h - then.executor_h, now.late_s - then.late_s
     money = "" if price is None else f", {number(abs(saved) * price, 2)} in money,"
     hours = f"{'saved' if saved >= 0 else 'cost'} {number(abs(saved), 2)} executor-hours{money}"
-    late = f"{number(abs(fewer))} {'fewer' if fewer >= 0 else 'more'} seconds would have been late"
-    return f"By its twin acting would have {hours} of {number(now.executor_h, 2)}, and {late}, of {acting.seconds:,}."
+    late = (
+        f"{number(abs(fewer))} {'fewer' if fewer > 0 else 'more'} seconds" if round(fewer) else "no second more or less"
+    )
+    hours = f"{hours} of {number(now.executor_h, 2)}"
+    return f"Twin against twin, acting would have {hours}, and {late} would have been late, of {acting.seconds:,}."
 
 
 def _tiles(seen: MeasuredJob, acting: Acting) -> list[Tile]:

@@ -109,7 +109,7 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
     heard = "" if beat is None else _ago(now - beat.wall_time)
     if beat is None or now - beat.wall_time > SILENT_S:
         since = "no sign of an autoscaler" if beat is None else f"its autoscaler was heard {heard}"
-        lines.append(f"{since}: see that `tidecast autoscale` runs on this broker and prefix")
+        lines.append(f"{since}: see that `tidecast autoscale` runs on this broker and prefix, and says `ready`")
     lines += [_decided(decision, now) for decision in seen.decisions]
     if beat is not None and seen.decisions and beat.standing == seen.decisions[-1].id and beat.repeats:
         lines.append(f"stands: {beat.repeats} evaluations since came to the same, as was said {heard}")
@@ -130,8 +130,9 @@ def _measured(job: str, sample: MetricSample | None, contract: Contract | str, k
             f"planning.metrics_age_s={contract.planning.metrics_age_s:g}: does the job run, and are its computer's "
             "clock and this one set?"
         )
+    lag = "not known before the first batch ends" if sample.lag_records is None else sample.lag_records
     lines.append(
-        f"measured {_ago(age_s)}: {sample.arrival_rps:g} records/s, lag {sample.lag_records}, "
+        f"measured {_ago(age_s)}: {sample.arrival_rps:g} records/s, lag {lag}, "
         f"{sample.executors} executors, mode {sample.mode}"
     )
     return lines

@@ -66,7 +66,7 @@ function arrange() {
     });
   }
   const trouble = all.filter(({ known }) => known.rank > 0).length;
-  setText(document.getElementById("counts"), `${number(all.length)} jobs, ${trouble} in trouble${shown < all.length ? `, ${number(shown)} shown` : ""}`);
+  setText(document.getElementById("counts"), `${number(all.length)} ${all.length === 1 ? "job" : "jobs"}, ${trouble} in trouble${shown < all.length ? `, ${number(shown)} shown` : ""}`);
   document.getElementById("none").hidden = shown > 0 || all.length === 0;
 }
 

@@ -71,7 +71,9 @@ def test_the_page_sets_acting_beside_what_was_recorded_and_names_the_twin():
     page = render_acting("a<b", SEEN, acting, "1. do < this")
     assert "a&lt;b" in page and "do &lt; this" in page
     assert "6.00 were there: −25 %" in page and "a simulator, fitted to this job" in page
-    assert "By its twin acting would have saved 1.50 executor-hours of 6.00, and 34 fewer seconds would" in page
+    assert "Twin against twin, acting would have saved 1.50 executor-hours of 6.00, and 34 fewer seconds" in page
     assert "Money" not in page and "2.0 hours of load were recorded, in which the agent only observed" in page
     priced = replace(SEEN, contract=CONTRACT.model_copy(update={"price_per_executor_hour": 2.0}))
     assert "12.00 were paid: 3.00 saved" in render_acting("j", priced, acting, "")
+    same = replace(acting, acting=replace(acting.acting, late_s=70))
+    assert "and no second more or less would have been late" in render_acting("j", SEEN, same, "")

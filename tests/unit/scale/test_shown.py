@@ -39,6 +39,7 @@ def test_a_job_that_is_decided_on_is_shown_from_its_metrics_to_what_stands():
     [
         (JobSeen(None, (), BEAT), CONTRACT, "no metrics on acme.metrics: is its agent"),
         (JobSeen(SAMPLE), CONTRACT, "no sign of an autoscaler"),
+        (JobSeen(replace(SAMPLE, lag_records=None)), CONTRACT, "measured 1.0 s ago: 410 records/s, lag not known"),
         (JobSeen(SAMPLE, (), replace(BEAT, wall_time=NOW - 7300)), CONTRACT, "its autoscaler was heard 2 h ago"),
         (JobSeen(replace(SAMPLE, wall_time=NOW - 130), (), BEAT), CONTRACT, "metrics are 130 s old, and nothing"),
         (JobSeen(SAMPLE, (), BEAT), "orders.yaml: line 3: max=0", "contract: orders.yaml: line 3: max=0"),
