@@ -15,11 +15,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from openlineage.client import generated
-from openlineage.client.event_v2 import Dataset, Job, Run, RunEvent, RunState
 
 from configs.settings import ROOT, load
-from dags.lineage import TASKS, Touched, datasets, named_jobs, versioned
 from pipelines.ingest.columns import KINDS
 from pipelines.lake.tables import QUARANTINE
 from pipelines.registry import AgentRegistry, Registry
@@ -34,6 +31,14 @@ NEIGHBOURS = {
     "TIDECAST_LAKE__ADDRESS": "hdfs://namenode:8020/tidecast/lake",
 }
 LAKE, BROKER, MODELS = "hdfs://namenode:8020", "kafka://kafka-1:9092", "mlflow://mlflow:5000"
+
+
+@pytest.fixture(scope="module")
+def lineage():
+    """`dags.lineage`: with it comes Airflow, whose import takes seconds of every worker that only collects."""
+    from dags import lineage
+
+    return lineage
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +99,8 @@ def test_a_task_does_not_wait_for_an_endpoint_and_none_fails_without_one(told):
 
 def facet_classes():
     """OpenLineage's own classes of facets, by name."""
+    from openlineage.client import generated
+
     found = {}
     for module in pkgutil.iter_modules(generated.__path__, f"{generated.__name__}."):
         found |= dict(inspect.getmembers(importlib.import_module(module.name), inspect.isclass))
@@ -102,6 +109,8 @@ def facet_classes():
 
 def test_events_are_openlineages(told):
     """Required fields and forms as in its specification; each facet is one of its classes, without another field."""
+    from openlineage.client.event_v2 import Dataset, Job, Run, RunEvent, RunState
+
     kinds = facet_classes()
     assert len(told["events"]) >= 8
     for one in told["events"]:
@@ -124,8 +133,8 @@ def test_events_are_openlineages(told):
                 kinds[schema](**facet)
 
 
-def test_every_task_of_ours_is_known(found_tasks):
-    assert {*TASKS} == found_tasks
+def test_every_task_of_ours_is_known(lineage, found_tasks):
+    assert {*lineage.TASKS} == found_tasks
 
 
 @pytest.fixture
@@ -142,9 +151,9 @@ def found_tasks():
     return found
 
 
-def test_what_is_named_is_there():
+def test_what_is_named_is_there(lineage):
     """Topics, tables and kinds of models that no other part knows would be nobody's datasets."""
-    touched = [one for pair in TASKS.values() for one in pair]
+    touched = [one for pair in lineage.TASKS.values() for one in pair]
     assert {name for one in touched for name in one.topics} <= {*TOPICS}
     assert {name for one in touched for name in one.tables} <= {*TABLES}
     kinds = {store.what for store in (Registry, AgentRegistry, PlacementRegistry, PerformanceRegistry)}
@@ -152,16 +161,16 @@ def test_what_is_named_is_there():
     assert Registry.model_name("orders") == "orders-forecaster"
 
 
-def test_datasets_have_openlineages_names(tmp_path):
-    every = Touched(topics=("metrics",), tables=("metrics",), models=("forecaster", "agent"))
+def test_datasets_have_openlineages_names(lineage, tmp_path):
+    every = lineage.Touched(topics=("metrics",), tables=("metrics",), models=("forecaster", "agent"))
     alone = load(var=tmp_path)
-    assert [(d.namespace, d.name) for d in datasets(every, ["a", "b"], alone)] == [
+    assert [(d.namespace, d.name) for d in lineage.datasets(every, ["a", "b"], alone)] == [
         ("file", f"{tmp_path}/lake/metrics"),
         *[(f"mlflow://{tmp_path}/mlflow/mlflow.db", f"{job}-{kind}") for kind in every.models for job in "ab"],
     ]
     server = {"tracking_uri": "https://ann:secret@mlflow.example.com/ml"}
     given = load(kafka={"bootstrap": " k:9092, l:9092", "prefix": "p."}, mlflow=server, lake={"address": "/lake"})
-    assert [(d.namespace, d.name) for d in datasets(every, ["a"], given)] == [
+    assert [(d.namespace, d.name) for d in lineage.datasets(every, ["a"], given)] == [
         ("kafka://k:9092", "p.metrics"),
         ("file", "/lake/metrics"),
         ("mlflow://mlflow.example.com", "a-forecaster"),
@@ -169,20 +178,20 @@ def test_datasets_have_openlineages_names(tmp_path):
     ]
 
 
-def test_a_job_is_found_among_a_tasks_arguments():
+def test_a_job_is_found_among_a_tasks_arguments(lineage):
     assert (
-        named_jobs(["orders"])
-        == named_jobs([None, {"job": "orders"}])
-        == named_jobs([{"topology": "orders"}])
+        lineage.named_jobs(["orders"])
+        == lineage.named_jobs([None, {"job": "orders"}])
+        == lineage.named_jobs([{"topology": "orders"}])
         == ["orders"]
     )
-    assert named_jobs([]) == named_jobs([None, {"job": None}, 7, {"partition": "x"}]) == []
+    assert lineage.named_jobs([]) == lineage.named_jobs([None, {"job": None}, 7, {"partition": "x"}]) == []
 
 
-def test_a_version_is_that_of_the_table_or_of_the_model():
-    (table,) = datasets(Touched(tables=("metrics",)), [], load())
-    (model,) = datasets(Touched(models=("agent",)), ["a"], load())
-    assert versioned(table, {"metrics": {"version": 3}}).facets["version"].datasetVersion == "3"
-    assert versioned(model, {"job": "a", "version": "7"}).facets["version"].datasetVersion == "7"
+def test_a_version_is_that_of_the_table_or_of_the_model(lineage):
+    (table,) = lineage.datasets(lineage.Touched(tables=("metrics",)), [], load())
+    (model,) = lineage.datasets(lineage.Touched(models=("agent",)), ["a"], load())
+    assert lineage.versioned(table, {"metrics": {"version": 3}}).facets["version"].datasetVersion == "3"
+    assert lineage.versioned(model, {"job": "a", "version": "7"}).facets["version"].datasetVersion == "7"
     for result in (None, "run", {}, {"metrics": {"version": None}}, {"version": None}):
-        assert not versioned(table, result).facets and not versioned(model, result).facets
+        assert not lineage.versioned(table, result).facets and not lineage.versioned(model, result).facets
