@@ -6,6 +6,7 @@ import json
 import os
 import traceback
 from dataclasses import dataclass, field
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -175,6 +176,7 @@ class Served:
         self.store.close()
 
 
+@cache
 def scripted_swaps():
     ridge = CATALOGUE["ridge"](TASK, series(400))
     return (

@@ -20,7 +20,6 @@ from tests.fakes.store_faults import in_process
 pytestmark = pytest.mark.study
 
 SEEDS = range(3)
-SWAPS = scripted_swaps()
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,7 @@ def undisturbed(tmp_path_factory):
     @cache
     def run(seed, swaps=True):
         wire = Wire()
-        served = Served(tmp_path_factory.mktemp("whole"), log_of(seed), wire, SWAPS if swaps else ())
+        served = Served(tmp_path_factory.mktemp("whole"), log_of(seed), wire, scripted_swaps() if swaps else ())
         while not served.done:
             served.step()
             served.send()
@@ -105,9 +104,10 @@ def life(folder, log, path, seed, swaps, places):
         ended(served)
 
 
-def disturbed(folder, log, seed, swaps=SWAPS, places=PLACES):
+def disturbed(folder, log, seed, swaps=None, places=PLACES):
     """Run to the end of the log in processes that are killed; store, what was sent, and how many were."""
     path, kills = folder.with_suffix(".sent"), 0
+    swaps = scripted_swaps() if swaps is None else swaps
     while forked(partial(life, folder, log, path, f"{seed} {kills}", swaps, places)) == signal.SIGKILL:
         kills += 1
     wire = FileWire(path)
@@ -159,7 +159,7 @@ TEARS = {
 
 def before_the_crash(folder, log, path, saved, rng):
     """Some steps of a process that ends with its host; `saved` holds the file as it was last flushed."""
-    served = Served(folder, log, FileWire(path), SWAPS)
+    served = Served(folder, log, FileWire(path), scripted_swaps())
     shutil.copyfile(folder / "hot" / "data.mdb", saved)  # opening has brought to the disk what was there
     for _ in range(rng.randint(8, 30)):
         if rng.random() < 0.2:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,7 +36,10 @@ def made(series=SERIES, setup=TERMS, seeds=2, forecaster="last_value"):
     )
 
 
-GROUND = made()
+@cache
+def ground():
+    """The hour as most tests have it; not made by the workers that only collect them."""
+    return made()
 
 
 def test_the_newest_fifth_is_the_test_and_as_much_before_it_for_tuning():
@@ -47,7 +51,7 @@ def test_the_newest_fifth_is_the_test_and_as_much_before_it_for_tuning():
 def test_the_highest_rates_need_the_executors_that_the_terms_say():
     capacity_rps = 20 / TERMS.twin_job.per_record_s * (1 - 0.5 / 4)
     assert TERMS.scale_factor(SERIES) * np.quantile(SERIES.values, 0.999) == pytest.approx(capacity_rps, rel=0.01)
-    assert GROUND.warm_s == 960 and GROUND.arrived.shape == (2, 960 + 720 + 1)
+    assert ground().warm_s == 960 and ground().arrived.shape == (2, 960 + 720 + 1)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_a_trace_that_cannot_be_judged_is_told_why(series, setup, said):
 
 
 def test_a_static_policy_pays_for_what_it_has():
-    swept = run_sweeps(Contender("static", "static"), [Sweep(GROUND, Setting(), np.array([30.0]))])[0]
+    swept = run_sweeps(Contender("static", "static"), [Sweep(ground(), Setting(), np.array([30.0]))])[0]
     assert swept.hours.shape == (1, 2)
     assert swept.hours == pytest.approx(30 * 720 / 3600)  # how it came to them is over when the figures begin
     assert (swept.violation == 0).all() and (swept.actions == 0).all()
@@ -78,7 +82,7 @@ def test_a_static_policy_pays_for_what_it_has():
 def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
     longer = made(Series(0.0, STEP, np.tile(SERIES.values, 2)))
     planner = Contender("forecast", "forecast", "last_value", Setting(level=0.9))
-    sweeps = [Sweep(g, Setting(level=0.9), np.array([0.7, 1.0])) for g in (GROUND, longer)]
+    sweeps = [Sweep(g, Setting(level=0.9), np.array([0.7, 1.0])) for g in (ground(), longer)]
     both = run_sweeps(planner, sweeps)
     for sweep, swept in zip(sweeps, both, strict=True):
         alone = run_sweeps(planner, [sweep])[0]
@@ -89,7 +93,7 @@ def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
 def test_settings_that_share_a_simulation_come_to_the_same_as_alone():
     planner, hours = Contender("mpc", "mpc", "last_value"), []
     settings = [Setting((("hold_s", 30.0), ("utilisation", use))) for use in (0.6, 1.0)]
-    sweeps = [Sweep(GROUND, setting, np.array([1.0, 3.0])) for setting in settings]
+    sweeps = [Sweep(ground(), setting, np.array([1.0, 3.0])) for setting in settings]
     both = run_sweeps(planner, sweeps)
     for sweep, swept in zip(sweeps, both, strict=True):
         alone = run_sweeps(planner, [sweep])[0]
@@ -110,8 +114,8 @@ def test_policies_that_share_a_simulation_come_to_the_same_as_alone():
     trials = [
         Trial(one, Sweep(scenario, one.setting.plus({"hold_s": 30.0 + at} if one.policy == "mpc" else {}), knobs))
         for at, one in enumerate(contenders)
-        for scenario, knobs in ((GROUND, np.array([0.6, 0.9, 1.2])), (longer, np.array([0.8])))
-        if scenario is GROUND or one.policy != "forecast"
+        for scenario, knobs in ((ground(), np.array([0.6, 0.9, 1.2])), (longer, np.array([0.8])))
+        if scenario is ground() or one.policy != "forecast"
     ]
     shares = []
     for trial, together in zip(trials, run_trials(trials, shares.append), strict=True):
@@ -123,8 +127,8 @@ def test_policies_that_share_a_simulation_come_to_the_same_as_alone():
 def test_trials_of_one_kind_of_policy_share_a_lane():
     mpc, settings = Contender("mpc", "mpc", "last_value"), [Setting((("hold_s", hold),)) for hold in (30.0, 300.0)]
     apart = [Contender("mpc:none", "mpc"), Contender("hpa", "hpa")]
-    trials = [Trial(mpc, Sweep(GROUND, setting, np.ones(1))) for setting in settings]
-    trials += [Trial(one, Sweep(GROUND, one.setting, np.ones(1))) for one in apart]
+    trials = [Trial(mpc, Sweep(ground(), setting, np.ones(1))) for setting in settings]
+    trials += [Trial(one, Sweep(ground(), one.setting, np.ones(1))) for one in apart]
     assert group_by_lane(trials) == [[0, 1], [2], [3]]
 
 
@@ -153,7 +157,7 @@ def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(
     broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=0.0)
     monkeypatch.setitem(CATALOGUE, "static", broken)
     monkeypatch.setattr("models.policy.catalogue.with_knob", lambda policy, knob: policy)
-    swept = run_sweeps(Contender("static", "static"), [Sweep(GROUND, Setting(), np.array([1.0]))])[0]
+    swept = run_sweeps(Contender("static", "static"), [Sweep(ground(), Setting(), np.array([1.0]))])[0]
     assert swept.none.tolist() == [[10, 10]] and swept.clamped.tolist() == [[158, 158]]  # a look every 10 s
     assert swept.hours == pytest.approx(TERMS.twin_job.most * 720 / 3600)
 
@@ -169,9 +173,9 @@ def test_who_knows_the_future_is_late_less_often_than_who_reacts():
 def test_a_faster_clock_shortens_everything_but_the_job():
     fast = replace(TERMS, speed=5.0)
     ground_ = made(setup=fast)
-    assert ground_.seconds - ground_.warm_s == (GROUND.seconds - GROUND.warm_s) / 5
+    assert ground_.seconds - ground_.warm_s == (ground().seconds - ground().warm_s) / 5
     assert ground_.issued["last_value"].step_s == STEP / 5
-    assert ground_.rate.max() == pytest.approx(GROUND.rate.max(), rel=0.01)
+    assert ground_.rate.max() == pytest.approx(ground().rate.max(), rel=0.01)
     assert ground_.begins_s + ground_.warm_s == pytest.approx(288 * STEP / 5)
 
 
@@ -221,7 +225,7 @@ def test_every_executor_that_is_asked_for_comes_and_is_paid():
 def test_the_planner_without_a_forecast_is_swept_by_what_it_keeps_spare():
     """Each trial beside the planner as it is: they are of one policy, but not of one lane."""
     none, ours = with_forecaster(make_contender("mpc"), ""), Contender("mpc", "mpc")
-    sweep = Sweep(GROUND, Setting(), np.array([0.5, 1.0]))
+    sweep = Sweep(ground(), Setting(), np.array([0.5, 1.0]))
     half, by_price = run_trials([Trial(none, sweep), Trial(ours, sweep)])
     dear, cheap = half.means[1]
     assert 1.8 < dear / cheap < 2.3 and half.violation[0].mean() <= half.violation[1].mean()
