@@ -132,8 +132,10 @@ def follow_job(
     after = TwinState(*(part.copy() for part in state))
     cores = nodes.capacity[:, CORES] - nodes.used[:, CORES]
     every = max(round(report_s / STEP_S), 1)
+    arrivals, service_s = (np.asarray(part, float) for part in (job.arrivals_rps, job.service_s))
+    # Of whole numbers the compiled function would be another one, and compiling it takes seconds.
     found = _follow(
-        streams, places_of(streams, after, counts), job.arrivals_rps, job.service_s, counts, cores,
+        streams, places_of(streams, after, counts), arrivals, service_s, counts, cores,
         nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000, np.array(job.order, np.int64), job.pooled, job.pending,
         after, np.asarray(scale, float), works, every,
     )  # fmt: skip
