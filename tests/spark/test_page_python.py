@@ -1,7 +1,5 @@
 """The Python on the pages runs as it stands there, on a real session, but for what `NOT_RUN` says why not."""
 
-import contextlib
-
 import numpy as np
 import pytest
 
@@ -31,6 +29,15 @@ def session(spark, monkeypatch, tmp_path):
         query.stop()
     for name in given:
         spark.conf.unset(name)
+
+
+@pytest.fixture(scope="module")
+def ended():
+    """Agents that have been told to end; they may still wait for a broker, while the next block runs."""
+    agents = []
+    yield agents
+    for agent in agents:
+        agent.stop()
 
 
 def attached(session, tmp_path):
@@ -82,7 +89,7 @@ SCENES = {
 
 
 @pytest.mark.parametrize("block", [one for one in blocks("python") if one.id not in NOT_RUN], ids=lambda one: one.id)
-def test_the_block_runs(block, session, tmp_path):
+def test_the_block_runs(block, session, ended, tmp_path):
     assert block.page in SCENES, f"{block.id}: say here what it presumes, or in NOT_RUN why it cannot run"
     names = SCENES[block.page](session, tmp_path)
     text = block.text.replace('"/lake/', f'"{tmp_path}/lake/')  # nothing is written to the root of this computer
@@ -102,6 +109,6 @@ def test_the_block_runs(block, session, tmp_path):
             exec(compile(text, block.id, "exec"), names)
         finally:
             for agent in agents:
-                with contextlib.suppress(Exception):
-                    agent.stop()
+                agent.stop(timeout_s=0.0)
+            ended += agents
     assert bool(agents) == ("attach(" in text)
