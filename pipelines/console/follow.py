@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from configs.sections import Kafka
 from pipelines.console.read.fold import Model, fold
-from pipelines.kafka.broker import Follower, Record
+from pipelines.console.read.newest import fold_newest
+from pipelines.kafka.broker import Follower, Place, Record
 from pipelines.kafka.signing import SIGNED, Signer
 from tidecast.messages import MessageError
 
@@ -26,6 +27,8 @@ READING = "The topics are being read."
 """The problem of a model that is not there yet; pages ask again soon."""
 WAIT_S, AGAIN_S = 0.2, 5.0
 """Longest wait for records; pause after the broker has not answered."""
+FRESH_S = 1.0
+"""Age of the ends that the hours before are read up to, so that their model knows no less than the first one."""
 SHARE = 0.3
 """Of the time that the hours before are read in, so that the pages of Airflow stay quick meanwhile."""
 
@@ -80,20 +83,37 @@ class ModelFollower:
                 self._begun.discard(False)
 
     def _follow(self, newest: Mapping[str, int | None], deep: bool) -> None:
-        follower, model, caught_up = Follower(self._kafka, list(newest)), Model(), False
+        follower = Follower(self._kafka, list(newest))
         try:
-            follower.seek_to_newest(newest)
+            ends = follower.seek_to_newest(newest)
+            model = self._read_hours(follower, ends) if deep else self._read_newest(follower, ends)
             while deep or not self._deep:
-                began = time.thread_time()
-                records = [record for record in follower.poll(WAIT_S) if self._holds(record)]
-                model = fold(model, records, time.time())
-                if deep and not caught_up:
-                    time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
-                caught_up = caught_up or not follower.behind()
-                if caught_up:
-                    self._publish(model, deep)
+                self._publish(model, deep)
+                model = fold(model, self._poll(follower), time.time())
         finally:
             follower.close()
+
+    def _read_newest(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
+        """The model of what lies before these ends, of which the newest alone is looked at."""
+        records = list[Record]()
+        while not follower.has_read(ends):
+            records += self._poll(follower)
+        return fold_newest(records, time.time())
+
+    def _read_hours(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
+        """The model of all up to now, read without haste."""
+        model, asked_at = Model(), time.monotonic()
+        while True:
+            began = time.thread_time()
+            model = fold(model, self._poll(follower), time.time())
+            time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
+            if follower.has_read(ends):
+                if time.monotonic() - asked_at < FRESH_S:
+                    return model
+                ends, asked_at = follower.ends(), time.monotonic()  # records came meanwhile
+
+    def _poll(self, follower: Follower) -> list[Record]:
+        return [record for record in follower.poll(WAIT_S) if self._holds(record)]
 
     def _publish(self, model: Model, deep: bool) -> None:
         with self._lock:

@@ -91,8 +91,11 @@ class Follower:
             else:
                 self._consumer.seek(partition, first.offset)
 
-    def seek_to_newest(self, newest: Mapping[str, int | None]) -> None:
+    def seek_to_newest(self, newest: Mapping[str, int | None]) -> dict[Place, int]:
         """Move each partition to the last so many records of its topic, named without the prefix; None: to its first.
+
+        Returns:
+            The offset that was written next then, of each partition.
 
         Raises:
             KeyError: a followed topic is not named; else as `ends`.
@@ -104,6 +107,7 @@ class Follower:
         for partition in partitions:
             many, first = newest[partition.topic.removeprefix(self._kafka.prefix)], firsts[partition]
             self._consumer.seek(partition, first if many is None else max(first, ends[partition] - many))
+        return {self._place(one): end for one, end in ends.items()}
 
     def seek(self, offsets: Mapping[Place, int]) -> None:
         """Move these partitions to these offsets."""
@@ -126,10 +130,10 @@ class Follower:
             ends = self._consumer.end_offsets(self._consumer.assignment())
         return {self._place(one): end for one, end in ends.items()}
 
-    def behind(self) -> int:
-        """Return how many records there are that were not polled yet; raises as `ends`."""
-        ends, positions = self.ends(), self.positions()
-        return sum(max(end - positions[place], 0) for place, end in ends.items())
+    def has_read(self, ends: Mapping[Place, int]) -> bool:
+        """Return whether all records before these offsets were polled; the broker is not asked. Raises as `ends`."""
+        positions = self.positions()
+        return all(positions[place] >= end for place, end in ends.items())
 
     def close(self) -> None:
         """Close the consumer."""

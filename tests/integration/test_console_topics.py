@@ -30,16 +30,17 @@ def send(empty_topics):
     publisher.close()
 
 
-def test_a_follower_begins_so_many_records_before_the_end_and_knows_how_many_are_left(empty_topics, send):
+def test_a_follower_begins_so_many_records_before_the_end_and_knows_when_it_has_read_them(empty_topics, send):
     now = time.time()
     send(*(interval("orders", now + i) for i in range(20)), word("orders", now, "act"), word("rides", now, "act"))
     follower = Follower(empty_topics, ["metrics", "control", "forecasts"])
-    follower.seek_to_newest({"metrics": 5, "control": None, "forecasts": 9})
-    assert follower.behind() == 7
+    ends = follower.seek_to_newest({"metrics": 5, "control": None, "forecasts": 9})
+    assert ends == {("metrics", 0): 20, ("control", 0): 2, ("forecasts", 0): 0}
+    send(interval("orders", now + 20))
     found = []
-    wait_until(lambda: found.extend(follower.poll(0.2)) or len(found) == 7, "the records", every_s=0)
-    assert follower.behind() == 0
-    assert [record.offset for record in found if record.topic == "metrics"] == [15, 16, 17, 18, 19]
+    wait_until(lambda: found.extend(follower.poll(0.2)) or follower.has_read(ends), "the records", every_s=0)
+    wait_until(lambda: found.extend(follower.poll(0.2)) or len(found) == 8, "one that came later", every_s=0)
+    assert [record.offset for record in found if record.topic == "metrics"] == [15, 16, 17, 18, 19, 20]
     follower.close()
 
 

@@ -69,13 +69,24 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
         records: with their topics named without the prefix; of jobs with a signing key those that are signed.
         now: wall time, epoch seconds; messages of over 300 s later are refused.
     """
+    messages, refused = list[Any](), 0
+    for record in records:
+        try:
+            messages.append(read_message(record, now))
+        except MessageError:
+            refused += 1
+    return fold_messages(replace(model, refused=model.refused + refused), messages)
+
+
+def fold_messages(model: Model, messages: Iterable[Any]) -> Model:
+    """Return the model after messages of the topics, as `read_message` returns them, in their order."""
     revision, refused = model.revision + 1, model.refused
     changed: dict[str, FollowedJob] = {}
     pools = model.pools
-    for record in records:
+    for message in messages:
+        if message is None:
+            continue
         try:
-            if (message := _read(record, now)) is None:
-                continue
             if isinstance(message, PoolState):
                 pools = with_pool(pools, message)
                 continue
@@ -97,8 +108,12 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
     return Model({**model.jobs, **changed}, revision, refused, pools)
 
 
-def _read(record: Record, now: float) -> Any:
-    """The message in a record; None for what is nothing to the pages: clocks, and keys that were deleted."""
+def read_message(record: Record, now: float) -> Any:
+    """Return the message in a record; None for what is nothing to the pages: clocks, and keys that were deleted.
+
+    Raises:
+        MessageError: it is no valid one.
+    """
     if record.topic != "control":
         return decode_keyed(KINDS[record.topic], record.key, record.value, now)
     key = record.key or ""

@@ -8,7 +8,8 @@ import pytest
 from configs.sections import Kafka
 from pipelines.bench.team.console.records import NOW, contract, interval, word
 from pipelines.console import follow
-from pipelines.console.follow import DEEP, NEWEST, ModelFollower
+from pipelines.console.follow import DEEP, ModelFollower
+from pipelines.console.read.newest import SHARED
 from pipelines.kafka.broker import BrokerError
 from tests.fakes.waiting import wait_until
 
@@ -18,7 +19,7 @@ class Topics:
 
     def __init__(self):
         self.records = [contract("orders"), *(interval("orders", NOW + i) for i in range(6000))]
-        self.fails, self.opened, self.over, self.broken = 0, [], False, False
+        self.fails, self.opened, self.over, self.broken, self.steady = 0, [], False, False, False
         self.deep_may_read = threading.Event()
 
     def follower(self, kafka, topics):
@@ -38,6 +39,10 @@ class FakeFollower:
         metrics = [record for record in self.topics.records if record.topic == "metrics"]
         others = [record for record in self.topics.records if record.topic != "metrics"]
         self.left = [*others, *metrics[-newest["metrics"] :]]
+        return self.ends()
+
+    def ends(self):
+        return {("metrics", 0): self.read}
 
     def poll(self, wait_s):
         if self.topics.broken:
@@ -46,15 +51,17 @@ class FakeFollower:
             self.topics.deep_may_read.wait(20)
         if self.topics.over:
             raise SystemExit  # ends the thread, which else ends with the process
-        if not self.left:
+        if self.topics.steady:
+            self.topics.records.append(interval("orders", NOW + len(self.topics.records)))
+        elif not self.left:
             time.sleep(0.005)
         self.left += self.topics.records[self.read :]
         self.read = len(self.topics.records)
         found, self.left = self.left[:2000], self.left[2000:]
         return found
 
-    def behind(self):
-        return len(self.left)
+    def has_read(self, ends):
+        return self.read - len(self.left) >= ends["metrics", 0]
 
     def close(self):
         self.closed = True
@@ -78,7 +85,7 @@ def history(follower):
 def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(topics):
     follower = ModelFollower(Kafka())
     assert not topics.opened, "nobody has looked"
-    wait_until(lambda: history(follower) == NEWEST["metrics"] / 10, "the first screen", 20)
+    wait_until(lambda: history(follower) == SHARED["metrics"] / 10, "the first screen", 20)
     assert follower.problem == ""
     topics.deep_may_read.set()
     wait_until(lambda: history(follower) == 600, "the hours before", 20)
@@ -87,6 +94,15 @@ def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(t
     first, deep = topics.opened
     wait_until(lambda: first.closed, "the end of the first follower", 20)
     assert not deep.closed
+
+
+def test_records_that_never_pause_keep_nobody_waiting(topics):
+    topics.steady = True
+    follower = ModelFollower(Kafka())
+    wait_until(lambda: history(follower) > 0 and not follower.problem, "the first screen", 20)
+    topics.deep_may_read.set()
+    wait_until(lambda: history(follower) >= 600, "the hours before", 20)
+    topics.steady = False
 
 
 def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
