@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import operator
 import threading
 import time
 from collections.abc import Mapping
 
 from configs.sections import Kafka
 from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.merged import MergedTopics
 from pipelines.console.read.newest import fold_newest
 from pipelines.kafka.broker import Follower, Place, Record
 from pipelines.kafka.signing import SIGNED, Signer
@@ -29,6 +31,8 @@ WAIT_S, AGAIN_S = 0.2, 5.0
 """Longest wait for records; pause after the broker has not answered."""
 FRESH_S = 1.0
 """Age of the ends that the hours before are read up to, so that their model knows no less than the first one."""
+SENT = operator.attrgetter("timestamp")
+"""Order of records of several topics."""
 SHARE = 0.3
 """Of the time that the hours before are read in, so that the pages of Airflow stay quick meanwhile."""
 
@@ -96,24 +100,25 @@ class ModelFollower:
     def _read_newest(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
         """The model of what lies before these ends, of which the newest alone is looked at."""
         records = list[Record]()
-        while not follower.has_read(ends):
+        while follower.unread(ends):
             records += self._poll(follower)
-        return fold_newest(records, time.time())
+        return fold_newest(sorted(records, key=SENT), time.time())
 
     def _read_hours(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
         """The model of all up to now, read without haste."""
-        model, asked_at = Model(), time.monotonic()
+        model, merged, asked_at = Model(), MergedTopics(), time.monotonic()
         while True:
             began = time.thread_time()
-            model = fold(model, self._poll(follower), time.time())
+            records, unread = self._poll(follower), follower.unread(ends)
+            model = fold(model, merged.add(records, unread), time.time())
             time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
-            if follower.has_read(ends):
+            if not unread:
                 if time.monotonic() - asked_at < FRESH_S:
                     return model
                 ends, asked_at = follower.ends(), time.monotonic()  # records came meanwhile
 
     def _poll(self, follower: Follower) -> list[Record]:
-        return [record for record in follower.poll(WAIT_S) if self._holds(record)]
+        return sorted((record for record in follower.poll(WAIT_S) if self._holds(record)), key=SENT)
 
     def _publish(self, model: Model, deep: bool) -> None:
         with self._lock:

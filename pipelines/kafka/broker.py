@@ -92,13 +92,10 @@ class Follower:
                 self._consumer.seek(partition, first.offset)
 
     def seek_to_newest(self, newest: Mapping[str, int | None]) -> dict[Place, int]:
-        """Move each partition to the last so many records of its topic, named without the prefix; None: to its first.
-
-        Returns:
-            The offset that was written next then, of each partition.
+        """Move each partition to the last so many records of its topic (None: to its first), and return the `ends`.
 
         Raises:
-            KeyError: a followed topic is not named; else as `ends`.
+            KeyError: a followed topic is not named, without the prefix; else as `ends`.
         """
         partitions = self._consumer.assignment()
         with permitted(self._kafka):
@@ -130,10 +127,9 @@ class Follower:
             ends = self._consumer.end_offsets(self._consumer.assignment())
         return {self._place(one): end for one, end in ends.items()}
 
-    def has_read(self, ends: Mapping[Place, int]) -> bool:
-        """Return whether all records before these offsets were polled; the broker is not asked. Raises as `ends`."""
-        positions = self.positions()
-        return all(positions[place] >= end for place, end in ends.items())
+    def unread(self, ends: Mapping[Place, int]) -> set[Place]:
+        """Return the partitions of which records before these offsets were not polled yet; raises as `ends`."""
+        return {place for place, position in self.positions().items() if position < ends[place]}
 
     def close(self) -> None:
         """Close the consumer."""

@@ -177,11 +177,11 @@ class Scaler:
         if seen is None or made is None:
             return memory, None
         inputs = {
-            **seen.inputs(),
-            "metric_wall_time": memory.metric_at, "capacity_rps": made.current_capacity_rps,
-            "needed_observed": made.needed_observed, "needed_forecast": made.needed_forecast,
-            "forecast_version": None if made.needed_forecast is None else version, "contract_hash": self.contract.hash,
-            "lead": lead, "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
+            **seen.inputs(), "contract_hash": self.contract.hash, "lead": lead, "needed_forecast": made.needed_forecast,
+            "metric_wall_time": memory.metric_at, "batch_wall_time": memory.account.batch_at,
+            "capacity_rps": made.current_capacity_rps, "needed_observed": made.needed_observed,
+            "forecast_version": None if made.needed_forecast is None else version,
+            "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
         running = memory.executors or seen.executors

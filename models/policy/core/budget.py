@@ -98,6 +98,11 @@ class Account:
         return cls(parts, (held[0], held[0] * shares[0]), (held[1], held[1] * shares[1]))
 
     @property
+    def batch_at(self) -> float | None:
+        """When the newest batch was committed, epoch seconds: the one from which who resumes it goes on; None: none."""
+        return None if self.newest is None else self.newest[0]
+
+    @property
     def seconds(self) -> float:
         """Seconds of production within the window."""
         return sum(seconds for _, seconds, _ in self.parts)

@@ -21,12 +21,13 @@ def measure_team(
 ) -> None:
     """Propose contracts, divide a pool that is too small, plant troubles, and open the console in a browser.
 
-    `init`: a contract for each shipped job, from a simulated lake; a minute. `pools`: what late seconds cost on twenty
-    drawn mixes of three to five jobs in the twin, a day each, beside other ways to divide the pool, and how long a
-    division of 500 jobs takes; ten minutes. `real`: three real jobs on a cluster, in a pool and with static shares;
-    three pairs of sessions, an hour, it goes on where the file of `--json` ends. `alerts`: how soon each of the planted
-    troubles is told, and whether a quiet day is; seconds, as both are fast-forwarded. `console`: its pages in an
-    embedded Airflow with 500 jobs, in Debian's Chromium; ten minutes. What that says of other parts stays.
+    `init`: a contract for each shipped job, from a simulated lake; a minute. `pools`: what late seconds cost on
+    twenty drawn mixes of three to five jobs in the twin, a day each, beside other ways to divide the pool, and how
+    long a division of 500 jobs takes; ten minutes. `real`: three real jobs on a cluster, in a pool and with static
+    shares; three pairs of sessions, an hour, it goes on where the file of `--json` ends. `alerts`: how soon each of
+    the planted troubles is told, and whether a quiet day is; seconds, as both are fast-forwarded. `console`: its
+    pages in an embedded Airflow with 500 jobs, in Debian's Chromium, and its figures beside those of a lake; ten
+    minutes. What that says of other parts stays.
 
     Raises:
         SettingsError: an unknown part; for `real` and `console`, the address of a service is set (status 2).
@@ -34,6 +35,7 @@ def measure_team(
             (status 2).
         BrowserError: for `console`, Chromium or npm is missing, or a page is not drawn (status 2).
         httpx.HTTPError: for `console`, Airflow does not answer.
+        FollowedError, LakeError: for `console`, it or the lake lacks records that it was given.
         TwinError: nothing can be proposed for a job (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
         OSError: the JSON file cannot be written.
@@ -77,6 +79,8 @@ def measure_team(
         seen = found["console"]
         waits = ", ".join(f"{name} {seen[name]['median']:.2f} ({seen[name]['worst']:.2f})" for name in WAITS)
         print(f"seconds, median (worst): {waits}; {seen['as_said']} of {seen['answers']} requests answered as said")
+        same = seen["figures"]
+        print(f"{same['differ']} of {same['compared']} figures differ from the lake's", *same["differing"], sep="\n")
         print("\n".join(seen["found"]) or f"nothing to object to in {seen['looks']} looks")
     for one in found["init"]["jobs"] if "init" in names else []:
         print(

@@ -70,7 +70,7 @@ class Stood(NamedTuple):
     """How a job's promise stood at a decision.
 
     Attributes:
-        at: wall time of the newest metrics that are counted, epoch seconds.
+        at: wall time of the newest batch that is counted, epoch seconds; of older logs, of the newest interval read.
         standing: as `models.policy.core.budget.Account.standing` returns it.
         scale: job seconds per wall second.
     """
@@ -88,5 +88,6 @@ def standing_of(decision: Decision) -> Stood | None:
     found = {name: quantity(said.get(name)) for name in STANDING}
     if any((found[name] or 0.0) < 0 for name in STANDING if name != "budget_left") or found["seconds"] is None:
         return None
-    at = quantity(decision.inputs.get("metric_wall_time"))
+    known = (quantity(decision.inputs.get(name)) for name in ("batch_wall_time", "metric_wall_time"))
+    at = next((one for one in known if one is not None), None)
     return Stood(decision.wall_time if at is None else min(at, decision.wall_time), found, decision.time_scale)

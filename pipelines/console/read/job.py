@@ -96,7 +96,7 @@ def with_sample(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
         return seen if seen.batch and sample.wall_time <= seen.batch.wall_time else _with_batch(seen, sample)
     if sample.executors is None or (seen.sample and sample.wall_time <= seen.sample.wall_time):
         return seen
-    newest = seen.decisions[-1] if seen.decisions else None
+    newest = next((known for known in reversed(seen.decisions) if known.at <= sample.wall_time), None)
     capacity_rps = NAN if newest is None or newest.capacity_rps is None else newest.capacity_rps
     point = Point(
         NAN if sample.arrival_rps is None else sample.arrival_rps, sample.executors,
@@ -120,6 +120,8 @@ def _with_batch(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
     account, batch = seen.account, (sample.wall_time, latency_s, sample.time_scale)
     if seen.promise is not None:
         account = account.add_batch(seen.promise, *batch)
+        if seen.stood is not None and sample.wall_time <= seen.stood.at:  # the decision has counted it
+            account = replace(seen.account, newest=account.newest, counted=account.counted)
     late_s = latency_s if seen.late_s != seen.late_s else max(seen.late_s, latency_s)
     return replace(seen, batch=sample, account=account, batches=(*seen.batches, batch)[-KEPT:], late_s=late_s)
 

@@ -56,15 +56,20 @@ def test_a_part_that_is_not_run_keeps_its_rows_and_says_where_they_are_of(tmp_pa
 def test_what_the_console_was_measured_to_is_said_and_judged(tmp_path, monkeypatch, capsys):
     waits = {name: {"median": 0.5, "worst": worst, "n": 3} for name, worst in zip(WAITS, (1.2, 0.9, 1.9), strict=True)}
     counts = {"looks": 36, "errors": 0, "violations": 1, "askew": 0, "answers": 25, "as_said": 24}
-    measured = {**waits, **counts, "found": ["jobs 360 light: contrast at a"]}
+    same = {"compared": 900, "differ": 1, "differing": ["orders: row.target is 4, in the lake 3"], "estimates": 6}
+    figures = {**same, "budget_off": 0.001, "burn_off": 0.2}
+    measured = {**waits, **counts, "figures": figures, "found": ["jobs 360 light: contrast at a"]}
     monkeypatch.setattr("pipelines.bench.team.console.measure.measure_console", lambda settings, report: measured)
     monkeypatch.setattr(sys, "argv", ["tidecast", "bench", "team", "--parts", "console"])
     measure_team("console", tmp_path / "team.json")
     said = capsys.readouterr().out
+    assert "1 of 900 figures differ from the lake's\norders: row.target is 4, in the lake 3\n" in said
     assert "cold 0.50 (1.20)" in said and "24 of 25 requests" in said and "jobs 360 light: contrast at a" in said
     whats = goals_of("tidecast bench team").list_part("console")
     held = {row.what: row.holds for row in read_figure(tmp_path / "team.json").rows if row.what in whats}
-    assert [*held.values()] == [None, False, None, True, None, True, True, False, True, False]
+    assert [*held.values()] == [
+        None, False, None, True, None, True, True, False, True, False, False, True, False,
+    ]  # fmt: skip
 
 
 ALERTS = {"troubles": [], "n": 15, "told": 15, "slowest": 0.5, "quiet": 0, "quiet_h": 24.0}

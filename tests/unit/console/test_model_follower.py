@@ -60,8 +60,8 @@ class FakeFollower:
         found, self.left = self.left[:2000], self.left[2000:]
         return found
 
-    def has_read(self, ends):
-        return self.read - len(self.left) >= ends["metrics", 0]
+    def unread(self, ends):
+        return {place for place, end in ends.items() if self.read - len(self.left) < end}
 
     def close(self):
         self.closed = True

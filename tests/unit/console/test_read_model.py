@@ -223,3 +223,20 @@ def test_whatever_comes_the_page_of_every_job_is_json_and_another_jobs_row_the_s
     for job in model.jobs.values():
         json.dumps([job_row(job, NOW), job_details(job, NOW, 0.0)], allow_nan=False)
     assert job_row(model.jobs["calm"], NOW) == job_row(fold(Model(), calm, NOW).jobs["calm"], NOW)
+
+
+def test_late_seconds_that_a_decision_has_counted_are_not_counted_again_whenever_their_batches_are_read():
+    said = {"late_s": 50.0, "seconds": 1000.0, "budget_left": 0.9, "burn_long": 1.0, "burn_short": 1.0}
+    told = decision("orders", NOW + 60.5, promise=said, metric_wall_time=NOW + 58, batch_wall_time=NOW + 60)
+    batches = [batch("orders", NOW + 3 * i, 9.0) for i in range(30)]
+    in_turn = seen(contract("orders"), *batches[:21], told, *batches[21:])
+    at_first = seen(contract("orders"), told, *batches)
+    assert at_first.account == in_turn.account
+    # Nine batches later, each over 3 s of which all were late.
+    assert (in_turn.standing()["late_s"], in_turn.standing()["seconds"]) == (77.0, 1027.0)
+
+
+def test_a_second_shows_what_was_asked_for_then_though_later_decisions_are_known():
+    told = [decision("orders", NOW + at, 3 + at, capacity_rps=100.0 + at) for at in (0, 1, 5)]
+    columns = seen(*told, *(interval("orders", NOW + at) for at in (-1, 0, 4, 5))).fine.columns()
+    assert columns[3:5] == [[None, 3.0, 4.0, 8.0], [None, 100.0, 101.0, 105.0]]

@@ -19,6 +19,7 @@ from pipelines.bench.team.console.jobs import ToldTopics
 from pipelines.bench.team.console.looks import LOOKS, PageLook, look_at
 from pipelines.bench.team.console.records import job_name
 from pipelines.bench.team.console.roles import RoleAnswer, ask_by_role
+from pipelines.bench.team.console.same_figures import measure_figures
 from pipelines.bench.team.console.screens import first_screen, records_shown, summarise
 from pipelines.bench.team.console.site import console_site
 from pipelines.stack.isolation import isolated_settings
@@ -48,7 +49,7 @@ class ConsoleSizes:
 def measure_console(
     settings: Settings, report: Callable[[str], None], sizes: ConsoleSizes = ConsoleSizes()
 ) -> dict[str, Any]:
-    """Measure the console, on a stack of its own in `var/bench/team-console`; some ten minutes.
+    """Measure the console, on stacks of its own in `var/bench/team-console`; some ten minutes.
 
     Args:
         settings: without the address of a service.
@@ -59,13 +60,15 @@ def measure_console(
         `cold`, `warm`: seconds until the first screen, `median`, `worst`, `n` and `each`; `record`: the same from a
         record on a topic to the screen; `looks`, how many, with the `errors` of the browser's console, `violations`
         that axe-core finds, and pages that are `askew` (scroll sideways or have the wrong theme), and `found`, what
-        those are; `answers` by role, how many of them were `as_said`, and those that were not (`otherwise`).
+        those are; `answers` by role, how many of them were `as_said`, and those that were not (`otherwise`); `figures`,
+        see `compare_figures`.
 
     Raises:
         BrowserError: Chromium or npm is missing, or a page is not drawn.
         SettingsError: the address of a service is set.
         StackError, PortError, JavaError, JarsError: a service does not start.
         BrokerError, TrackingError, httpx.HTTPError: one does not answer.
+        FollowedError, LakeError: the console, or the lake, lacks records that it was given.
         OSError: a file cannot be written.
     """
     require_programs("chromium", "npm")
@@ -73,6 +76,7 @@ def measure_console(
     own = own.model_copy(update={"var": own.var_dir / "team-console"})
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         axe = fetch_axe(Path(folder))
+        figures = measure_figures(own.model_copy(update={"var": own.var_dir / "figures"}), report)
         report("Airflow, a broker and the past of the jobs")
         with (
             console_site(own) as site,
@@ -100,7 +104,7 @@ def measure_console(
                 answers = ask_by_role(client, site.tokens)
     return {
         "cold": summarise(cold), "warm": summarise(warm), "record": summarise(records), **count_looks(looks),
-        **count_answers(answers), "jobs": sizes.jobs,
+        **count_answers(answers), "figures": figures, "jobs": sizes.jobs,
     }  # fmt: skip
 
 
