@@ -73,6 +73,10 @@ def _properties(context: StackContext, data: Path) -> str:
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": data,
         "group.initial.rebalance.delay.ms": 0,
+        # One that was killed is let in again only when the session of its former life is over, 9 s by default; meanwhile
+        # a sender of transactions' markers keeps half a core busy.
+        "broker.session.timeout.ms": 5000,
+        "broker.heartbeat.interval.ms": 1000,
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
