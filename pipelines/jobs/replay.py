@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from configs.sections import Replay
 from models.workload.keys import zipf
@@ -99,6 +98,8 @@ def _withheld(happened: Floats, replay: Replay, cut: np.random.Generator) -> Fla
 
 def _cumulated(trace: Trace, replay: Replay, bursts: np.random.Generator) -> tuple[Floats, Floats]:
     """Wall seconds since the start on a fine grid, and the records that should have been produced by then."""
+    from scipy.interpolate import PchipInterpolator  # half of what a load generator imports; a warm-up needs none
+
     begins, rates = trace.live()
     edges = (np.append(begins, begins[-1] + trace.step_s) - trace.live_start) / replay.speed
     smooth = PchipInterpolator(edges, np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))]))

@@ -160,25 +160,25 @@ def test_contracts_change_while_it_runs_and_none_of_them_ends_it(
         wait_until(lambda: jobs.decided("orders"), "a decision", every_s=0.1)
 
         (contracts / "orders.yaml").unlink()
+        (contracts / "rides.yaml").write_text("job: [")
+        log.wait_for("rides.yaml")
         log.wait_for("orders: its contract is gone")
         gone = time.time()
-        (contracts / "rides.yaml").write_text("job: [")
-        log.wait_for("rides: ")
         (contracts / "rides.yaml").write_text("job: rides\nexecutors: {min: 2}\n")
+        (contracts / "trips.yaml").write_text("job: trips\n")
+        jobs.reporting.add("trips")
         raised = wait_until(
             lambda: [d for d in jobs.decided("rides", gone) if d["executors"] == 2], "the new bounds", every_s=0.1
         )[0]
         assert raised["inputs"]["contract_hash"] != first["inputs"]["contract_hash"]
         log.wait_for(raised["inputs"]["contract_hash"])
 
-        (contracts / "trips.yaml").write_text("job: trips\n")
-        jobs.reporting.add("trips")
         wait_until(lambda: jobs.decided("trips"), "a decision of the newcomer", every_s=0.1)
         assert jobs.decided("orders", gone + 2) == jobs.vouched("orders", gone + 2) == []
         (contracts / "rides.yaml").unlink()
-        log.wait_for("rides: its contract is gone")
         (contracts / "trips.yaml").write_text("executors: {min: 0}")
         log.wait_for("trips.yaml")
+        log.wait_for("rides: its contract is gone")
         broken = time.time() + 2
         wait_until(lambda: jobs.vouched("trips", broken), "a decision by the last good contract", every_s=0.1)
         assert jobs.decided("rides", broken) == jobs.vouched("rides", broken) == []

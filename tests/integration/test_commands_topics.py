@@ -20,7 +20,7 @@ from tidecast.messages import Decision, Heartbeat, Reject
 
 pytestmark = pytest.mark.integration
 
-LOST_S = 5.0
+LOST_S = 3.0
 
 
 @pytest.fixture

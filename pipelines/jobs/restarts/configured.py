@@ -20,11 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from configs.configurations import TRIGGER
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.contract.objective import objective
-from models.contract.promised.derive import derive_terms
-from models.contract.queueing import MicroBatchModel
 from models.contract.slow.configurations import DWELL, Configurations, advance_configurations
-from models.policy.core.sustained import sustained_rates
 from pipelines.jobs.progress_log import progress_file
 
 if TYPE_CHECKING:
@@ -82,7 +78,7 @@ def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenC
         return None
     noted = [run for run in _read(_runs_file(run_dir, job)) if stated.get(run["name"]) == run["settings"]]
     ran = {run["run_id"]: run["name"] for run in noted}
-    intervals = earned_intervals(_read(progress_file(run_dir, job)) if ran else (), ran, contract)
+    intervals = earned_intervals(_read(progress_file(run_dir, job)), ran, contract) if ran else []
     known = _known(list(stated), intervals, list(ran.values()))
     feasible = {name for name in stated if _typically_kept(name, intervals, list(ran.values()))}
     recovering = bool(intervals) and intervals[-1].overloaded
@@ -132,6 +128,12 @@ def earned_intervals(
         ran: configuration of each run, by its id; others are left out.
         contract: of the job; its controller's interval is what is judged.
     """
+    # Numba and SciPy, half of what a driver imports, and most starts have nothing to judge.
+    from models.contract.objective import objective
+    from models.contract.promised.derive import derive_terms
+    from models.contract.queueing import MicroBatchModel
+    from models.policy.core.sustained import sustained_rates
+
     terms, target_s = derive_terms(contract, sustained_rates(contract)), contract.latency_target_s
     found: list[EarnedInterval] = []
     batches = (one for one in progress if one.get("runId") in ran and "addBatch" in one["durationMs"])

@@ -73,8 +73,8 @@ def _properties(context: StackContext, data: Path) -> str:
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": data,
         "group.initial.rebalance.delay.ms": 0,
-        # One that was killed is let in again only when the session of its former life is over, 9 s by default; meanwhile
-        # a sender of transactions' markers keeps half a core busy.
+        # One that was killed is let in again only when the session of its former life is over, by default 9 s, in which
+        # its sender of transactions' markers keeps half a core busy.
         "broker.session.timeout.ms": 5000,
         "broker.heartbeat.interval.ms": 1000,
         "auto.create.topics.enable": "false",
