@@ -40,7 +40,7 @@ pytestmark = pytest.mark.integration
 RPS = 50
 FOUND = 2
 """Executors that the application begins with and Spark's own allocation keeps; decisions may ask for others."""
-LOST_S = 10.0
+LOST_S = 7.0
 KINDS = {"metrics": MetricSample, "outcomes": Outcome, "rejects": Reject}
 
 
