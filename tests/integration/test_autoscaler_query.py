@@ -103,6 +103,8 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             pooled = job.until(lambda d: "pool" in d["inputs"])[-1]
             assert (pooled["executors"], pooled["inputs"]["pool"]) == (2, granted._asdict())
             assert pooled["reason"].endswith("; pool shared: yields 1 to rides")
+            # A batch's records reach their topics one by one: a decision may be read before its want is written.
+            job.until(lambda _: read_records(kafka, "wants"))
         obeyed = [record for topic in ("decisions", "heartbeats", "wants") for record in read_records(kafka, topic)]
         for record in obeyed:
             Signer.of(kafka).check_record(record, JOB)
