@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import time
+import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from pipelines.bench.site.certificates import write_certificates
 from pipelines.bench.site.ports import free_ports
 from pipelines.bench.site.way import Way
 from pipelines.spark import java
+from pipelines.stack.keeper import Keeper
 from pipelines.stack.ports import HOST
 from pipelines.stack.services.kafka import java_command
 
@@ -52,6 +55,8 @@ class Brokers:
     def __enter__(self) -> Brokers:
         """Start all three, and let USER do on its topics what docs/attach.md asks for.
 
+        They end with this process, however it ends.
+
         Raises:
             kafka.errors.KafkaError: they do not answer within 90 s, or take no rule.
             subprocess.CalledProcessError: a node's storage cannot be formatted.
@@ -62,6 +67,7 @@ class Brokers:
             scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
             tool = ["kafka.tools.StorageTool", "format", "-t", "q1Sh-9_ISia_zwGINzRvyQ", "-c", str(file)]
             subprocess.run([*self._command(), *tool, "--add-scram", scram], check=True, stdout=subprocess.DEVNULL)
+        self._keeper = Keeper(uuid.uuid4().hex, self._folder / "keeper.log")
         try:
             for node in NODES:
                 self.start(node)
@@ -75,29 +81,30 @@ class Brokers:
         for process in self._running.values():
             process.kill()
             process.wait(30)
+        self._keeper.end()
         self.way.close()
 
     def start(self, node: int) -> None:
         """Start a node, one of NODES, without waiting for it; its log is `nodeN.log`."""
         log = (self._folder / f"node{node}.log").open("ab")
         file = str(self._folder / f"node{node}.properties")
-        self._running[node] = subprocess.Popen([*self._command(), "kafka.Kafka", file], stdout=log, stderr=log)
+        command = [*self._command(), "kafka.Kafka", file]
+        process = self._running[node] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        self._keeper.watch(process.pid)
 
     def kill(self, node: int) -> None:
         """Kill a node (SIGKILL)."""
         process = self._running.pop(node)
         process.kill()
         process.wait(30)
+        self._keeper.forget(process.pid)
 
     def stop(self, node: int) -> None:
         """Ask a node to end (SIGTERM), and wait for it, at most a minute."""
-        process = self._running[node]
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.kill(node)
-        self._running.pop(node, None)
+        self._running[node].terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._running[node].wait(60)
+        self.kill(node)
 
     def pid(self, node: int) -> int:
         """Return a node's process id."""
