@@ -225,3 +225,5 @@ class Autoscaler(Section):
     trigger: str = "1 second"
     mode: Literal["observe", "act"] = "act"
     alias_poll_s: Positive = 2.0
+    cores: Count = 1
+    master: str = ""

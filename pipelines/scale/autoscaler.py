@@ -27,12 +27,12 @@ from pipelines.scale.alone import refuse_another
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
+from pipelines.scale.cores import autoscaler_session, spread_state
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
 from pipelines.scale.pools import PoolDivision
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
-from pipelines.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,6 +139,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
             (KafkaTimeoutError).
         JavaError, JarsError: Spark cannot start.
+        SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it.
         SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks; the
             file of signing keys is wrong.
         OSError: the file of accepted contracts cannot be written.
@@ -171,10 +172,11 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     with ThreadPoolExecutor(1) as pool:
         alone = pool.submit(refuse_another, settings.kafka)  # while the JVM starts
-        spark = local_session("autoscaler", cores=1)
+        spark = autoscaler_session(settings)
     if not stop.is_set():
         alone.result()
         goes_on = (checkpoint / "offsets").is_dir()
+        _report(spread_state(spark, checkpoint, settings.autoscaler.cores))
         remedy = partial(remedy_of, checkpoint) if goes_on else str
         run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)), remedy)
     spark.stop()

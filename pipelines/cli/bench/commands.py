@@ -62,6 +62,7 @@ app.command("raise")(live.measure_raise_times)
 app.command("signed")(measure_signed_plans)
 app.command("site")(measure_real_neighbours)
 app.command("soak")(measure_long_run)
+app.command("spread")(live.measure_spread_of_jobs)
 app.command("team")(measure_team)
 app.command("volume")(live.measure_volume_per_day)
 

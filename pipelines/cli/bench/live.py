@@ -1,4 +1,4 @@
-"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, fleet, raises, volume."""
+"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, fleet, raises, spread, volume."""
 
 from __future__ import annotations
 
@@ -100,3 +100,23 @@ def measure_fleet_sizes(
     if len(sizes) < len(split_names(jobs)) or not sizes:
         raise SettingsError(f"--jobs {jobs!r}: numbers from 1 to {MOST_JOBS:,} are expected, as 10,100.")
     write_figure(as_json, measure_fleet(load(), sizes, minutes))
+
+
+def measure_spread_of_jobs(
+    minutes: Annotated[float, typer.Option(min=1, help="That count, for each of the four.")] = 2.0,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure what 500 and 2,000 jobs take on one and on four partitions, and make all their decisions again.
+
+    Each job tells every 4 s. Starts a broker of its own for each; blocks for `minutes` and some four more each.
+
+    Raises:
+        SettingsError: the address of a service is set (status 2).
+        StackError, ProcessError, BrokerError: a process does not start or ends, or the broker does not answer
+            (status 2).
+        JavaError, JarsError: Spark cannot start (status 2).
+        OSError: a file cannot be written.
+    """
+    from pipelines.bench.fleet.spread import measure_spread
+
+    write_figure(as_json, measure_spread(load(), minutes))

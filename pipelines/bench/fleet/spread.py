@@ -1,0 +1,54 @@
+"""What more jobs and more partitions cost: CPU for each metric of a job, and whether decisions are the same ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from configs.settings import Settings
+from models.policy.live.replay import parse_contracts, replay_decision
+from pipelines.bench.fleet.measure import format_size, measure_size
+from pipelines.kafka.broker import read_records
+from pipelines.stack.isolation import isolated_settings
+from pipelines.stack.stack import Stack
+
+SIZES, PARTITIONS = (500, 2000), (1, 4)
+EVERY_S = 4.0
+"""Seconds between two metrics of a job: 2,000 jobs that tell every second would need more than two cores."""
+
+
+def measure_spread(settings: Settings, minutes: float) -> dict[str, Any]:
+    """Measure each number of jobs on each number of partitions, on a broker of its own; some six minutes each.
+
+    Args:
+        settings: without an address of a broker, registry or Airflow.
+        minutes: that count, for each.
+
+    Returns:
+        `every_s`; `runs`: by number of jobs and of partitions (text) what `measure_size` returns, with `decided`
+        decisions and `again`, of which executors, reason and codes come out of what they name alone; and the sums of
+        both.
+
+    Raises:
+        Exception: as `measure_fleet`.
+    """
+    own = isolated_settings(settings, "bench")
+    runs: dict[str, dict[str, Any]] = {}
+    for jobs in SIZES:
+        for cores in PARTITIONS:
+            there = own.model_copy(update={"autoscaler": own.autoscaler.model_copy(update={"cores": cores})})
+            found = measure_size(there, jobs, minutes, EVERY_S, decided_again)
+            runs.setdefault(str(jobs), {})[str(cores)] = found
+            print(f"{cores} partitions: {format_size(found)}; {found['cpu_ms']} ms for a metric", flush=True)
+    all_runs = [one for of_size in runs.values() for one in of_size.values()]
+    sums = {name: sum(one[name] for one in all_runs) for name in ("decided", "again")}
+    return {"every_s": EVERY_S, "runs": runs, **sums}
+
+
+def decided_again(stack: Stack) -> dict[str, int]:
+    """Make each decision of a stack's topic again of what it names, whichever partition it was made on."""
+    kafka = stack.settings.kafka
+    contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
+    made = [json.loads(record.value) for record in read_records(kafka, "decisions")]
+    same = [replay_decision(one, contracts) == (one["executors"], one["reason"], one["codes"]) for one in made]
+    return {"decided": len(same), "again": sum(same)}
