@@ -1,6 +1,6 @@
 """The agents of a fleet in one process: what they say every so many seconds, and how long they wait for an answer.
 
-Run it as `python -m pipelines.bench.fleet.told FILE JOBS BEGUN_S WARM_S SECONDS EVERY_S`; the waits are in the file then.
+Run it as `python -m pipelines.bench.fleet.told FILE JOBS BEGUN_S WARM_S SECONDS EVERY_S`; the file has the waits then.
 """
 
 from __future__ import annotations
