@@ -167,9 +167,9 @@ class DemoJob(Section):
 
 
 class Serving(Section):
-    """How forecasts are served: by the streaming server, or by the fast path (store, socket, HTTP)."""
+    """How forecasts are served: by the stream server, the fast path (store, socket, HTTP), or a Spark query."""
 
-    path: Literal["stream", "fast"] = "stream"
+    path: Literal["stream", "fast", "spark"] = "stream"
     poll_s: Positive = 0.2
     alias_poll_s: Positive = 2.0
     store: Path = Path("fast")
@@ -177,6 +177,8 @@ class Serving(Section):
     map_bytes: int = Field(1 << 32, ge=1 << 26)
     http_port: Port = 0
     token: str | None = None
+    cores: Count = 1
+    master: str = ""
 
 
 class Training(Section):

@@ -24,12 +24,13 @@ def serve_forecasts() -> None:
 
     @task(retries=0)  # the next run follows at once; a retry would wait
     def serve() -> None:
-        """Serve forecasts until the task is ended, by the path that `serving.path` names ("stream" or "fast").
+        """Serve forecasts until the task is ended, by the path that `serving.path` names ("stream", "fast" or "spark").
 
         Raises:
             SettingsError: a setting is wrong.
             BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
             StoreError, SocketError, OSError: fast path only: its store or socket cannot be opened.
+            SystemExit, JavaError, JarsError: path "spark" only: its query failed, or Spark does not start.
         """
         from pipelines.serve.path import serve
 

@@ -27,12 +27,12 @@ from pipelines.scale.alone import refuse_another
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
-from pipelines.scale.cores import autoscaler_session, spread_state
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
 from pipelines.scale.pools import PoolDivision
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import OUTPUT, make_stateful_processor
+from pipelines.spark.query_session import query_session, spread_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,11 +172,11 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     with ThreadPoolExecutor(1) as pool:
         alone = pool.submit(refuse_another, settings.kafka)  # while the JVM starts
-        spark = autoscaler_session(settings)
+        spark = query_session("autoscaler", settings, settings.autoscaler.cores, settings.autoscaler.master)
     if not stop.is_set():
         alone.result()
         goes_on = (checkpoint / "offsets").is_dir()
-        _report(spread_state(spark, checkpoint, settings.autoscaler.cores))
+        _report(spread_state(spark, checkpoint, settings.autoscaler.cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on else str
         run_until(stop, lambda: start_query(spark, settings, checkpoint, Learned(**learned)), remedy)
     spark.stop()

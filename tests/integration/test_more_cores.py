@@ -11,27 +11,28 @@ from configs.settings import load
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
-from pipelines.scale.cores import SpreadError, kept_partitions, spread_state
+from pipelines.spark.query_session import SpreadError, kept_partitions, spread_state
 from pipelines.stack.stack import Stack
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tests.integration.test_autoscaler_query import JOB, Job, running
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.spark
+SETTING = "autoscaler.cores"
 
 
 def test_what_is_known_of_a_job_is_there_on_more_partitions_and_on_fewer(spark, empty_topics, tmp_path):
     settings, checkpoint = load(kafka=empty_topics.model_dump(), autoscaler={"policy": "reactive"}), tmp_path / "query"
-    assert kept_partitions(checkpoint) is None and spread_state(spark, checkpoint, 2) == []
+    assert kept_partitions(checkpoint) is None and spread_state(spark, checkpoint, 2, SETTING) == []
     job = Job(empty_topics)
     try:
         with running(spark, settings, checkpoint):
             first = job.until(lambda d: d["inputs"].get("since_change_s", 1e6) < 1e6)[-1]  # the second one
-        assert spread_state(spark, checkpoint, 1) == []
+        assert spread_state(spark, checkpoint, 1, SETTING) == []
         changed_at = [first["wall_time"] - first["inputs"]["since_change_s"]]
         for before, after, policy in ((1, 3, "static"), (3, 2, "reactive")):
             said = f"what is known of the jobs is spread over {after} partitions; it was {before}"
-            assert spread_state(spark, checkpoint, after) == [said]
+            assert spread_state(spark, checkpoint, after, SETTING) == [said]
             assert kept_partitions(checkpoint) == after
             other = load(kafka=empty_topics.model_dump(), autoscaler={"policy": policy})
             with running(spark, other, checkpoint):
@@ -48,10 +49,10 @@ def test_a_checkpoint_that_cannot_be_spread_is_left_and_refused_with_a_remedy(sp
     log.mkdir()
     (log / "0").write_text('v1\n{"conf": {"spark.sql.shuffle.partitions": "1"}}\n{}')
     with pytest.raises(SpreadError, match=r"1 partition.*no committed microbatch.*Set autoscaler\.cores=1"):
-        spread_state(spark, tmp_path, 4)
+        spread_state(spark, tmp_path, 4, SETTING)
     assert kept_partitions(tmp_path) == 1
     (log / "1").write_text("v1\n{")  # a damaged one is the query's to refuse
-    assert kept_partitions(tmp_path) is None and spread_state(spark, tmp_path, 4) == []
+    assert kept_partitions(tmp_path) is None and spread_state(spark, tmp_path, 4, SETTING) == []
 
 
 def test_on_a_cluster_each_job_is_decided_on_by_an_executor(broker, tmp_path):

@@ -127,7 +127,7 @@ def restore_job(store: Store, server: ServerContext, job: str) -> ServedJob:
     served.rate = decode_value(SampleValue, sample.value).rate
     served.streak = Streak(kept.imputed, kept.row, kept.warming)
     forecast = store.get(keys.forecast_key(job, step_s), sample.version)
-    served.newest_forecast = None if forecast is None else decode_forecast(decode_value(ForecastValue, forecast.value))
+    served.note_sent(None if forecast is None else decode_forecast(decode_value(ForecastValue, forecast.value)))
     deployment = next((d for d in served.deployments if d.number == kept.deployment), None)
     if deployment is not None:
         try:

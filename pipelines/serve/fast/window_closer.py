@@ -101,7 +101,7 @@ class WindowCloser:
         window_index, job, key = served.newest or 0, served.job, forecast_key(served.job, served.step_s)
         value = self.adopted.get((job, window_index))
         if value is not None:
-            served.newest_forecast = decode_forecast(value)
+            served.note_sent(decode_forecast(value))
         elif deployment is None:
             return None
         else:
@@ -109,7 +109,7 @@ class WindowCloser:
             assert served.streak is not None, "a window was taken"
             value = build_record(issued, reason, served.streak, deployment)
             if issued is not None:
-                served.newest_forecast = issued
+                served.note_sent(issued)
                 if self._sends:
                     note = encode_value(build_record(None, "", served.streak, deployment))
                     self._send_later(event, OutgoingMessage("forecasts", job, key, window_index, note, value.message))

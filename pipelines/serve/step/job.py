@@ -47,7 +47,7 @@ class ServedJob:
         model: steps the job; None before one serves or after it failed.
         large_state: whether the model's state is above `LARGE_STATE_BYTES`.
         state_stored: whether a state of this deployment has been stored yet.
-        newest_forecast: the newest one that was sent; None before one.
+        standing: epoch and wall time of the newest forecast that was sent; None before one.
         last_heartbeat: wall time, epoch seconds.
         unsaved: (window index, records/s) put in the transaction that is still open.
     """
@@ -64,7 +64,7 @@ class ServedJob:
     model: Online | None = None
     large_state: bool = False
     state_stored: bool = False
-    newest_forecast: Forecast | None = None
+    standing: tuple[int, float] | None = None
     last_heartbeat: float = -math.inf
     unsaved: list[tuple[int, float]] = field(default_factory=list)
 
@@ -201,8 +201,7 @@ class ServedJob:
     def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
         """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
 
-        The reason is "warming" (not yet 24 windows in a row since the job (re)started) or "model_error" (no model, or a
-        quantile that is not finite).
+        The reason is "warming" (not yet 24 windows in a row since the job (re)started) or "model_error" (none finite).
 
         Args:
             deployment: the model version in service for the window.
@@ -238,13 +237,14 @@ class ServedJob:
     def due_heartbeats(self, sample: MetricSample, wall_time: float) -> list[Heartbeat]:
         """Return the job's heartbeat in a list, or an empty list within 8 wall seconds (`HEARTBEAT_S`) of the last one.
 
-        It names the server's epoch and the wall time of the forecast last sent, if any. `wall_time` (epoch seconds) is
-        remembered; `sample` is the job's newest.
+        It names what stands. `wall_time` (epoch seconds) is remembered; `sample` is the job's newest.
         """
         if 0 <= wall_time - self.last_heartbeat < HEARTBEAT_S:  # a clock that was set back begins anew
             return []
         self.last_heartbeat = wall_time
-        sent = self.newest_forecast
-        standing, since = (None, None) if sent is None else (str(sent.epoch), sent.wall_time)
-        job_time = sample.time + sample.span_s
-        return [Heartbeat(self.job, "serving", job_time, wall_time, sample.time_scale, standing, since)]
+        epoch, since = (None, None) if self.standing is None else (str(self.standing[0]), self.standing[1])
+        return [Heartbeat(self.job, "serving", sample.time + sample.span_s, wall_time, sample.time_scale, epoch, since)]
+
+    def note_sent(self, forecast: Forecast | None) -> None:
+        """Note the newest forecast that was sent, which heartbeats name; None: none was."""
+        self.standing = None if forecast is None else (forecast.epoch, forecast.wall_time)

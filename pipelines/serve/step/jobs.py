@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 
 from models.forecast.online import Online
@@ -12,6 +13,8 @@ from pipelines.serve.step.server_context import ServerContext
 from pipelines.serve.step.windower import Window
 from pipelines.serve.step.windows import RecentWindows
 from tidecast.messages import Forecast, MessageError, MetricSample
+
+log = logging.getLogger(__name__)
 
 
 class ServedJobs:
@@ -77,6 +80,22 @@ class ServedJobs:
         served.step(window)
         self.windows.add(job, served.unsaved)
         served.unsaved.clear()
+
+    def switch(self, job: str) -> bool:
+        """Put the deployment of a job's newest window in service, where another one is; return whether it was.
+
+        A model that fails is logged and dropped, and begun anew at the next window.
+        """
+        served = self.job(job)
+        deployment = None if served.newest is None else deployment_at(served.deployments, served.newest)
+        if deployment is None or served.deployment_number in (deployment.number, -1):
+            return False
+        try:
+            served.switch_model(self._server.find_model(job, deployment), deployment, None)
+        except Exception:  # one job's model may not stop the others
+            log.exception("serving %s: version %s cannot be begun", job, deployment.model_version)
+            served.drop_model()
+        return True
 
     def forecast(self, sample: MetricSample) -> Forecast | None:
         """Return the forecast after a job's newest window.

@@ -1,4 +1,4 @@
-"""The fast path's step for a fleet: a Structured Streaming query from `metrics` to `forecasts`, keyed by job.
+"""The serving step for a fleet: a Structured Streaming query from `metrics` to `forecasts`, keyed by job.
 
 One process serves as many jobs as it has time for; beyond that the same step runs inside keyed state, on as many
 executors as there are. It is slower by a micro-batch, and has no store to read from; forecasts are the same.
@@ -6,6 +6,7 @@ executors as there are. It is slower by a micro-batch, and has no store to read 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ OUTPUT = "topic string, key string, value string"
 
 
 def add_serving_step(
-    source: DataFrame, settings: Settings, folder: Path, known: Collection[str], epoch: int
+    source: DataFrame, settings: Settings, folder: Path, known: Collection[str], epoch: int, oldest_s: float = math.inf
 ) -> DataFrame:
     """Add the serving step to a streaming DataFrame, with one keyed state per job.
 
@@ -31,30 +32,35 @@ def add_serving_step(
         source: columns key, value, partition and offset of `metrics`.
         settings: `training.step_s` is the seconds per window.
         folder: where `fleet_step.write_model_file` has put the models; every executor reads it.
-        known: names of the jobs with a contract, fixed from here on; others are rejected.
+        known: names of the jobs with a contract, as every executor sees them; others are rejected.
         epoch: number that every forecast carries.
+        oldest_s: wall seconds; nothing is forecast of a record that is older.
 
     Returns:
-        Streaming DataFrame of strings topic ("forecasts" or "rejects"), key and value (JSON).
+        Streaming DataFrame of strings topic ("forecasts", "heartbeats" or "rejects"), key and value (JSON).
     """
-    processor = _processor(settings.training.step_s, folder, frozenset(known), epoch)
+    processor = _processor(settings.training.step_s, folder, known, epoch, oldest_s)
     return source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "None")
 
 
 def start_query(
-    spark: Any, settings: Settings, checkpoint: Path, folder: Path, known: Collection[str]
-) -> StreamingQuery:
-    """Start the streaming query "serving" from `metrics` to `forecasts` and `rejects`, and return it running.
+    spark: Any, settings: Settings, checkpoint: Path, folder: Path, known: Collection[str], epoch: int = 0,
+    since_s: float = 0.0, oldest_s: float = math.inf, trigger_s: float = 0.0,
+) -> StreamingQuery:  # fmt: skip
+    """Start the streaming query "serving" from `metrics` to `forecasts`, `heartbeats` and `rejects`; return it running.
 
-    It begins at the earliest record, or where its checkpoint stopped. Its forecasts carry epoch (number of the server)
-    0. What fails in a micro-batch ends the query later: see its `exception()`.
+    It goes on where its checkpoint stopped. What fails in a micro-batch ends the query later: see its `exception()`.
 
     Args:
         spark: the session, with the Kafka package.
         settings: connection, topics and `training.step_s` (seconds per window).
         checkpoint: folder of the query's offsets and state, made if absent.
         folder: where the models are, see `add_serving_step`.
-        known: names of the jobs with a contract, fixed from here on.
+        known: names of the jobs with a contract, as every executor sees them.
+        epoch: number that every forecast carries.
+        oldest_s: wall seconds; nothing is forecast of a record that is older.
+        since_s: wall time (epoch s) of the first record that it reads without a checkpoint.
+        trigger_s: seconds between micro-batches; 0: one after the other.
 
     Raises:
         BrokerError, SettingsError: no broker is set, or a security option that Java's client cannot follow.
@@ -64,23 +70,26 @@ def start_query(
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
         .option("subscribe", settings.kafka.topic("metrics"))
-        .option("startingOffsets", "earliest")
+        .option("startingTimestamp", str(round(since_s * 1000)))
+        .option("startingOffsetsByTimestampStrategy", "latest")  # of a partition without a record since then
+        .option("failOnDataLoss", "false")  # records that have left the topic are too old to forecast of
         .load()
         .selectExpr(KEY, "value", "partition", "offset")
     )
-    served = add_serving_step(source, settings, folder, known, 0)
+    served = add_serving_step(source, settings, folder, known, epoch, oldest_s)
     messages = served.selectExpr(topic_out(settings.kafka), "key", "value")
     writer = messages.writeStream.queryName("serving").format("kafka")
     query: StreamingQuery = (
         writer.options(**spark_options(settings.kafka))
         .option("checkpointLocation", str(checkpoint))
         .outputMode("update")
+        .trigger(processingTime=f"{trigger_s} seconds")
         .start()
     )
     return query
 
 
-def _processor(step_s: float, folder: Path, known: frozenset[str], epoch: int) -> Any:
+def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, oldest_s: float) -> Any:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -111,7 +120,8 @@ def _processor(step_s: float, folder: Path, known: frozenset[str], epoch: int) -
             records.sort(key=lambda row: (row["partition"], row["offset"]))
             stored = self.state.get() if self.state.exists() else None
             before = None if stored is None else bytes(stored[0])
-            after, messages = FleetStep(key[0], step_s, folder, known, epoch).process(before, records, time.time())
+            step = FleetStep(key[0], step_s, folder, known, epoch, oldest_s)
+            after, messages = step.process(before, records, time.time())
             self.state.update((after,))
             yield pd.DataFrame([(t, k, v.decode()) for t, k, v in messages], columns=["topic", "key", "value"])
 

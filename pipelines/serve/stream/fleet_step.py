@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
@@ -16,9 +17,10 @@ from pipelines.serve.models.model_set import ModelSetError, load_members
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.forecasts import encode_forecast
 from pipelines.serve.step.jobs import ServedJobs
+from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.step.windows import RecentWindows
-from tidecast.messages import MessageError, Reject, encode
+from tidecast.messages import MessageError, MetricSample, Reject, encode
 
 Messages = list[tuple[str, str, bytes]]
 """(topic, key, JSON)."""
@@ -31,9 +33,11 @@ class FleetState(msgspec.Struct, array_like=True):
         open_window: the window in progress.
         first, newest: index of its first and newest window; None before any.
         streak: how its windows have come, gaps included; None before any.
-        deployment_number: of the deployment whose model has this state; 0 before any.
+        deployment_number: of the deployment whose model has this state; 0 before any, -1 where that failed.
         model_state: empty without a model.
         windows: (window index, records/s), the newest `KEPT_STEPS`.
+        last_heartbeat: wall time, epoch seconds.
+        standing: epoch and wall time of the newest forecast that was sent; None before one.
     """
 
     open_window: OpenWindow
@@ -43,6 +47,8 @@ class FleetState(msgspec.Struct, array_like=True):
     deployment_number: int = 0
     model_state: bytes = b""
     windows: list[tuple[int, float]] = []
+    last_heartbeat: float = 0.0
+    standing: tuple[int, float] | None = None
 
 
 class ModelFile(msgspec.Struct, array_like=True):
@@ -73,10 +79,28 @@ def write_model_file(folder: Path, job: str, deployment: Deployment, members: di
     new.replace(path)
 
 
+def model_files(folder: Path, job: str) -> list[Path]:
+    """Return the files of a job's models in the folder of `write_model_file`, oldest first."""
+    return sorted((folder / job).glob("*.set"))
+
+
+@lru_cache(maxsize=256)
+def read_model_file(path: Path) -> ModelFile:
+    """Read a file of `model_files`; a process that has read it keeps it.
+
+    Raises:
+        msgspec.DecodeError: it cannot be decoded (a ValueError).
+        OSError: it cannot be read.
+    """
+    return msgspec.msgpack.decode(path.read_bytes(), type=ModelFile)
+
+
 class FleetStep:
     """One job's part of the streaming query, without Spark; a state is bytes in and bytes out."""
 
-    def __init__(self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int) -> None:
+    def __init__(
+        self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int, oldest_s: float = math.inf
+    ) -> None:  # fmt: skip
         """Prepare a step; nothing is read yet.
 
         Args:
@@ -85,9 +109,11 @@ class FleetStep:
             folder: where `write_model_file` has put the models.
             known: names of the jobs with a contract; records of another are rejected.
             epoch: number that every forecast carries.
+            oldest_s: wall seconds; nothing is forecast of a record that is older, as those that wait at a start.
         """
         self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
-        self._known = frozenset({job}) & frozenset(known)  # a record under another job's key is nobody's
+        self._oldest_s = oldest_s
+        self._known = {job} if job in known else set()  # a record under another job's key is nobody's
 
     def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Messages]:
         """Process a micro-batch of one job's records, and return (state after it, messages to send).
@@ -101,7 +127,7 @@ class FleetStep:
             now: wall time, epoch seconds.
 
         Returns:
-            The state as MessagePack, and messages as (topic "forecasts" or "rejects", key, JSON).
+            The state as MessagePack, and messages as (topic "forecasts", "heartbeats" or "rejects", key, JSON).
 
         Raises:
             msgspec.DecodeError: the state or a model's file cannot be decoded.
@@ -113,7 +139,7 @@ class FleetStep:
         before = FleetState(OpenWindow()) if state is None else msgspec.msgpack.decode(state, type=FleetState)
         jobs = ServedJobs(RecentWindows(self._step_s), self._known, self._find_model, self._epoch)
         self._restore(jobs, before)
-        messages: Messages = []
+        messages, newest = Messages(), None
         for row in rows:
             value = row["value"] or b""  # a record may have none
             try:
@@ -124,17 +150,34 @@ class FleetStep:
                 continue
             for window in windows:
                 jobs.step(self.job, window)
-                if (issued := jobs.forecast(sample)) is not None:
-                    messages.append(("forecasts", self.job, encode_forecast(issued)))
+                messages += self._forecast(jobs, sample, now)
+            newest = sample if sample.kind == "interval" else newest
+        if newest is not None:
+            messages += self._stand(jobs, newest, now)
         return self._encode_state(jobs), messages
+
+    def _forecast(self, jobs: ServedJobs, sample: MetricSample, now: float) -> Messages:
+        if now - sample.wall_time > self._oldest_s or (issued := jobs.forecast(sample)) is None:
+            return []
+        jobs.job(self.job).note_sent(issued)
+        return [("forecasts", self.job, encode_forecast(issued))]
+
+    def _stand(self, jobs: ServedJobs, newest: MetricSample, now: float) -> Messages:
+        """What is due besides new windows: the forecast of a model or server that has just begun, and a heartbeat."""
+        served, messages = jobs.job(self.job), Messages()
+        if jobs.switch(self.job) or served.standing is None or served.standing[0] != self._epoch:
+            messages += self._forecast(jobs, newest, now)
+        if now - newest.wall_time < SILENT_S:
+            messages += [("heartbeats", self.job, encode(beat)) for beat in served.due_heartbeats(newest, now)]
+        return messages
 
     def _restore(self, jobs: ServedJobs, state: FleetState) -> None:
         jobs.windows.add(self.job, state.windows)
         served = jobs.job(self.job)
         served.open_window, served.newest, served.first = state.open_window, state.newest, state.first
-        served.streak = state.streak
-        files = sorted((self._folder / self.job).glob("*.set"))
-        served.deployments = [_read_file(str(path)).deployment for path in files]
+        served.streak, served.deployment_number = state.streak, min(state.deployment_number, 0)
+        served.last_heartbeat, served.standing = state.last_heartbeat, state.standing
+        served.deployments = [read_model_file(path).deployment for path in model_files(self._folder, self.job)]
         deployment = next((d for d in served.deployments if d.number == state.deployment_number), None)
         if deployment is not None and state.model_state and state.newest is not None:
             served.resume_model(deployment, state.model_state, state.newest)
@@ -143,26 +186,23 @@ class FleetStep:
         served = jobs.job(self.job)
         model_state = b"" if served.model is None else served.model.state(self.job)
         windows = [] if served.newest is None else jobs.windows.rates(self.job, 0, served.newest)
-        first, newest, number = served.first, served.newest, max(served.deployment_number, 0)
-        state = FleetState(served.open_window, first, newest, served.streak, number, model_state, windows)
+        state = FleetState(
+            served.open_window, served.first, served.newest, served.streak, served.deployment_number, model_state,
+            windows, served.last_heartbeat, served.standing,
+        )  # fmt: skip
         return msgspec.msgpack.encode(state)
 
     def _find_model(self, job: str, deployment: Deployment) -> Online:
         path = _path(self._folder, job, deployment.number)
         if not path.is_file():
             raise ModelSetError(f"{job}: deployment {deployment.number} is not in {self._folder}. Write it again.")
-        return _load_model(str(path))
+        return _load_model(path)
 
 
 def _path(folder: Path, job: str, number: int) -> Path:
     return folder / job / f"{number:08}.set"
 
 
-@lru_cache(maxsize=256)
-def _read_file(path: str) -> ModelFile:
-    return msgspec.msgpack.decode(Path(path).read_bytes(), type=ModelFile)
-
-
 @lru_cache(maxsize=64)
-def _load_model(path: str) -> Online:
-    return Online(load_members(_read_file(path).members).forecaster)
+def _load_model(path: Path) -> Online:
+    return Online(load_members(read_model_file(path).members).forecaster)

@@ -71,7 +71,7 @@ class Server:
         """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._fresh_from = dict(self._behind)
         self._metrics = Follower(kafka, ["metrics"])
-        self._metrics.seek_to_time(needed_from(_samples(read_records(kafka, "metrics", TAIL)), step_s))
+        self._metrics.seek_to_time(needed_from(read_samples(read_records(kafka, "metrics", TAIL)), step_s))
         self._newest: dict[str, MetricSample] = {}
         self._issued: dict[str, State] = {}
         self._undelivered: deque[tuple[str, State, Exception]] = deque()
@@ -158,7 +158,8 @@ class Server:
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
             sent = self._publisher.send_bytes("forecasts", job.encode(), encode(forecast))
             sent.add_errback(lambda error: self._undelivered.append((job, state, error)))
-            self._issued[job], served.newest_forecast = state, forecast
+            self._issued[job] = state
+            served.note_sent(forecast)
         if now - sample.wall_time < SILENT_S:
             for beat in served.due_heartbeats(sample, now):
                 self._publisher.send("heartbeats", job, beat)
@@ -195,7 +196,8 @@ def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
     return max(min((s.wall_time - depth_s / s.time_scale - MARGIN_S for s in newest), default=0.0), 0.0)
 
 
-def _samples(records: Iterable[Record]) -> Iterator[MetricSample]:
+def read_samples(records: Iterable[Record]) -> Iterator[MetricSample]:
+    """Yield the samples among records of `metrics`."""
     now = time.time()
     for record in records:
         with suppress(MessageError):  # it was rejected when it came

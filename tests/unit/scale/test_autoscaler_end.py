@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from configs.settings import load
 from pipelines.scale import autoscaler
 
-def session(settings):
+def session(*arguments):
     jvm = subprocess.Popen(["grep", "SigIgn", "/proc/self/status"], preexec_fn=lambda: None)  # as PySpark starts it
     jvm.wait()
     os.kill(os.getpid(), signal.SIGTERM)
@@ -30,7 +30,7 @@ def start(*arguments):
 
 autoscaler.create_topics = lambda kafka: None
 autoscaler.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
-autoscaler.autoscaler_session, autoscaler.start_query = session, start
+autoscaler.query_session, autoscaler.start_query = session, start
 autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))
 """
 

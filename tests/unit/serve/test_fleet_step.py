@@ -20,7 +20,8 @@ def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_n
     values = [None, long, raw(JOB, BEGIN, 5.0)]
     rows = [{"key": JOB, "value": v, "partition": 0, "offset": i} for i, v in enumerate(values)]
     state, out = step.process(None, rows, NOW)
-    assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 0), ("rejects", 1)]
+    assert [topic for topic, _, _ in out] == ["rejects", "rejects", "heartbeats"]
+    assert [json.loads(value)["offset"] for topic, _, value in out if topic == "rejects"] == [0, 1]
     assert max(len(value) for _, _, value in out) < 10_000
     assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [], NOW)[0] == state
 
@@ -46,3 +47,57 @@ def test_a_state_that_another_release_wrote_is_begun_anew_and_the_job_goes_on(tm
         changed = msgspec.msgpack.encode(msgspec.structs.replace(kept, model_state=model_state))
         outs.append(FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(changed, rows[59:], NOW)[1])
     assert outs[0] == outs[1] and [topic for topic, _, _ in outs[0]] == ["forecasts"]
+
+
+def put(folder, number, version):
+    made = pack_model(Naive(TASK, seasonal=False))
+    write_model_file(folder, JOB, Deployment(number, "m", version, made.digests, 0, 0, -1, STEP), dict(made.members))
+
+
+def at(window, wall_s):
+    record = raw(JOB, window, 5.0, 0, 2, wall_time=wall_s)  # the first half of the window
+    return {"key": JOB, "value": record, "partition": 0, "offset": window}
+
+
+def told(out, topic):
+    return [json.loads(value) for one, _, value in out if one == topic]
+
+
+def test_a_model_or_a_server_that_begins_forecasts_at_once_and_heartbeats_name_what_stands(tmp_path):
+    history = [at(BEGIN + i, NOW) for i in range(40)]
+    state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(None, history, NOW)
+    assert told(out, "forecasts") == [] and "standing" not in told(out, "heartbeats")[0]
+    put(tmp_path, 1, "1")
+    versions, epochs, standing = [], [], []
+    for i, epoch in ((0, 7), (1, 7), (2, 7), (3, 8), (4, 8)):  # half a window is not closed: nothing new is known
+        if i == 2:
+            put(tmp_path, 2, "2")
+        now = NOW + 10 * i
+        again = {**at(BEGIN + 39, now), "offset": 100 + i}
+        state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, epoch).process(state, [again], now)
+        versions.append([one["version"] for one in told(out, "forecasts")])
+        epochs.append([one["epoch"] for one in told(out, "forecasts")])
+        standing += [one.get("standing") for one in told(out, "heartbeats")]
+    assert versions == [["1"], [], ["2"], ["2"], []] and epochs == [[7], [], [7], [8], []]
+    assert standing == ["7", "7", "8", "8"]  # the first of these comes within 8 s of the last one
+
+
+def test_what_waited_at_the_start_makes_windows_and_the_first_record_of_now_a_forecast(tmp_path):
+    put(tmp_path, 1, "1")
+    step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7, oldest_s=60.0)
+    rows = [at(BEGIN + i, NOW - 100) for i in range(40)]
+    state, out = step.process(None, rows, NOW)
+    assert out == []
+    state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7, 60.0).process(state, [at(BEGIN + 40, NOW)], NOW)
+    assert [one["time"] for one in told(out, "forecasts")] == [(BEGIN + 40) * STEP]
+    assert len(msgspec.msgpack.decode(state, type=FleetState).windows) == 40
+
+
+def test_a_model_that_fails_is_not_begun_with_every_record(tmp_path, monkeypatch, caplog):
+    put(tmp_path, 1, "1")
+    monkeypatch.setattr("pipelines.serve.stream.fleet_step.load_members", lambda members: 1 / 0)
+    state = None
+    for i, row in enumerate([*(at(BEGIN + i, NOW) for i in range(30)), *[at(BEGIN + 29, NOW)] * 5]):
+        state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [{**row, "offset": i}], NOW)
+        assert told(out, "forecasts") == []
+    assert len(caplog.records) == 29, "once for each window"

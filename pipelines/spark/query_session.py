@@ -1,4 +1,4 @@
-"""Where the autoscaler's query runs, on how many cores, and how what it has learned is spread over more of them."""
+"""Where a query of the pipeline itself runs, and how its state is spread over another number of cores."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from pipelines.spark.session import cluster_session, local_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-APP = "autoscaler"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class SpreadError(CorrectableError, RuntimeError):
-    """What the query has learned could not be spread over another number of cores; the message holds the remedy."""
+    """A query's state could not be spread over another number of cores; the message holds the remedy."""
 
 
-def autoscaler_session(settings: Settings) -> SparkSession:
-    """Start the session of the autoscaler's query, a partition of the jobs for each of `autoscaler.cores`.
+def query_session(app: str, settings: Settings, cores: int, master: str) -> SparkSession:
+    """Start the session of a query of the pipeline, with a partition of the jobs for each of its cores.
 
-    They are threads of this process; or, where `autoscaler.master` is set, executors of one core each, which have to
-    reach the folder of the checkpoint and those beside it by the same path.
+    Args:
+        app: its name, "autoscaler" or "serving".
+        settings: Spark's memory sizes, and `var`.
+        cores: threads of this process; or, on a cluster, executors of one core each, which have to reach the folder of
+            the checkpoint, and those beside it, by the same path.
+        master: address of the cluster; empty: this process.
 
     Raises:
         JavaError, JarsError, OSError, Exception: as `local_session` and `cluster_session`.
     """
-    scaling = settings.autoscaler
-    if not scaling.master:
-        return local_session(APP, cores=scaling.cores)
-    spark = settings.spark.model_copy(update={"master": scaling.master})
-    job = settings.job.model_copy(update={"state_partitions": scaling.cores})
+    if not master:
+        return local_session(app, cores=cores)
+    spark = settings.spark.model_copy(update={"master": master})
+    job = settings.job.model_copy(update={"state_partitions": cores})
     there = settings.model_copy(update={"spark": spark, "job": job})
-    return cluster_session(APP, there, Contract(job=APP, executors=Executors(min=scaling.cores, max=scaling.cores)))
+    return cluster_session(app, there, Contract(job=app, executors=Executors(min=cores, max=cores)))
 
 
 def kept_partitions(checkpoint: Path) -> int | None:
@@ -57,8 +59,14 @@ def kept_partitions(checkpoint: Path) -> int | None:
     return None
 
 
-def spread_state(spark: SparkSession, checkpoint: Path, cores: int) -> list[str]:
+def spread_state(spark: SparkSession, checkpoint: Path, cores: int, setting: str) -> list[str]:
     """Spread a checkpoint's state over so many partitions; its query must not run. Spark keeps the number otherwise.
+
+    Args:
+        spark: a session.
+        checkpoint: of the query; where none is there yet, or it is damaged, nothing is done.
+        cores: partitions.
+        setting: which one says so, for the error.
 
     Returns:
         What was done, in words; empty where there was nothing to do.
@@ -71,12 +79,13 @@ def spread_state(spark: SparkSession, checkpoint: Path, cores: int) -> list[str]
     before = kept_partitions(checkpoint)
     if before in (None, cores):
         return []
+    _ = spark.streams  # with which Spark starts what knows where state is, else with the first query
     manager: Any = spark._jsparkSession.streamingCheckpointManager()
     try:
         manager.repartition(str(checkpoint), cores, False)
     except Py4JJavaError as error:
         raise SpreadError(
-            f"{checkpoint} is spread over {before} partitions, and autoscaler.cores is {cores}: Spark cannot change "
-            f"that: {error.java_exception}. Set autoscaler.cores={before}."
+            f"{checkpoint} is spread over {before} partitions, and {setting} is {cores}: Spark cannot change "
+            f"that: {error.java_exception}. Set {setting}={before}."
         ) from error
     return [f"what is known of the jobs is spread over {cores} partitions; it was {before}"]

@@ -1,0 +1,121 @@
+"""The streaming query as a server: it claims its epoch, gets every champion to the workers, and leaves for a later one.
+
+For more jobs than the stream server's one process has time for: `serving.cores` tasks, on `serving.master` if one is
+set.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+from configs.settings import Settings
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topics
+from pipelines.registry import Registry
+from pipelines.serve.claim import Claim, stop_on_signals
+from pipelines.serve.contracted import ContractedJobs
+from pipelines.serve.models.loader import ChampionSource, Loader
+from pipelines.serve.models.ready import ReadyModel
+from pipelines.serve.step.windows import RecentWindows
+from pipelines.serve.stream.fleet_query import start_query
+from pipelines.serve.stream.fleet_step import model_files, read_model_file, write_model_file
+from pipelines.serve.stream.server import TAIL, needed_from, read_samples
+from pipelines.spark.checkpoint.repair import remedy_of
+from pipelines.spark.query_session import query_session, spread_state
+
+OLDEST_S = 60.0
+"""Wall seconds: what waits on the topic when the query starts makes windows, and no forecasts."""
+KEPT_FILES = 2
+"""Models of a job that are kept: the one in service, and the one before, in which a worker may still be."""
+
+
+def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
+    """Serve forecasts by a streaming query until SIGTERM, ctrl-C, or until another server takes over.
+
+    Missing topics are created. Models, offsets and state lie in `var/serving/STEP`, by seconds per window. Call it from
+    the main thread.
+
+    Args:
+        settings: of the whole pipeline.
+        champions: opens the source of models, in the loader's thread; by default the registry.
+
+    Raises:
+        SystemExit: the query failed; the message holds its error, and what helps.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
+        JavaError, JarsError: Spark cannot start.
+        SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it.
+        OSError: a folder cannot be written.
+        ValueError: not called from the main thread, or an unknown security option.
+    """
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # else its client logs every refused connection
+    serving, stop = settings.serving, threading.Event()
+    folder = settings.var_dir / "serving" / f"{settings.training.step_s:g}"
+    models, checkpoint = folder / "models", folder / "query"
+    models.mkdir(parents=True, exist_ok=True)
+    # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+    create_topics(settings.kafka)
+    with stop_on_signals(stop), closing(Publisher(settings.kafka)) as publisher:
+        claim = Claim(settings.kafka, publisher)
+        contracted = partial(ContractedJobs, settings.contracts_dir, serving.alias_poll_s)
+        windows = RecentWindows(settings.training.step_s)  # none: a model is begun on those that the workers have
+        loader = Loader(windows, champions or (lambda: Registry(settings)), contracted(), serving.alias_poll_s)
+        loader.serving.update(_kept_versions(models))
+        loader.start()
+        spark = query_session("serving", settings, serving.cores, serving.master)
+        with closing(claim), closing(loader):
+            _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))
+            since_s = needed_from(read_samples(read_records(settings.kafka, "metrics", TAIL)), settings.training.step_s)
+            query = start_query(
+                spark, settings, checkpoint, models, contracted(), claim.epoch, since_s, OLDEST_S, serving.poll_s
+            )
+            _say([f"epoch {claim.epoch}, process {os.getpid()}, {serving.cores} cores"])
+            while not stop.wait(serving.poll_s):
+                while loader.ready:
+                    put_in_service(models, loader.ready.popleft(), settings.training.step_s)
+                if claim.superseded():
+                    _say(["a server with a later epoch has taken over; leaving"])
+                    break
+                if not query.isActive:
+                    raise SystemExit(f"the query of serving failed: {query.exception()}\n{remedy_of(checkpoint)}")
+            query.stop()
+        spark.stop()
+
+
+def put_in_service(models: Path, ready: ReadyModel, step_s: float) -> None:
+    """Write a model where the workers look for it with every micro-batch, and say so.
+
+    It serves from the next record of its job on. Older models of the job are removed, all but the one before.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    files = model_files(models, ready.job)
+    number = 1 + (int(files[-1].stem) if files else 0)
+    write_model_file(models, ready.job, ready.deployment(number, 0, step_s), dict(ready.model_set.members))
+    for old in files[: 1 - KEPT_FILES]:
+        old.unlink(missing_ok=True)
+    print(f"serving {ready.job}: champion is version {ready.version} ({ready.model_set.forecaster.kind})", flush=True)
+
+
+def _kept_versions(models: Path) -> dict[str, str]:
+    """Which version each job was served by when the last server ended; one that cannot be read is fetched again."""
+    found = {}
+    for folder in models.iterdir():
+        with suppress(IndexError, ValueError, OSError):
+            newest = model_files(models, folder.name)[-1]
+            found[folder.name] = read_model_file(newest).deployment.model_version
+    return found
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        print(f"serving: {line}", flush=True)

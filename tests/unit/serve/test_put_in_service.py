@@ -1,0 +1,27 @@
+"""Models on their way to the workers of the streaming query."""
+
+from models.forecast.baselines.naive import Naive
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
+from pipelines.serve.step.windows import RecentWindows
+from pipelines.serve.stream.fleet_step import model_files, read_model_file
+from pipelines.serve.stream.spark_server import _kept_versions, put_in_service
+from tests.fakes.forecasters import STEP, TASK
+
+
+def test_each_model_has_a_number_of_its_own_and_the_one_before_stays(tmp_path, capsys):
+    for version in ("4", "5", "4"):
+        made = pack_model(Naive(TASK))
+        put_in_service(tmp_path, prepare_model(RecentWindows(STEP), "rides", "rides-forecaster", version, made), STEP)
+    kept = [read_model_file(file).deployment for file in model_files(tmp_path, "rides")]
+    assert [(one.number, one.model_version, one.first_origin) for one in kept] == [(2, "5", 0), (3, "4", 0)]
+    assert capsys.readouterr().out.count("serving rides: champion is version") == 3
+
+
+def test_what_was_served_before_a_restart_is_known_and_a_damaged_file_is_fetched_again(tmp_path):
+    for job in ("orders", "rides"):
+        made = pack_model(Naive(TASK))
+        put_in_service(tmp_path, prepare_model(RecentWindows(STEP), job, f"{job}-forecaster", "7", made), STEP)
+    (tmp_path / "empty").mkdir()
+    model_files(tmp_path, "orders")[0].write_bytes(b"\xc1")
+    assert _kept_versions(tmp_path) == {"rides": "7"}
