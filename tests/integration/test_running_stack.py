@@ -50,7 +50,7 @@ def test_a_server_finds_the_stack_that_runs_and_ends_quietly(empty_topics, broke
         for _, _, process in started:
             os.killpg(process.pid, signal.SIGTERM)  # to all of it, as a service manager or a terminal does
         for log, _, process in started:
-            assert process.wait(PATIENCE_S) == 0
+            assert process.wait(PATIENCE_S) == 0, log.read_text()
             assert "Traceback" not in log.read_text(), log.read_text()
 
 

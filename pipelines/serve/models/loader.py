@@ -17,7 +17,9 @@ from pipelines.serve.step.windows import Windows
 from pipelines.store import StoreError
 
 log = logging.getLogger(__name__)
-CLOSE_S = 2.0
+CLOSE_S, OPEN_S = 2.0, 30.0
+"""Seconds for which `close` waits for a look-up, which may hang, and for the registry's packages to be imported: a
+process that ends in the middle of that may be aborted."""
 AGAIN_S = 30.0
 """Wall seconds after which a champion that could not be fetched or made ready is tried again."""
 PASSING = (RegistryError, StoreError, OSError, MemoryError)
@@ -74,7 +76,7 @@ class Loader:
         self._offered: dict[str, str] = {}
         self._later: dict[str, tuple[str, float]] = {}
         """Version that could not be fetched by job, and when it is tried again."""
-        self._stop = threading.Event()
+        self._stop, self._opened = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
 
     def start(self) -> None:
@@ -86,8 +88,13 @@ class Loader:
         self._thread.start()
 
     def close(self) -> None:
-        """Tell the thread to end and wait up to 2 s for it; a look-up that takes longer is left behind."""
+        """Tell the thread to end and wait up to 2 s for it; a look-up that takes longer is left behind.
+
+        Up to 30 s more while it still opens the registry.
+        """
         self._stop.set()
+        if self._thread.is_alive():
+            self._opened.wait(OPEN_S)
         self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
@@ -95,7 +102,7 @@ class Loader:
         reported = ""
         while not self._stop.is_set():
             try:
-                champions = champions or self._open()
+                champions = champions or self._open_champions()
                 versions = champions.champion_versions()
                 for job in sorted(self._jobs):
                     if job in versions and not self._stop.is_set():
@@ -108,6 +115,12 @@ class Loader:
             except Exception:  # the champions in service go on, and the next look may succeed
                 log.exception("serving: looking for champions failed")
             self._stop.wait(self._every_s)
+
+    def _open_champions(self) -> ChampionSource:
+        try:
+            return self._open()
+        finally:
+            self._opened.set()
 
     def _look(self, champions: ChampionSource, job: str, version: str) -> None:
         if version in (self._refused.get(job), self._offered.get(job)):

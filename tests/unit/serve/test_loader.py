@@ -1,5 +1,7 @@
 """Champions are looked up once for all jobs, by a thread of their own; a registry that fails is asked again."""
 
+import threading
+
 import pytest
 
 from models.forecast.baselines.naive import Naive
@@ -101,3 +103,30 @@ def test_a_champion_that_met_a_full_disk_or_memory_is_tried_again(module, name, 
     wait_until(lambda: made.ready, "the champion")
     made.close()
     assert "the present champion stays, trying again in 0.05 s" in capsys.readouterr().out
+
+
+def test_closing_waits_for_the_registry_to_be_opened_and_not_for_a_look_up_that_hangs(monkeypatch):
+    monkeypatch.setattr(loader, "CLOSE_S", 0.05)
+    go_on, opened, hanging = threading.Event(), [], threading.Event()
+
+    def open_slowly():
+        go_on.wait(10)
+        opened.append(1)
+        return Registry()
+
+    made = Loader(windows(), open_slowly, JOBS, 0.01)
+    made.start()
+    threading.Timer(0.2, go_on.set).start()
+    made.close()
+    assert opened == [1]
+
+    class Hanging(Registry):
+        def champion_versions(self):
+            hanging.wait(10)
+            return {}
+
+    made = Loader(windows(), lambda: Hanging(), JOBS, 0.01)
+    made.start()
+    made.close()  # returns
+    assert made._thread.is_alive()
+    hanging.set()

@@ -1,0 +1,54 @@
+"""The autoscaler's query on executors of a cluster of its own."""
+
+import json
+import sys
+import time
+
+import psutil
+
+from configs.settings import load
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topics
+from pipelines.spark.query_session import kept_partitions
+from pipelines.stack.stack import Stack
+from tests.fakes.waiting import PATIENCE_S, wait_until
+from tidecast.messages import MetricSample
+
+JOBS = [f"word_count_{number}" for number in range(4)]
+
+
+def test_on_a_cluster_each_job_is_decided_on_by_an_executor(broker, tmp_path):
+    own = {"bootstrap": broker.bootstrap, "prefix": "spread."}
+    contracts = tmp_path / "contracts"
+    contracts.mkdir()
+    for job in JOBS:
+        (contracts / f"{job}.yaml").write_text(f"job: {job}\n")
+    settings = load(var=tmp_path / "var", contracts=contracts, kafka=own)
+    with Stack(settings, {"spark"}) as stack:
+        create_topics(stack.settings.kafka)
+        where = {"TIDECAST_AUTOSCALER__MASTER": stack.settings.spark.master, "TIDECAST_AUTOSCALER__CORES": "2"}
+        argv = [sys.executable, "-m", "tidecast", "autoscale", "--checkpoint", str(tmp_path / "query")]
+        query = stack.spawn("autoscaler", argv, where)
+        publisher, answers = Publisher(stack.settings.kafka), Follower(stack.settings.kafka, ["decisions"])
+        decided = set()
+
+        def all_decided():
+            assert query.running(), query.last_lines()
+            now = time.time()
+            for job in JOBS:
+                sample = MetricSample(job, "interval", now - 1, now, arrival_rps=20.0, executors=1, task_ceiling=8)
+                publisher.send("metrics", job, sample)
+            decided.update(json.loads(record.value)["job"] for record in answers.poll(0.5))
+            return decided == set(JOBS)
+
+        wait_until(all_decided, "a decision for each job", PATIENCE_S, every_s=0.1)
+        backends = [
+            process for process in psutil.process_iter(["cmdline"])
+            if "CoarseGrainedExecutorBackend" in " ".join(process.info["cmdline"] or [])
+            and process.environ().get("TIDECAST_STACK") == stack.id
+        ]  # fmt: skip
+        assert len(backends) == 2
+        assert kept_partitions(tmp_path / "query") == 2
+        publisher.close()
+        answers.close()
