@@ -111,8 +111,7 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
                 One frame of string columns topic, key and value (JSON), to be sent to Kafka; it may be empty.
 
             Raises:
-                msgspec.DecodeError, ModelSetError, SeriesError, OnlineError, OSError: state or model cannot be read,
-                    or the model not started on the job's windows; Spark ends the query.
+                msgspec.DecodeError: the state cannot be decoded; Spark ends the query.
             """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 

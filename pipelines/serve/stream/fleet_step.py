@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.step.windows import RecentWindows
 from tidecast.messages import MessageError, MetricSample, Reject, encode
 
+log = logging.getLogger(__name__)
 Messages = list[tuple[str, str, bytes]]
 """(topic, key, JSON)."""
 
@@ -130,10 +133,7 @@ class FleetStep:
             The state as MessagePack, and messages as (topic "forecasts", "heartbeats" or "rejects", key, JSON).
 
         Raises:
-            msgspec.DecodeError: the state or a model's file cannot be decoded.
-            ModelSetError: the file of the model in service makes no forecaster.
-            SeriesError, OnlineError: that model cannot be started on the job's windows.
-            OSError: a model's file cannot be read.
+            msgspec.DecodeError: the state cannot be decoded.
             KeyError: a row lacks one of its names.
         """
         before = FleetState(OpenWindow()) if state is None else msgspec.msgpack.decode(state, type=FleetState)
@@ -177,10 +177,16 @@ class FleetStep:
         served.open_window, served.newest, served.first = state.open_window, state.newest, state.first
         served.streak, served.deployment_number = state.streak, min(state.deployment_number, 0)
         served.last_heartbeat, served.standing = state.last_heartbeat, state.standing
-        served.deployments = [read_model_file(path).deployment for path in model_files(self._folder, self.job)]
+        for path in model_files(self._folder, self.job):
+            with suppress(OSError, ValueError):  # removed meanwhile, or damaged: of one job, and others go on
+                served.deployments.append(read_model_file(path).deployment)
         deployment = next((d for d in served.deployments if d.number == state.deployment_number), None)
         if deployment is not None and state.model_state and state.newest is not None:
-            served.resume_model(deployment, state.model_state, state.newest)
+            try:
+                served.resume_model(deployment, state.model_state, state.newest)
+            except Exception:  # one job's model may not stop the others
+                log.exception("serving %s: version %s cannot be gone on with", self.job, deployment.model_version)
+                served.drop_model()
 
     def _encode_state(self, jobs: ServedJobs) -> bytes:
         served = jobs.job(self.job)

@@ -101,3 +101,15 @@ def test_a_model_that_fails_is_not_begun_with_every_record(tmp_path, monkeypatch
         state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [{**row, "offset": i}], NOW)
         assert told(out, "forecasts") == []
     assert len(caplog.records) == 29, "once for each window"
+
+
+def test_a_damaged_file_and_a_model_that_is_no_longer_one_leave_the_query_running(tmp_path, monkeypatch, caplog):
+    put(tmp_path, 1, "1")
+    state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(None, [at(BEGIN + i, NOW) for i in range(40)], NOW)
+    assert told(out, "forecasts")
+    (tmp_path / JOB / "00000002.set").write_bytes(b"\xc1")
+    state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [at(BEGIN + 40, NOW)], NOW)
+    assert [one["version"] for one in told(out, "forecasts")] == ["1"]
+    monkeypatch.setattr("pipelines.serve.stream.fleet_step._load_model", lambda path: 1 / 0)
+    out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [at(BEGIN + 41, NOW)], NOW)[1]
+    assert told(out, "forecasts") == [] and "cannot be gone on with" in caplog.text
