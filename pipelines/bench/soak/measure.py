@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
 import psutil
 
@@ -13,20 +15,30 @@ from pipelines.bench.chaos.cells import PARTS
 from pipelines.bench.chaos.site_under_load import fresh_brokers, live_site, prepare
 from pipelines.bench.chaos.world import World
 from pipelines.bench.repeated import repeated
+from pipelines.bench.soak.collected import collect_garbage, is_java
 from pipelines.bench.soak.held import EVERY_S, Held, Holdings
 from pipelines.bench.soak.slopes import BLOCKS, Slope, slope_of
 from pipelines.stack.isolation import isolated_settings
 
-WARM, REACHED = 0.5, 0.95
-"""Share of the time that does not count, in which heaps and Spark's lists of finished work grow to their size; and that
-up to which samples have to go on."""
 DAY_H = 24.0
 """Of the trace, in each stretch of which a mean is taken: what swings with the load does not look like growth."""
+WARM, SETTLE = 6, 2
+"""Days of the trace that do not count: in which Spark's lists of finished work grow to their size, and in which memory
+comes down to what is needed once garbage is collected."""
+HANDLES, MEMORY = (WARM, WARM + BLOCKS), (WARM + BLOCKS + SETTLE, WARM + BLOCKS + SETTLE + BLOCKS)
+"""Days in which file handles, threads and folders count, and nothing interferes; and in which memory does. A JVM's heap
+fills with garbage up to its bound, which says nothing; so they collect it each day from the first span's end on, which
+would also close handles that somebody forgot."""
+DAYS = MEMORY[1]
+REACHED = 0.95
+"""Share of a span up to which samples have to go on."""
 SERVERS = ("airflow-api-server", "airflow-dag-processor", "spark-master", "spark-worker")
 """Processes of the stack that are looked at beside the parts."""
-KINDS = ("megabytes", "files", "threads")
+KINDS = {"files": HANDLES, "threads": HANDLES, "megabytes": MEMORY}
 BOUNDED = ("checkpoint of the job", "checkpoint of the autoscaler")
 """Folders that may not grow; the others hold what is kept for longer than an hour."""
+
+T = TypeVar("T")
 
 
 def measure_soak(settings: Settings, minutes: float, save: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
@@ -48,7 +60,7 @@ def measure_soak(settings: Settings, minutes: float, save: Callable[[dict[str, A
     own = isolated_settings(settings, "bench")
     folder = own.var_dir / "soak"
     prepared = prepare(own, folder)
-    live_h = DAY_H * BLOCKS / (1 - WARM)
+    live_h, day_s = DAY_H * DAYS, minutes * 60 / DAYS
     replay = prepared.replay.model_copy(update={"live_hours": live_h, "speed": 60 * live_h / minutes})
     asked = prepared.model_copy(update={"replay": replay})
     with (
@@ -62,8 +74,10 @@ def measure_soak(settings: Settings, minutes: float, save: Callable[[dict[str, A
             "logs of Airflow": site.var_dir / "airflow" / "logs",
             "a broker's segments": brokers.data(1),
         }
-        holdings = Holdings((*PARTS, *SERVERS), lambda part: _processes(world, part), folders)
-        with repeated(holdings.sample, EVERY_S):
+        parts = (*PARTS, *SERVERS)
+        holdings = Holdings(parts, lambda part: _processes(world, part), folders)
+        collect = partial(_collect, parts, partial(_processes, world))
+        with repeated(holdings.sample, EVERY_S), repeated(collect, day_s, after_s=HANDLES[1] * day_s):
             live.replay()
         ended = world.ended()
         found = {
@@ -87,35 +101,36 @@ def summarise_soak(
     Args:
         held: samples by part.
         taken: times, seconds, and 10⁶ bytes by folder.
-        length_s: of the live load; samples after it do not count, as those before all is warm.
+        length_s: of the live load, of `DAYS` days; samples after it do not count.
 
     Returns:
-        `series`: by part and kind (megabytes, files, threads), and `folders`, 10⁶ bytes by what they hold, as `Slope`
+        `series`: by part and kind (files, threads, megabytes), and `folders`, 10⁶ bytes by what they hold, as `Slope`
         has it, with `grows`; `growing`, names of those that may not grow and do, `growing_n` of `looked_at`;
         `unmeasured`, parts and folders of which too little was seen, and `unmeasured_n`.
     """
     series, folders, slopes, unmeasured = dict[str, Any](), dict[str, Any](), dict[str, Slope](), list[str]()
-    first_s, last_s = WARM * length_s, length_s
+    day_s = length_s / DAYS
     for part, samples in held.items():
-        counted = [one for one in samples if first_s <= one.at_s <= last_s]
-        longest = Counter(one.pid for one in counted).most_common(1)[0][0] if counted else 0
-        same = [one for one in counted if one.pid == longest]
-        times = [one.at_s for one in same]
-        if not _reaches(times, first_s, last_s):
+        found = dict[str, Slope]()
+        for kind, span in KINDS.items():
+            counted = _within([(one.at_s, one) for one in samples], span, day_s)
+            longest = Counter(one.pid for _, one in counted).most_common(1)[0][0] if counted else 0
+            same = [(at, float(getattr(one, kind))) for at, one in counted if one.pid == longest]
+            if slope := _slope(same, span, day_s):
+                found[kind] = slope
+        if len(found) < len(KINDS):
             unmeasured.append(part)
             continue
-        found = {kind: slope_of(times, [float(getattr(one, kind)) for one in same]) for kind in KINDS}
         slopes |= {f"{part}: {kind}": slope for kind, slope in found.items()}
         series[part] = {kind: _told(slope) for kind, slope in found.items()}
     for name, sizes in taken.items():
-        at_s = [at for at, _ in sizes if first_s <= at <= last_s]
-        if not _reaches(at_s, first_s, last_s):
+        size = _slope(_within(sizes, HANDLES, day_s), HANDLES, day_s)
+        if size is None:
             unmeasured.append(name)
             continue
-        slope = slope_of(at_s, [size for at, size in sizes if first_s <= at <= last_s])
-        folders[name] = _told(slope)
+        folders[name] = _told(size)
         if name in BOUNDED:
-            slopes[name] = slope
+            slopes[name] = size
     growing = [name for name, slope in slopes.items() if slope.grows]
     return {
         "series": series, "folders": folders, "growing": growing, "growing_n": len(growing), "looked_at": len(slopes),
@@ -123,11 +138,25 @@ def summarise_soak(
     }  # fmt: skip
 
 
-def _reaches(times: Sequence[float], first_s: float, last_s: float) -> bool:
-    """Whether samples reach into each stretch of a mean, and near the end of what counts."""
-    stretch = (last_s - first_s) / BLOCKS
+def _within(samples: Sequence[tuple[float, T]], days: tuple[int, int], day_s: float) -> list[tuple[float, T]]:
+    return [(at, one) for at, one in samples if days[0] * day_s <= at <= days[1] * day_s]
+
+
+def _slope(samples: Sequence[tuple[float, float]], days: tuple[int, int], day_s: float) -> Slope | None:
+    """Slope over a span; None where samples do not reach into each of its days, and near its end."""
+    first_s, last_s, times = days[0] * day_s, days[1] * day_s, [at for at, _ in samples]
     gaps = [later - before for before, later in zip((first_s, *times), (*times, last_s), strict=True)]
-    return max(gaps) < stretch and bool(times) and times[-1] >= REACHED * last_s
+    if max(gaps) >= day_s or not times or times[-1] < first_s + REACHED * (last_s - first_s):
+        return None
+    return slope_of(times, [value for _, value in samples])
+
+
+def _collect(parts: Sequence[str], processes: Callable[[str], list[psutil.Process]]) -> None:
+    """Have each JVM of the parts collect its garbage; who is just being started again does not."""
+    for part in parts:
+        with suppress(Exception):
+            for one in filter(is_java, processes(part)):
+                collect_garbage(one.pid)
 
 
 def _told(found: Slope) -> dict[str, Any]:

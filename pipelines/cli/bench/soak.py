@@ -17,7 +17,8 @@ def measure_long_run(
 ) -> None:
     """Keep a site under live load for an hour: do memory, file handles, threads or checkpoints of a part grow?
 
-    The site of `tidecast bench chaos`, in which nothing is broken; the first half does not count.
+    The site of `tidecast bench chaos`, in which nothing is broken. Handles, threads and checkpoints are judged before
+    its JVMs are asked to collect their garbage, memory while they are.
 
     Raises:
         SettingsError: the address of a service is set (status 2).

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bench.soak.held import Held, Holdings
-from pipelines.bench.soak.measure import BOUNDED, WARM, summarise_soak
+from pipelines.bench.soak.measure import BOUNDED, DAYS, HANDLES, MEMORY, summarise_soak
 from pipelines.bench.soak.slopes import BLOCKS, slope_of
 
 HOUR = np.arange(0, 3600, 10.0)
+DAY_S = 3600 / DAYS
+FIRST_HANDLE_S, FIRST_MEMORY_S, LAST_HANDLE_S = HANDLES[0] * DAY_S, MEMORY[0] * DAY_S, HANDLES[1] * DAY_S
 
 
 def test_the_slope_of_a_line_is_its_own_and_it_grows():
@@ -52,7 +54,7 @@ def samples(megabytes=lambda at: 300.0, pid=lambda at: 1, threads=20):
 
 def test_the_beginning_does_not_count_and_a_leak_is_named():
     held = {
-        "driver": samples(lambda at: min(at, 1700.0)),  # warm before the half that counts
+        "driver": samples(lambda at: min(at, FIRST_MEMORY_S)),  # has come to its size before it counts
         "autoscaler": samples(lambda at: 300 + at / 100),
     }
     taken = {BOUNDED[0]: [(at, 12.0) for at in HOUR], "logs": [(at, at) for at in HOUR]}
@@ -65,14 +67,13 @@ def test_the_beginning_does_not_count_and_a_leak_is_named():
 
 
 def test_a_checkpoint_that_grows_is_named_and_so_is_a_thread_now_and_then():
-    held = {"serving": [one._replace(threads=20 + int(one.at_s // 150)) for one in samples()]}
+    held = {"serving": [one._replace(threads=20 + int(one.at_s // DAY_S)) for one in samples()]}
     taken = {BOUNDED[1]: [(at, at / 10) for at in HOUR]}
     assert summarise_soak(held, taken, 3600)["growing"] == ["serving: threads", BOUNDED[1]]
 
 
 def test_what_swings_with_the_day_of_the_trace_does_not_grow():
-    day_s = 3600 * (1 - WARM) / BLOCKS
-    swing = samples(lambda at: 300 + 50 * np.sin(2 * np.pi * at / day_s))
+    swing = samples(lambda at: 300 + 50 * np.sin(2 * np.pi * at / DAY_S))
     found = summarise_soak({"driver": swing}, {}, 3600)
     assert found["growing"] == []
     assert abs(found["series"]["driver"]["megabytes"]["per_hour"]) < 5
@@ -80,7 +81,7 @@ def test_what_swings_with_the_day_of_the_trace_does_not_grow():
 
 def test_a_part_that_was_seen_too_little_is_named_and_takes_no_other_with_it():
     gone = [one for one in samples() if one.at_s < 3000]
-    again = samples(pid=lambda at: 1 if at < 2700 else 2)
+    again = samples(pid=lambda at: 1 if at < 2900 else 2)
     rare = samples()[::20]
     held = {"gone": gone, "again": again, "rare": rare, "never": [], "there": samples()}
     found = summarise_soak(held, {"none": []}, 3600)
@@ -88,8 +89,17 @@ def test_a_part_that_was_seen_too_little_is_named_and_takes_no_other_with_it():
     assert {*found["series"]} == {"there"} and found["looked_at"] == 3
 
 
+def test_handles_count_before_garbage_is_collected_and_memory_after():
+    leak = [one._replace(files=50 + int(min(one.at_s, LAST_HANDLE_S))) for one in samples()]  # as they are closed then
+    garbage = samples(lambda at: 300 + (at if at < LAST_HANDLE_S else 0.0))
+    found = summarise_soak({"leak": leak, "garbage": garbage}, {}, 3600)
+    assert found["growing"] == ["leak: files"]
+    assert found["series"]["leak"]["files"]["mean"] == pytest.approx(50 + (FIRST_HANDLE_S + LAST_HANDLE_S) / 2, abs=5)
+
+
 def test_the_process_counts_that_was_there_for_most_of_the_time():
-    held = {"executor": samples(lambda at: 900.0 if at < 1850 else 300.0, lambda at: 1 if at < 1850 else 2)}
+    ended = FIRST_MEMORY_S + 50
+    held = {"executor": samples(lambda at: 900.0 if at < ended else 300.0, lambda at: 1 if at < ended else 2)}
     found = summarise_soak(held, {}, 3600)
     assert found["growing"] == [] and found["series"]["executor"]["megabytes"]["mean"] == 300.0
 
