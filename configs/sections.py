@@ -220,6 +220,17 @@ class AgentTraining(Section):
     seed: Whole = 7
 
 
+class Retraining(Section):
+    """How many jobs a run of a DAG trains at the same time, and how long that may take; wall seconds.
+
+    It begins a training within `begin_s` of its own beginning; none takes longer than `longest_s`.
+    """
+
+    at_once: Count = 1
+    begin_s: Positive = 14_400
+    longest_s: Positive = 14_400
+
+
 class Autoscaler(Section):
     """Which policy decides, how often, and whether its decisions are carried out (`act`) or only published."""
 

@@ -27,6 +27,7 @@ from configs.sections import (
     Mlflow,
     Ports,
     Replay,
+    Retraining,
     Serving,
     Spark,
     Training,
@@ -64,6 +65,7 @@ class Settings(BaseSettings):
     serving: Serving = Serving()
     training: Training = Training()
     agent_training: AgentTraining = AgentTraining()
+    retraining: Retraining = Retraining()
     autoscaler: Autoscaler = Autoscaler()
 
     @classmethod

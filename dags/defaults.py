@@ -1,10 +1,11 @@
 """What all DAGs share, each with its reason: the rules of their runs, their owner and retries, and their forms."""
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, ExceptionRetryPolicy, Param, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowSkipException, AirflowTaskTimeout
 
 from configs.contract import jobs_with_contract
 from configs.errors import FinalError
@@ -23,10 +24,15 @@ DEFAULTS: dict[str, Any] = {
         "retries": 2,
         "retry_delay": timedelta(seconds=20),
         "retry_policy": ExceptionRetryPolicy(
-            rules=[RetryRule(exception=FinalError, action=RetryAction.FAIL, reason="the same input, the same error")]
+            rules=[
+                RetryRule(exception=FinalError, action=RetryAction.FAIL, reason="the same input, the same error"),
+                RetryRule(exception=AirflowTaskTimeout, action=RetryAction.FAIL, reason="it would take as long again"),
+            ]
         ),
     },
 }
+AT_ONCE, LONGEST = SETTINGS.retraining.at_once, timedelta(seconds=SETTINGS.retraining.longest_s)
+"""Trainings of a run at the same time, each of which uses a core for a minute or more; and the longest one may take."""
 
 
 def utc_cron(cron: str, **more: Any) -> CronTriggerTimetable:
@@ -64,3 +70,17 @@ def requested_jobs(params: Any) -> list[str]:
 def filled_fields(params: Any, form: Collection[str]) -> dict[str, Any]:
     """Pick the fields of a form that were filled in, by name."""
     return {name: params[name] for name in form if params[name] is not None}
+
+
+def skip_late(dag_run: Any) -> None:
+    """Skip a training that would begin later in its run than `retraining.begin_s` allows.
+
+    Raises:
+        AirflowSkipException: it would.
+    """
+    begin_s = SETTINGS.retraining.begin_s
+    if (since_s := (datetime.now(UTC) - dag_run.start_date).total_seconds()) > begin_s:
+        raise AirflowSkipException(
+            f"this run began {since_s:,.0f} s ago and begins no training after {begin_s:,.0f} s (retraining.begin_s); "
+            "the next run takes the jobs first that have waited longest"
+        )

@@ -4,14 +4,25 @@ Runs every Sunday night, or by hand with other settings; new metrics alone start
 job's batches in the lake; where these are too few it is the stored fit or the contract's guess; the run says which.
 The agent learns on drawn jobs and loads first, then in the twin. It becomes champion only if, at the contract's error
 budget, it is surely 3 % cheaper than forecast and mpc, and no dearer than the agent that serves; what was there stays
-otherwise, and after a failure. A job without data is left out; with none at all the run is skipped.
+otherwise, and after a failure. A job without data is left out; with none at all the run is skipped. Those whose turn
+comes only after `retraining.begin_s` are skipped, and come first in the next run.
 """
 
 from typing import Any
 
 from airflow.sdk import dag, task, task_group
 
-from dags.defaults import DEFAULTS, filled_fields, job_field, optional_field, requested_jobs, utc_cron
+from dags.defaults import (
+    AT_ONCE,
+    DEFAULTS,
+    LONGEST,
+    filled_fields,
+    job_field,
+    optional_field,
+    requested_jobs,
+    skip_late,
+    utc_cron,
+)
 
 FORM = {
     "transitions": optional_field(
@@ -32,26 +43,28 @@ FORM = {
     **DEFAULTS,
 )
 def retrain_agent() -> None:
-    """Build the DAG: for each job with enough load, in turn, `train` an agent, then `judge` and promote it."""
+    """Build the DAG: for each job with enough load `train` an agent, as many at a time as is set, and `judge` it."""
 
     @task
     def learnable(params: Any = None) -> list[str]:
-        """Name the jobs with enough load in the lake."""
+        """Name the jobs with enough load in the lake, those that wait longest first."""
         from pipelines.train.agent import run as agent
 
-        return agent.jobs_with_enough_load(requested_jobs(params))
+        return agent.jobs_to_train(requested_jobs(params))
 
-    @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
-    def train(job: str, params: Any = None) -> dict[str, str]:
+    @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST)
+    def train(job: str, params: Any = None, dag_run: Any = None) -> dict[str, str]:
         """Train an agent for one job, with the values of the form; returns `job` and `run_id`, that of the MLflow run.
 
         Raises:
+            AirflowSkipException: this run begins no more trainings.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
             SeriesError, TwinError: the job's times span over 10⁶ steps; the stored fit of its simulator is unfinished.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
         from pipelines.train.agent import run as agent
 
+        skip_late(dag_run)
         return {"job": job, "run_id": agent.train(job, **filled_fields(params, FORM))}
 
     @task

@@ -4,8 +4,9 @@ Runs when new metrics are in the lake, when a load has drifted, every night, or 
 without data is left out; with none at all the run is skipped. So is, without a form, a job whose load and settings are
 those of its newest version. The seasonal naive forecast is registered first, so a champion always exists; with too
 little data it stays. A job with a short history also learns from the others. Every run is in MLflow, with the reason of
-the verdict. Where `training.approval_s` is set, a winner waits so long for a person's word under "Required actions"
-before it serves.
+the verdict. Jobs whose turn comes only after `retraining.begin_s` are skipped, and come first in the next run; one
+whose load has drifted comes before all others. Where `training.approval_s` is set, a winner waits so long for a
+person's word under "Required actions" before it serves.
 """
 
 from datetime import timedelta
@@ -16,7 +17,18 @@ from airflow.sdk import AssetOrTimeSchedule, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.assets import DRIFT, METRICS
-from dags.defaults import DEFAULTS, SETTINGS, filled_fields, job_field, optional_field, requested_jobs, utc_cron
+from dags.defaults import (
+    AT_ONCE,
+    DEFAULTS,
+    LONGEST,
+    SETTINGS,
+    filled_fields,
+    job_field,
+    optional_field,
+    requested_jobs,
+    skip_late,
+    utc_cron,
+)
 
 APPROVAL_S = SETTINGS.training.approval_s
 QUESTION = (
@@ -52,31 +64,34 @@ FORM = {
     **DEFAULTS,
 )
 def retrain_forecaster() -> None:
-    """Build the DAG: for each job with data, one after the other, `train` a challenger and `judge` it.
+    """Build the DAG: for each job with data, as many at a time as is set, `train` a challenger and `judge` it.
 
     A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or so many wall seconds
     have passed.
     """
 
     @task
-    def enough(params: Any = None) -> list[str]:
-        """Name the jobs that have data in the lake."""
+    def enough(params: Any = None, triggering_asset_events: Any = None) -> list[str]:
+        """Name the jobs that have data in the lake: those whose load has drifted first, then who waits longest."""
         from pipelines.train.forecaster import run as forecaster
 
-        return forecaster.jobs_with_training_data(requested_jobs(params))
+        drifted = {event.extra["job"] for event in triggering_asset_events[DRIFT]}
+        return forecaster.jobs_with_training_data(requested_jobs(params), drifted)
 
-    @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
-    def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
+    @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST)
+    def train(job: str, params: Any = None, triggering_asset_events: Any = None, dag_run: Any = None) -> dict[str, str]:
         """Train a forecaster for one job, with the values of the form; returns `job` and `run_id` of the MLflow run.
 
         Raises:
-            AirflowSkipException: its load, the settings and the champion are those of its newest version.
+            AirflowSkipException: its load, the settings and the champion are those of its newest version; or this run
+                begins no more trainings.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
             SeriesError, KeyError: the job's times span over 10⁶ steps or a load is negative; a drift event lacks a key.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
         from pipelines.train.forecaster import run as forecaster
 
+        skip_late(dag_run)
         drifts = [event.extra for event in triggering_asset_events[DRIFT]]
         because = [drift["text"] for drift in drifts if drift["job"] == job]
         try:

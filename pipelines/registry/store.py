@@ -104,6 +104,17 @@ class ModelStore(AliasStore):
         ):
             yield TrackedRun(self._client, active.info.run_id)
 
+    def last_trained(self) -> dict[str, float]:
+        """Return {job: Unix seconds at which its newest training began}, of the newest 1000 trainings; one request.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
+        kind = f"tags.kind = '{self.what}'"
+        with as_registry_error(f"MLflow at {self._uri}"):
+            runs = self._client.search_runs([self._experiment_id], kind, max_results=1000, order_by=["start_time DESC"])
+        return {run.data.tags.get("job", ""): run.info.start_time / 1000 for run in reversed(runs)}
+
     def register_version(
         self, run: TrackedRun, job: str, model_id: str, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:

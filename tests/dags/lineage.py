@@ -55,7 +55,7 @@ if __name__ == "__main__":
     from dags.retrain_forecaster import retrain_forecaster
 
     pipelines.ingest.ingest = took  # type: ignore[assignment]
-    forecaster.jobs_with_training_data = lambda jobs: ["orders"]  # type: ignore[assignment]
+    forecaster.jobs_with_training_data = lambda jobs, drifted: ["orders"]  # type: ignore[assignment]
     forecaster.train = lambda job, because, **form: "r1"  # type: ignore[assignment]
     forecaster.decide_on_challenger = lambda job, run: {"job": job, "version": "7", "promoted": True}  # type: ignore[assignment]
     forecaster.promote = lambda verdict: "7"  # type: ignore[assignment]

@@ -38,6 +38,15 @@ def found(tmp_path_factory):
         "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
         "ingests": ("ingests.py", None, {}),
         "ended": ("ended.py", None, {}),
+        "trainings": (
+            "trainings.py",
+            None,
+            {
+                "TIDECAST_RETRAINING__BEGIN_S": "60",
+                "TIDECAST_RETRAINING__AT_ONCE": "3",
+                "TIDECAST_RETRAINING__LONGEST_S": "600",
+            },
+        ),
         "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
     }
     asked = [
@@ -162,6 +171,19 @@ def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts
     assert by_hand["told"] == again_by_hand["told"] == hourly["told"] == ["metrics"]
     assert (repeat["offsets"], repeat["told"]) == ([20, 30], [])
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
+
+
+@pytest.mark.parametrize(("task", "run"), [("one_job.train", "f1"), ("one_agent.train", "a1")])
+def test_trainings_of_a_run_have_a_bound_on_time_and_a_place_each(found, task, run):
+    asked = found["trainings"][task]
+    assert asked["early"] == {"job": "orders", "run_id": run}
+    assert "began 70 s ago and begins no training after 60 s (retraining.begin_s)" in asked["late"]
+    assert (asked["at once"], asked["longest_s"]) == (3, 600)
+    assert (asked["too long"], asked["an outage"]) == ("fail", "default")  # as long again is no remedy
+
+
+def test_a_load_that_has_drifted_is_trained_on_first(found):
+    assert found["trainings"]["drifted"] == ["orders"]
 
 
 def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(found):

@@ -2,13 +2,14 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.registry import Registry, RegistryError
+from pipelines.registry import AgentRegistry, Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
 from tests.fakes.forecasters import KINDS, TASK, network, older_network, pupil, put, series
 
@@ -60,6 +61,18 @@ def test_aliases_move(registry):
     assert registry.champion_version("moves") == second and registry.load("moves").kind == "last_value"
     assert [v.version for v in registry.versions("moves")] == [int(first), int(second)]
     assert registry.versions("moves")[0].description == "# A card"
+
+
+def test_who_was_trained_when_is_said_of_each_kind_alone(registry, settings):
+    agents = AgentRegistry(settings)
+    for store, job in ((registry, "first"), (registry, "second"), (agents, "first"), (registry, "first")):
+        with store.run(job, "a training") as run:
+            run.tags({"kind": store.what})
+    with registry.run("third", "a backtest") as run:
+        run.tags({"kind": "backtest"})
+    trained = registry.last_trained()
+    assert trained.keys() & {"first", "second", "third"} == {"first", "second"}
+    assert trained["second"] < agents.last_trained()["first"] < trained["first"] <= time.time()
 
 
 def test_what_a_person_wrote_in_a_description_stays(registry):

@@ -172,7 +172,7 @@ def test_a_form_replaces_settings_and_refuses_what_is_wrong():
 
 
 def test_an_empty_lake_is_not_enough(settings):
-    assert forecaster.jobs_with_training_data(["word_count"], settings) == []
+    assert forecaster.jobs_with_training_data(["word_count"], settings=settings) == []
 
 
 def test_a_blend_with_a_network_is_registered_and_forecasts_again_what_it_did(registry):

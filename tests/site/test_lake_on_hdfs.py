@@ -102,7 +102,7 @@ def test_ingests_continue_each_other_and_a_repetition_changes_nothing(settings, 
 @pytest.mark.usefixtures("ingested")
 def test_training_advice_and_twin_read_what_was_ingested(settings):
     contract = load_contract(JOB, settings.contracts_dir)
-    assert jobs_with_training_data([JOB, "nobody"], settings) == [JOB]
+    assert jobs_with_training_data([JOB, "nobody"], settings=settings) == [JOB]
     assert jobs_with_enough_load([JOB, "nobody"]) == [JOB]
     source = read_lake(settings, JOB, settings.training.step_s)
     assert source.series.values == pytest.approx(np.full(120, 50.0))
@@ -147,7 +147,7 @@ def test_safe_mode_is_named_and_reading_goes_on(settings, hdfs, ingested):
     try:
         with pytest.raises(LakeAwayError, match=f"{hdfs.filesystem} is in safe mode"):
             ingest(HOURS[2])
-        assert jobs_with_training_data([JOB], settings) == [JOB]
+        assert jobs_with_training_data([JOB], settings=settings) == [JOB]
     finally:
         hdfs.stay_safe(False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,14 +32,25 @@ from pipelines.train.promotion import (
     verdict_without_figures,
     with_form_values,
 )
-
-__all__ = ["decide_on_challenger", "jobs_with_enough_load", "promote", "train", "train_challenger"]
+from pipelines.train.turns import longest_waiting_first
 
 LOOKS = 12
 """About how many evaluations a phase of the training has."""
 FULL_TRIAL = 50_000
 """Transitions from which on evaluations are in full size; with fewer they would take longer than the training."""
 GENERAL, FINE_TUNING = "drawn jobs and loads", "its own twin"
+
+
+def jobs_to_train(jobs: Iterable[str], settings: Settings | None = None) -> list[str]:
+    """Return those jobs that have load enough in the lake, who waits longest first; without Spark.
+
+    Raises:
+        SettingsError: the settings are wrong.
+        OSError, ValueError: the table's log cannot be read.
+        RegistryError: MLflow does not answer, where there are several jobs.
+    """
+    settings = settings or load()
+    return longest_waiting_first(jobs_with_enough_load(jobs), (), lambda: AgentRegistry(settings).last_trained())
 
 
 def train(job: str, settings: Settings | None = None, **form: Any) -> str:
@@ -87,7 +98,7 @@ def train_challenger(registry: AgentRegistry, training: AgentTraining, training_
             **training.model_dump(), "error_budget": training_set.contract.error_budget,
             "lead_s": training_set.setup.lead_s, "loads": 1 + len(training_set.others),
         })  # fmt: skip
-        run.tags({**lineage, "kind": "agent"})
+        run.tags({**lineage, "kind": registry.what})
         try:
             outcome = _challenge(registry, run, training, training_set, lineage)
         except TwinError as error:

@@ -57,7 +57,7 @@ def train_challenger(
     task = Task(training.step_s, training.horizon, training.levels)
     with registry.run(job, f"{job} {format_minute(source.series.end)}") as run:
         run.parameters(training.model_dump())
-        run.tags({**source.lineage(), **({"because": "; ".join(because)} if because else {})})
+        run.tags({**source.lineage(), "kind": registry.what, **({"because": "; ".join(because)} if because else {})})
         if registry.champion_version(job) is None:
             naive = Naive(task)
             note = "It needs no training; it is registered first, so that the job is never without a forecast."

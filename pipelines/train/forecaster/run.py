@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from configs.sections import Training
@@ -14,22 +14,32 @@ from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry, RegistryError
 from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
+from pipelines.train.turns import longest_waiting_first
 
 
 class UnchangedError(Exception):
     """A training that would only repeat that of the newest version; nothing is wrong."""
 
 
-def jobs_with_training_data(jobs: Iterable[str], settings: Settings | None = None) -> list[str]:
-    """Return those jobs of whose load the lake holds at least one training step; starts no Spark.
+def jobs_with_training_data(
+    jobs: Iterable[str], drifted: Collection[str] = (), settings: Settings | None = None
+) -> list[str]:
+    """Return those jobs of whose load the lake holds a training step, who waits longest first; starts no Spark.
+
+    Args:
+        jobs: names.
+        drifted: those whose load has drifted; they come first.
+        settings: as `load()` reads them, where not given.
 
     Raises:
         SettingsError: a setting is wrong.
         OSError, ValueError: the log of the table `metrics` cannot be read.
+        RegistryError: MLflow does not answer, where there are several jobs.
     """
     settings = settings or load()
     spans = lake.job_spans_s(lake_folder(settings))
-    return [job for job in jobs if spans.get(job, 0.0) >= settings.training.step_s]
+    found = [job for job in jobs if spans.get(job, 0.0) >= settings.training.step_s]
+    return longest_waiting_first(found, drifted, lambda: Registry(settings).last_trained())
 
 
 def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:

@@ -33,7 +33,7 @@ def test_the_log_is_read_once_for_all_jobs(tmp_path, monkeypatch):
     assert (lake.job_span_s(root, "orders"), lake.job_span_s(root, "nobody")) == (1800.0, 0.0)
     reads, plain = [], lake.commit_origins
     monkeypatch.setattr(lake, "commit_origins", lambda root, table: reads.append(table) or plain(root, table))
-    assert jobs_with_training_data(["rides", "orders", "nobody"], settings) == ["orders"]
+    assert jobs_with_training_data(["rides", "orders", "nobody"], settings=settings) == ["orders"]
     assert reads == ["metrics"]
 
 

@@ -49,6 +49,8 @@ class Run:
 class Registry:
     """Version 1 serves; what is raised where it is loaded, if anything, is given."""
 
+    what = "forecaster"
+
     def __init__(self, error=None):
         self._error, self.started, self.registered = error, Run(), []
 

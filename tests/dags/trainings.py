@@ -1,0 +1,51 @@
+"""Asks the retrain DAGs for trainings early and late in their run; writes what they did as JSON."""
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowSkipException, AirflowTaskTimeout
+
+import pipelines.train.agent.run as agents
+import pipelines.train.forecaster.run as forecasters
+from dags.assets import DRIFT
+from dags.retrain_agent import retrain_agent
+from dags.retrain_forecaster import retrain_forecaster
+
+asked: list[Any] = []
+agents.train = lambda job, **form: "a1"  # type: ignore[assignment]
+forecasters.train = lambda job, because, **form: "f1"  # type: ignore[assignment]
+forecasters.jobs_with_training_data = lambda jobs, drifted: asked.append(sorted(drifted)) or ["orders"]  # type: ignore[assignment]
+DRIFTS = {DRIFT: [SimpleNamespace(extra={"job": "orders", "text": "higher"})]}
+FORECASTERS: Any = retrain_forecaster()
+AGENTS: Any = retrain_agent()
+
+
+def trained(dag: Any, task: str, since_s: float, **more: Any) -> Any:
+    """What the task returns so long after its run began, or why it is skipped."""
+    run = SimpleNamespace(start_date=datetime.now(UTC) - timedelta(seconds=since_s))
+    nothing = dict.fromkeys(dag.params)
+    try:
+        return dag.get_task(task).python_callable(job="orders", params=nothing, dag_run=run, **more)
+    except AirflowSkipException as skipped:
+        return str(skipped)
+
+
+FORECASTERS.get_task("enough").python_callable(params={"job": "orders"}, triggering_asset_events=DRIFTS)
+tasks = {"one_job.train": FORECASTERS, "one_agent.train": AGENTS}
+told: dict[str, Any] = {"one_job.train": {"triggering_asset_events": DRIFTS}, "one_agent.train": {}}
+found = {"drifted": asked[0]} | {
+    task: {
+        "early": trained(dag, task, 50, **told[task]),
+        "late": trained(dag, task, 70, **told[task]),
+        "at once": dag.get_task(task).max_active_tis_per_dagrun,
+        "longest_s": dag.get_task(task).execution_timeout.total_seconds(),
+        "too long": dag.get_task(task).retry_policy.evaluate(AirflowTaskTimeout(), 1, 2).action.value,
+        "an outage": dag.get_task(task).retry_policy.evaluate(OSError(), 1, 2).action.value,
+    }
+    for task, dag in tasks.items()
+}
+Path(sys.argv[1]).write_text(json.dumps(found))
