@@ -109,9 +109,6 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
 
             Yields:
                 One frame of string columns topic, key and value (JSON), to be sent to Kafka; it may be empty.
-
-            Raises:
-                msgspec.DecodeError: the state cannot be decoded; Spark ends the query.
             """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 

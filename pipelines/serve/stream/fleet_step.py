@@ -121,8 +121,8 @@ class FleetStep:
     def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Messages]:
         """Process a micro-batch of one job's records, and return (state after it, messages to send).
 
-        A record that cannot be accepted becomes a message to `rejects`. The process keeps the 256 model files and 64
-        models that were used last.
+        A record that cannot be accepted becomes a message to `rejects`; a job whose state cannot be read, as that of
+        another release, begins anew. The process keeps the 256 model files and 64 models that were used last.
 
         Args:
             state: `FleetState` before it, MessagePack; None for the first batch.
@@ -133,10 +133,9 @@ class FleetStep:
             The state as MessagePack, and messages as (topic "forecasts", "heartbeats" or "rejects", key, JSON).
 
         Raises:
-            msgspec.DecodeError: the state cannot be decoded.
             KeyError: a row lacks one of its names.
         """
-        before = FleetState(OpenWindow()) if state is None else msgspec.msgpack.decode(state, type=FleetState)
+        before = self._decode_state(state) if state else FleetState(OpenWindow())
         jobs = ServedJobs(RecentWindows(self._step_s), self._known, self._find_model, self._epoch)
         self._restore(jobs, before)
         messages, newest = Messages(), None
@@ -187,6 +186,13 @@ class FleetStep:
             except Exception:  # one job's model may not stop the others
                 log.exception("serving %s: version %s cannot be gone on with", self.job, deployment.model_version)
                 served.drop_model()
+
+    def _decode_state(self, state: bytes) -> FleetState:
+        try:
+            return msgspec.msgpack.decode(state, type=FleetState)
+        except msgspec.DecodeError as error:  # one job's state may not stop the others
+            log.error("serving %s: what the query knew of it cannot be read (%s); it begins anew", self.job, error)
+            return FleetState(OpenWindow())
 
     def _encode_state(self, jobs: ServedJobs) -> bytes:
         served = jobs.job(self.job)

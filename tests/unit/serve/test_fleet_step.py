@@ -49,6 +49,16 @@ def test_a_state_that_another_release_wrote_is_begun_anew_and_the_job_goes_on(tm
     assert outs[0] == outs[1] and [topic for topic, _, _ in outs[0]] == ["forecasts"]
 
 
+def test_a_state_that_cannot_be_read_is_told_and_that_job_begins_anew(tmp_path, caplog):
+    row = {"key": JOB, "value": raw(JOB, BEGIN, 5.0), "partition": 0, "offset": 0}
+    anew = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(None, [row], NOW)
+    whole = anew[0]
+    for damaged in (whole[: len(whole) // 2], b"\xc1", msgspec.msgpack.encode(["of", "another", "release"])):
+        caplog.clear()
+        assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(damaged, [row], NOW) == anew
+        assert "orders" in caplog.text and "begins anew" in caplog.text
+
+
 def put(folder, number, version):
     made = pack_model(Naive(TASK, seasonal=False))
     write_model_file(folder, JOB, Deployment(number, "m", version, made.digests, 0, 0, -1, STEP), dict(made.members))
