@@ -1,4 +1,4 @@
-"""The SparkSession of every process: sole owner of Spark's options, each with its reason."""
+"""The SparkSession of every process, with the options of `options.py` and those that depend on settings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from configs.settings import ROOT, Settings, load
+from configs.settings import Settings, load
 from pipelines.spark import class_archive, fork_server, jars, java
+from pipelines.spark.options import (
+    COMMON,
+    DECOMMISSION,
+    DELTA,
+    EXECUTOR_JAVA,
+    LOCAL_CHECKPOINTS,
+    LOCAL_JAVA,
+    POOLS,
+    SPECULATION,
+)
 from pipelines.spark.own_pyspark import use_own_pyspark
 from pipelines.spark.worker_daemon import ADDRESS
 
@@ -22,61 +32,6 @@ if TYPE_CHECKING:
 ACCEPTED_S = 20.0
 """Seconds within which YARN starts an application that has room."""
 _LOOPBACK = "127.0.0.1"
-_LOG4J = f"-Dlog4j2.configurationFile=file:{ROOT / 'pipelines' / 'stack' / 'services' / 'log4j2.properties'}"
-# By default the whole heap is collected each time that the classes outgrow a few MiB more; ours come to 170 MiB.
-_CLASSES = "-XX:MetaspaceSize=256m"
-# A large stack: stopping inside a Python foreachBatch overflows the default one (a regex over the Py4J error).
-_DRIVER_JAVA = f"-Xss64m -XX:+UseSerialGC {_CLASSES} {_LOG4J}"
-# C1 alone starts in half the time and costs work that waits for others nothing.
-_EXECUTOR_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {_CLASSES} {_LOG4J}"
-
-# The same for drivers, which live for minutes: an ingest takes 19 s of CPU with it, 29 s without.
-_LOCAL_JAVA = f"{_DRIVER_JAVA} -XX:TieredStopAtLevel=1"
-
-_STREAMING = "org.apache.spark.sql.execution.streaming"
-_FILES = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
-_COMMON = {
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.driver.extraJavaOptions": _DRIVER_JAVA,
-    "spark.python.daemon.module": "pipelines.spark.worker_daemon",
-    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-}
-_DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Without it every append reads its log in 50 tasks.
-    "spark.databricks.delta.snapshotPartitions": "1",
-    # Without it a VACUUM looks for files in 10,000 tasks: 37 s instead of 3 for a small table.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.hadoop.parquet.writer.version": "v2",  # whole numbers that rise by little take little
-}
-# An executor that is asked to leave hands over its shuffle files and is gone after 2-3 s; by default it lingers 31 s.
-_DECOMMISSION = {
-    "spark.decommission.enabled": "true",
-    "spark.storage.decommission.enabled": "true",
-    "spark.storage.decommission.shuffleBlocks.enabled": "true",
-    "spark.storage.decommission.rddBlocks.enabled": "true",
-    "spark.storage.decommission.replicationReattemptInterval": "1s",
-}
-# What replays read beside live records takes a core only where live records have no task for it.
-_POOLS = {
-    "spark.scheduler.mode": "FAIR",
-    "spark.scheduler.allocation.file": (ROOT / "pipelines" / "spark" / "pools.xml").as_uri(),
-}
-# A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less:
-# on another host, for Spark runs no copy where the task runs already.
-_SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.multiplier": "1.5",
-    "spark.speculation.minTaskRuntime": "500ms",
-}
-
 _FORK_SERVERS: dict[str, Any] = {}
 """Of this process's sessions, by application: each ends when this process does."""
 
@@ -104,10 +59,10 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
     settings = load()
     archive = class_archive.use_option() if archive_to is None else class_archive.write_option(archive_to)
     options = {
-        **_COMMON,
+        **COMMON,
         **_on_loopback(settings),
-        **(_DELTA if delta else {}),
-        "spark.driver.extraJavaOptions": f"{_LOCAL_JAVA} {archive}",
+        **(DELTA if delta else {}),
+        "spark.driver.extraJavaOptions": f"{LOCAL_JAVA} {archive}",
         "spark.driver.extraClassPath": ":".join(class_archive.class_path()),
         "spark.driver.memory": "600m",
         # Where HADOOP_CONF_DIR names another file system, `var` would be looked for there.
@@ -149,16 +104,16 @@ def cluster_session(
         )
     executors = contract.executors
     options = {
-        **_COMMON,
-        **_DECOMMISSION,
-        **_SPECULATION,
-        **_POOLS,
-        **(_DELTA if delta else {}),
+        **COMMON,
+        **DECOMMISSION,
+        **SPECULATION,
+        **POOLS,
+        **(DELTA if delta else {}),
         "spark.executor.cores": str(executors.cores),
         "spark.cores.max": str(executors.max * executors.cores),
         "spark.executor.memory": settings.spark.executor_memory,
         "spark.driver.memory": settings.spark.driver_memory,
-        "spark.executor.extraJavaOptions": _EXECUTOR_JAVA,
+        "spark.executor.extraJavaOptions": EXECUTOR_JAVA,
         "spark.locality.wait": "0s",
         "spark.sql.shuffle.partitions": str(settings.job.state_partitions),
         # `spark.executor.instances` is ignored in standalone mode. Dynamic allocation is there only to start with few;
@@ -179,9 +134,9 @@ def cluster_session(
             options[f"spark.executorEnv.{ADDRESS}"] = address
         options |= _on_loopback(settings) | {
             "spark.driver.extraClassPath": class_path,
-            "spark.driver.extraJavaOptions": f"{_LOCAL_JAVA} {archive}",
+            "spark.driver.extraJavaOptions": f"{LOCAL_JAVA} {archive}",
             "spark.executor.extraClassPath": class_path,
-            "spark.executor.extraJavaOptions": _EXECUTOR_JAVA if stock_starts else f"{_EXECUTOR_JAVA} {archive}",
+            "spark.executor.extraJavaOptions": EXECUTOR_JAVA if stock_starts else f"{EXECUTOR_JAVA} {archive}",
         }
     else:
         if os.environ.get("SPARK_LOCAL_IP") == _LOOPBACK:  # a stack's children have it, and executors are elsewhere
@@ -244,7 +199,6 @@ def _on_loopback(settings: Settings) -> dict[str, str]:
     return {
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
-        # By default each file of a checkpoint starts four processes more, to look for links: a tenth of a query's CPU.
-        "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+        "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
