@@ -34,6 +34,7 @@ log = logging.getLogger("tidecast")
 
 ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
 SIGNING_KEY = "TIDECAST_SIGNING_KEY"
+SAID_S = 60.0  # seconds after which what still fails is said again
 RETRY_S = 5.0  # seconds before a broker that has not answered is asked again, so that no wrong login locks an account
 
 
@@ -167,24 +168,25 @@ class Agent:
 def _repeat(
     job: Job, what: str, step: Callable[[], Any], period_s: float, close: Callable[[], None] = lambda: None
 ) -> None:
-    """Call `step` every period until the agent ends; whatever it raises is logged once, until it works again."""
+    """Call `step` every period until the agent ends; what it raises is logged, and every SAID_S again while it does."""
     failing: float | None = None
-    due = time.monotonic()
+    due, said = time.monotonic(), -SAID_S
     while not job.stop.is_set():
         try:
             step()
             if failing is not None:
                 log.warning("%s: %s works again after %.0f s", job.name, what, time.monotonic() - failing)
-            failing = None
+            failing, said = None, -SAID_S
         except Exception as error:
             if _driver_ended():
                 job.stop.set()
                 break
-            if failing is None:
+            failing = time.monotonic() if failing is None else failing
+            if time.monotonic() - said >= SAID_S:  # a driver's log has thousands of lines a minute, of Kafka's clients
                 plain = isinstance(error, UnreachableError | LookupError | ValueError)  # its words say enough
                 log.warning("%s: %s fails, trying on: %s", job.name, what, error if plain else repr(error))
                 log.debug("%s: %s", job.name, what, exc_info=True)
-            failing = time.monotonic() if failing is None else failing
+                said = time.monotonic()
             job.stop.wait(RETRY_S if isinstance(error, UnreachableError) else 1.0)
         due = max(due + period_s, time.monotonic())
         job.stop.wait(due - time.monotonic())

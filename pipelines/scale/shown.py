@@ -108,8 +108,9 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
     beat = seen.beat
     heard = "" if beat is None else _ago(now - beat.wall_time)
     if beat is None or now - beat.wall_time > SILENT_S:
-        since = "no sign of an autoscaler" if beat is None else f"its autoscaler was heard {heard}"
-        lines.append(f"{since}: see that `tidecast autoscale` runs on this broker and prefix, and says `ready`")
+        since = "no sign of an autoscaler for it yet" if beat is None else f"its autoscaler was heard {heard}"
+        soon = "; one answers within seconds of a job's first metrics" if beat is None else ""
+        lines.append(f"{since}: see that `tidecast autoscale` runs on this broker and prefix, and says `ready`{soon}")
     lines += [_decided(decision, now) for decision in seen.decisions]
     if beat is not None and seen.decisions and beat.standing == seen.decisions[-1].id and beat.repeats:
         lines.append(f"stands: {beat.repeats} evaluations since came to the same, as was said {heard}")
@@ -127,8 +128,8 @@ def _measured(job: str, sample: MetricSample | None, contract: Contract | str, k
     if isinstance(contract, Contract) and age_s > contract.planning.metrics_age_s:
         lines.append(
             f"metrics are {age_s:.0f} s old, and nothing is decided on those older than "
-            f"planning.metrics_age_s={contract.planning.metrics_age_s:g}: does the job run, and are its computer's "
-            "clock and this one set?"
+            f"planning.metrics_age_s={contract.planning.metrics_age_s:g}: does the job run, does its agent reach the "
+            "broker (its log, logger `tidecast`, says so), and are its computer's clock and this one set?"
         )
     lag = "not known before the first batch ends" if sample.lag_records is None else sample.lag_records
     lines.append(

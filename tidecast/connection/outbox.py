@@ -32,6 +32,7 @@ class Outbox:
         self._queue: queue.Queue[tuple[str, str, bytes]] = queue.Queue(KEPT)
         self._next: tuple[str, str, bytes] | None = None
         self._producer: Any = None
+        self._reached = False
 
     def enqueue(self, topic: str, key: str, message: Message) -> None:
         """Queue one message for the thread that calls `send_next`; returns at once.
@@ -94,6 +95,8 @@ class Outbox:
                 self._next = message
             raise
         future.add_errback(self._log_lost, message)
+        if not self._reached:
+            future.add_callback(self._log_first, message)
         return True
 
     def _headers(self, topic: str, key: str, value: bytes) -> list[tuple[str, bytes]]:
@@ -120,6 +123,12 @@ class Outbox:
             self._producer.flush(timeout=timeout_s)
         finally:
             self._producer.close(timeout=1)
+
+    def _log_first(self, message: tuple[str, str, bytes], _: Any) -> None:
+        topic, key, _ = message
+        if not self._reached:
+            log.info("%s: %s reach the broker at %s", key, topic, self._address)
+        self._reached = True
 
     def _log_lost(self, message: tuple[str, str, bytes], error: BaseException) -> None:
         topic, *_ = message

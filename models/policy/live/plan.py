@@ -136,7 +136,9 @@ def _code(flag: Why) -> str:
 def _need(policy: Policy, choice: Choice, why: Why, seen: Observation) -> str:
     observed, forecast = float(choice.observed[0]), float(choice.forecast[0])
     text = f"{seen.stand_in}; " if seen.stand_in else ""
-    text += f"{seen.arrival_rps:.0f} rec/s, lag {seen.lag_records}"
+    unseen = seen.processed_rps is None and not seen.lag_records  # the agent tells no lag before a batch has ended
+    lag = "lag not known yet, by the contract's guesses" if unseen else f"lag {seen.lag_records}"
+    text += f"{seen.arrival_rps:.0f} rec/s, {lag}"
     text += f" need {observed:.0f}" if np.isfinite(observed) else f", policy {policy.name}"
     if np.isfinite(forecast):
         ahead = "" if seen.forecast_rps is None else f"{seen.forecast_rps:.0f} rec/s "

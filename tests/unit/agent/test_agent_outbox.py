@@ -16,7 +16,7 @@ class ForgetfulProducer:
     """Knows no topic until it is told to."""
 
     def __init__(self):
-        self.taken, self.knows_topics = [], False
+        self.taken, self.knows_topics, self.callbacks = [], False, []
 
     def partitions_for(self, topic):
         return {0}
@@ -29,6 +29,10 @@ class ForgetfulProducer:
 
     def add_errback(self, *given):
         self.errback = given
+        return self
+
+    def add_callback(self, *given):
+        self.callbacks.append(given)
         return self
 
 
@@ -55,6 +59,19 @@ def test_a_message_is_kept_in_its_place_while_no_broker_can_be_reached(producer)
     producer.knows_topics = True
     assert [box.send_next(0) for _ in range(3)] == [True, True, False]
     assert producer.taken == [("metrics", b"first"), ("metrics", b"second")]
+
+
+def test_that_the_broker_takes_something_is_said_once(producer, caplog):
+    caplog.set_level("INFO", "tidecast")
+    box, producer.knows_topics = outbox_at(1), True
+    assert [box.send_next(0) for _ in range(2)] == [True, True]
+    assert caplog.text == "", "nothing has been acknowledged"
+    for function, message in producer.callbacks:  # both were sent before an answer came
+        function(message, None)
+    assert [record.message for record in caplog.records] == ["first: metrics reach the broker at 127.0.0.1:1"]
+    box.enqueue("metrics", "third", Control("third", time.time()))
+    box.send_next(0)
+    assert len(producer.callbacks) == 2
 
 
 def test_a_control_word_that_was_not_acknowledged_is_sent_again_and_others_are_not(producer):

@@ -179,6 +179,9 @@ def test_an_agent_signs_what_it_will_obey_itself(monkeypatch):
         def add_errback(self, *how):
             pass
 
+        def add_callback(self, *how):
+            pass
+
     monkeypatch.setattr("tidecast.connection.outbox.producer", lambda *where, **how: Producer())
     outbox = Outbox("nowhere:1", {}, "test", "acme.", SigningKeys.read(SECRET))
     told = order(time.time())

@@ -58,6 +58,15 @@ def executors_for(rps, observation):
     return view.capacity.executors_for(np.array([rps]), view.least, view.most)[0][0]
 
 
+def test_before_a_batch_has_ended_the_text_says_that_lag_is_unknown_and_capacity_is_guessed():
+    fresh = {"processed_rps": None, "busy": None, "in_batch": None, "batch_s": None}
+    said = planned(seen(arrival_rps=46.0, lag_records=0, **fresh), "reactive").reason
+    assert "46 rec/s, lag not known yet, by the contract's guesses need " in said
+    # One that was started again has a lag of before, by the end offsets.
+    assert "lag 700 need" in planned(seen(arrival_rps=46.0, lag_records=700, **fresh), "reactive").reason
+    assert "lag 0 need" in planned(seen(arrival_rps=46.0, lag_records=0), "reactive").reason
+
+
 def test_flink_vector():
     # autoscaling.md F: 500/s, lag 2000, catch-up 2 s, utilisation 0.8, a capacity of 588.2/s each; our formula has
     # no restart term, so 2000/2 + 500/0.8 = 1625 instead of 1875: three executors instead of four. The lag that a

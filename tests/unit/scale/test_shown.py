@@ -38,7 +38,7 @@ def test_a_job_that_is_decided_on_is_shown_from_its_metrics_to_what_stands():
     ("seen", "contract", "words"),
     [
         (JobSeen(None, (), BEAT), CONTRACT, "no metrics on acme.metrics: is its agent"),
-        (JobSeen(SAMPLE), CONTRACT, "no sign of an autoscaler"),
+        (JobSeen(SAMPLE), CONTRACT, "no sign of an autoscaler for it yet"),
         (JobSeen(replace(SAMPLE, lag_records=None)), CONTRACT, "measured 1.0 s ago: 410 records/s, lag not known"),
         (JobSeen(SAMPLE, (), replace(BEAT, wall_time=NOW - 7300)), CONTRACT, "its autoscaler was heard 2 h ago"),
         (JobSeen(replace(SAMPLE, wall_time=NOW - 130), (), BEAT), CONTRACT, "metrics are 130 s old, and nothing"),
@@ -48,6 +48,11 @@ def test_a_job_that_is_decided_on_is_shown_from_its_metrics_to_what_stands():
 )  # fmt: skip
 def test_what_is_missing_is_said(seen, contract, words):
     assert any(line.startswith(words) for line in said(seen, contract)), said(seen, contract)
+
+
+def test_an_agent_that_no_longer_reaches_the_broker_is_among_the_reasons_of_old_metrics():
+    first, *_ = said(JobSeen(replace(SAMPLE, wall_time=NOW - 130), (DECISION,), BEAT))
+    assert "does its agent reach the broker (its log, logger `tidecast`, says so)" in first and "clock" in first
 
 
 def test_the_newest_of_the_job_is_taken_from_each_topic(monkeypatch):
