@@ -45,8 +45,8 @@ NOT_RUN = {
 """Python that is only compiled. All else is run by tests/spark/test_page_python.py."""
 
 PROGRAMS = {
-    "docker", "kubectl", "kafka-acls.sh", "spark-submit", "hdfs", "apt-get", "git", "curl", "chromium", "openssl", "chmod", "cp",
-    "mkdir", "export", "cd", "python", "source", "kill",
+    "docker", "kubectl", "kafka-acls.sh", "spark-submit", "hdfs", "apt-get", "git", "curl", "chromium", "openssl",
+    "chmod", "cp", "mkdir", "export", "cd", "python", "source", "kill",
 }  # fmt: skip
 """What lines of shell begin with beside `tidecast` and `make`: others' programs, or what would change this computer.
 
