@@ -9,3 +9,4 @@ def test_the_loop_closes_and_nothing_is_lost_between_down_and_up(tmp_path):
     assert any(before != after for before, after in found["moved"])
     assert found["lost"] == []
     assert found["sick"]
+    assert found["outside"] == []

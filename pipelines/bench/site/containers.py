@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,17 +121,18 @@ def _make_base(root: Path) -> None:
 class ComposeProject:
     """`docker/compose.yaml` under a project name of its own, whose volumes and networks are nobody else's."""
 
-    def __init__(self, project: str, folder: Path, *more: Path) -> None:
+    def __init__(self, project: str, folder: Path, *more: Path, told: Mapping[str, str] | None = None) -> None:
         """Write its secrets; nothing is started.
 
         Args:
             project: its name.
             folder: for the file of secrets.
             more: files that are laid over the first one.
+            told: what the file of secrets says beside them.
         """
         self.project, self._env = project, folder / "env"
         self._files = [argument for file in (ROOT / "docker" / "compose.yaml", *more) for argument in ("-f", str(file))]
-        self._env.write_text("".join(f"{name}={value}\n" for name, value in SECRETS.items()))
+        self._env.write_text("".join(f"{name}={value}\n" for name, value in {**SECRETS, **(told or {})}.items()))
 
     def compose(self, *arguments: str, profile: str = "") -> None:
         """Run podman-compose.

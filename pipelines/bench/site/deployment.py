@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipelines.bench.site import outside
 from pipelines.bench.site.containers import ComposeProject, podman, prepare
 from pipelines.bench.site.servers import SiteError
 
@@ -64,7 +65,7 @@ def deploy(folder: Path) -> dict[str, Any]:
         `up_s`, seconds until all is healthy, and `again_s`, the second time; `champion`, its version; `moved`,
         executors before and after each of the `decisions` that are confirmed; `lost`, what was there before `down` and
         is not after it, in words, and `losses`, their number; `sick`, whether Airflow's check failed while its database
-        stood still.
+        stood still; `outside`, what was wrong with the listener of `docker/outside.yaml`, in words.
 
     Raises:
         SiteError: a tool is missing, or something was not so in time.
@@ -85,13 +86,18 @@ def deploy(folder: Path) -> dict[str, Any]:
             again_s = _up(made)
             after = made.ask(SEEN)
             sick = _is_seen_sick(made)
+            opened = ComposeProject(PROJECT, folder, outside.FILE, told=outside.told(folder / "outside"))
+            made.compose("down", "-t", "60", profile="demo")
+            opened.compose("up", "-d", "--no-deps", "kafka")
+            _wait("the broker is healthy", lambda: opened.health()["kafka"] == "healthy", UP_S)
+            faults = outside.list_faults(folder / "outside")
     finally:
         made.compose("down", "-v", "-t", "20", profile="demo")
         podman("volume", "prune", "--force")  # of this store: those that images ask for and compose does not name
     lost = list_lost(before, after)
     return {
         "up_s": round(up_s), "again_s": round(again_s), "champion": champion, "moved": before["moved"],
-        "decisions": len(before["moved"]), "lost": lost, "losses": len(lost), "sick": sick,
+        "decisions": len(before["moved"]), "lost": lost, "losses": len(lost), "sick": sick, "outside": faults,
     }  # fmt: skip
 
 
