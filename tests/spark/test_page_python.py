@@ -1,7 +1,10 @@
 """The Python on the pages runs as it stands there, on a real session, but for what `NOT_RUN` says why not."""
 
+import logging
+
 import numpy as np
 import pytest
+from pyspark.sql.streaming import StreamingQuery
 
 from models.backfill.given import Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import unknown_errors
@@ -24,7 +27,9 @@ def session(spark, monkeypatch, tmp_path):
     }  # fmt: skip
     for name, value in given.items():
         spark.conf.set(name, value)
+    monkeypatch.setattr(StreamingQuery, "awaitTermination", lambda query: None)  # as a job waits for its end
     yield spark
+    logging.getLogger("kafka").setLevel(logging.NOTSET)
     for query in spark.streams.active:
         query.stop()
     for name in given:
