@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import KafkaError
 
 from configs.sections import Kafka
 from configs.settings import ROOT
 from pipelines.bench.site.certificates import write_certificates
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import BrokerError, read_records, topic_offsets
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topic
 from pipelines.stack.ports import HOST
 
 FILE = ROOT / "docker" / "outside.yaml"
 USER, PASSWORD, ADDRESS = "jobs", "plantedoutsidepassword", f"{HOST}:9094"
 TOPIC, TEXT = "from-outside", b"{}"
+OTHER = "another"
+"""Folder of a CA that has not signed the broker's certificate."""
 
 
 def told(folder: Path) -> dict[str, str]:
@@ -28,6 +27,7 @@ def told(folder: Path) -> dict[str, str]:
         OSError: the folder cannot be written.
     """
     write_certificates(folder)
+    write_certificates(folder / OTHER)
     (folder / "broker.pem").chmod(0o444)
     return {
         "KAFKA_OUTSIDE_HOST": HOST, "KAFKA_OUTSIDE_ADDRESS": HOST, "KAFKA_OUTSIDE_PASSWORD": PASSWORD,
@@ -42,14 +42,10 @@ def list_faults(folder: Path) -> list[str]:
         folder: as `told` has filled it.
 
     Raises:
-        kafka.errors.KafkaError: it does not answer, or takes no record.
+        BrokerError, kafka.errors.KafkaError: it does not answer, or takes no record.
     """
-    right = Kafka(bootstrap=ADDRESS, security=_security(folder))
-    client = KafkaAdminClient(bootstrap_servers=ADDRESS, **right.security)
-    try:
-        client.create_topics([NewTopic(TOPIC, 1, 1)])
-    finally:
-        client.close()
+    right = Kafka(bootstrap=ADDRESS, security=_security(folder), event_partitions=1)
+    create_topic(right, TOPIC)
     publisher = Publisher(right)
     publisher.send_bytes(TOPIC, b"key", TEXT)
     publisher.close()
@@ -58,9 +54,10 @@ def list_faults(folder: Path) -> list[str]:
         "a wrong password": {"sasl_plain_password": "wrong"},
         "no login": {"security_protocol": "SSL"},
         "no TLS": {"security_protocol": "PLAINTEXT"},
-        "another CA": {"ssl_cafile": None},
+        "another CA": {"ssl_cafile": str(folder / OTHER / "ca.pem")},
     }
-    return found + [f"{name} is let in" for name, change in wrong.items() if _is_let_in(_security(folder) | change)]
+    tried = {name: Kafka(bootstrap=ADDRESS, security=_security(folder) | more) for name, more in wrong.items()}
+    return found + [f"{name} is let in" for name, kafka in tried.items() if _is_let_in(kafka)]
 
 
 def _security(folder: Path) -> dict[str, Any]:
@@ -70,9 +67,9 @@ def _security(folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _is_let_in(security: Mapping[str, Any]) -> bool:
+def _is_let_in(kafka: Kafka) -> bool:
     try:
-        KafkaAdminClient(bootstrap_servers=ADDRESS, bootstrap_timeout_ms=5000, **security).close()
-    except (KafkaError, OSError):
+        topic_offsets(kafka, TOPIC)
+    except BrokerError:
         return False
     return True
