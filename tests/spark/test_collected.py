@@ -14,10 +14,11 @@ def test_a_jvm_collects_its_whole_heap_each_time_that_it_is_asked(spark):
     jvm = spark._jvm
     beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
     (whole,) = [bean for bean in beans if bean.getName() == "MarkSweepCompact"]
-    pid, before = int(jvm.java.lang.ProcessHandle.current().pid()), whole.getCollectionCount()
-    for times in (1, 2):  # the first time it does not listen yet
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    for _ in range(2):  # the first time it does not listen yet
+        before = whole.getCollectionCount()
         collect_garbage(pid)
-        assert whole.getCollectionCount() == before + times
+        assert whole.getCollectionCount() > before
     assert is_java(psutil.Process(pid)) and not is_java(psutil.Process(os.getpid()))
 
 
