@@ -4,13 +4,12 @@ import json
 import sys
 import time
 
-import psutil
-
 from configs.settings import load
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.spark.query_session import kept_partitions
+from pipelines.stack.executors import find_executors
 from pipelines.stack.stack import Stack
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.messages import MetricSample
@@ -43,12 +42,7 @@ def test_on_a_cluster_each_job_is_decided_on_by_an_executor(broker, tmp_path):
             return decided == set(JOBS)
 
         wait_until(all_decided, "a decision for each job", PATIENCE_S, every_s=0.1)
-        backends = [
-            process for process in psutil.process_iter(["cmdline"])
-            if "CoarseGrainedExecutorBackend" in " ".join(process.info["cmdline"] or [])
-            and process.environ().get("TIDECAST_STACK") == stack.id
-        ]  # fmt: skip
-        assert len(backends) == 2
+        assert len(find_executors(stack.id)) == 2
         assert kept_partitions(tmp_path / "query") == 2
         publisher.close()
         answers.close()

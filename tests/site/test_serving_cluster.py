@@ -3,10 +3,9 @@
 import os
 import signal
 
-import psutil
-
 from configs.settings import load
 from pipelines.spark.query_session import kept_partitions
+from pipelines.stack.executors import find_executors
 from pipelines.stack.stack import Stack
 from tests.fakes.forecasters import STEP
 from tests.fakes.spark_serving import TwoJobs, ended, epoch_of
@@ -21,12 +20,7 @@ def test_on_a_cluster_each_job_is_forecast_by_an_executor_and_a_champion_is_swap
             epoch = epoch_of(server, log)
             site.say(40)
             site.forecast(epoch=epoch, version="1")
-            backends = [
-                process for process in psutil.process_iter(["cmdline"])
-                if "CoarseGrainedExecutorBackend" in " ".join(process.info["cmdline"] or [])
-                and process.environ().get("TIDECAST_STACK") == stack.id
-            ]  # fmt: skip
-            assert len(backends) == 2
+            assert len(find_executors(stack.id)) == 2
             site.promote("2")
             site.forecast(epoch=epoch, version="2")
             assert kept_partitions(tmp_path / "var" / "serving" / f"{STEP:g}" / "query") == 2
