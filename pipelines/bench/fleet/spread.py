@@ -15,6 +15,9 @@ from pipelines.stack.stack import Stack
 SIZES, PARTITIONS = (500, 2000), (1, 4)
 EVERY_S = 4.0
 """Seconds between two metrics of a job: 2,000 jobs that tell every second would need more than two cores."""
+TRIGGER = "8 seconds"
+"""Of the autoscaler: longer than a micro-batch of any of the four takes. Where the next follows at once, the quicker
+one makes more of them, and its CPU says nothing of what a job costs."""
 
 
 def measure_spread(settings: Settings, minutes: float) -> dict[str, Any]:
@@ -36,7 +39,8 @@ def measure_spread(settings: Settings, minutes: float) -> dict[str, Any]:
     runs: dict[str, dict[str, Any]] = {}
     for jobs in SIZES:
         for cores in PARTITIONS:
-            there = own.model_copy(update={"autoscaler": own.autoscaler.model_copy(update={"cores": cores})})
+            autoscaler = own.autoscaler.model_copy(update={"cores": cores, "trigger": TRIGGER})
+            there = own.model_copy(update={"autoscaler": autoscaler})
             found = measure_size(there, jobs, minutes, EVERY_S, decided_again)
             runs.setdefault(str(jobs), {})[str(cores)] = found
             print(f"{cores} partitions: {format_size(found)}; {found['cpu_ms']} ms for a metric", flush=True)

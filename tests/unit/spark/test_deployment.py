@@ -1,10 +1,12 @@
 """The deployment files hold together; no container engine is needed to see that."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -158,3 +160,23 @@ def test_a_check_fails_where_it_should(told, parts, status):
         done = subprocess.run([sys.executable, DOCKER / "health.py", url, *parts], capture_output=True, text=True)
         server.shutdown()
     assert done.returncode == status and (url in done.stderr) == bool(status)
+
+
+@pytest.mark.parametrize(("age_s", "status"), [(None, 1), (5, 0), (500, 1)])
+def test_a_query_whose_micro_batches_have_ended_is_said_to_be_sick(tmp_path, age_s, status):
+    if age_s is not None:
+        for name, more_s in (("6", 1000), ("7", 0)):
+            (tmp_path / name).touch()
+            os.utime(tmp_path / name, (time.time() - age_s - more_s,) * 2)
+    told = [sys.executable, DOCKER / "fresh.py", tmp_path, "60"]
+    done = subprocess.run(told, capture_output=True, text=True)
+    assert done.returncode == status and (str(tmp_path) in done.stderr) == bool(status)
+
+
+def test_the_autoscalers_check_looks_at_its_own_checkpoint():
+    service = SERVICES["autoscaler"]
+    folder = service["command"][service["command"].index("--checkpoint") + 1]
+    assert service["healthcheck"]["test"][2:4] == ["docker/fresh.py", f"{folder}/commits"]
+    (container,) = (one for _, one in _containers() if one["name"] == "autoscaler")
+    assert container["livenessProbe"]["exec"]["command"][1:3] == ["docker/fresh.py", f"{folder}/commits"]
+    assert container["command"] == service["command"]
