@@ -40,6 +40,13 @@ class OperatorRoom(NamedTuple):
         return (self.service_rps - self.live_ratio * live_rps - self.margin_rps) / self.replay_ratio
 
 
+class ServedRates(NamedTuple):
+    """What executors certainly serve within every limit, records/s: live ones, and replayed ones beside them."""
+
+    live_rps: float
+    replay_rps: float
+
+
 def queue_margin_rps(service_rps: float, level: float, share_s: float) -> float:
     """Return the least slack μ − λ of an M/M/1 operator that keeps a latency quantile.
 
@@ -99,6 +106,16 @@ def replay_rate(operators: Sequence[OperatorRoom], live_rps: float) -> float:
     """
     slowest = find_bottleneck(operators, live_rps)
     return math.inf if slowest is None else max(slowest.spare_rps(live_rps), 0.0)
+
+
+def live_rate(operators: Sequence[OperatorRoom]) -> float:
+    """Return the most live source records/s that leave every operator its margin: at least 0, infinite at none.
+
+    Args:
+        operators: on the way of the live records.
+    """
+    most = ((one.service_rps - one.margin_rps) / one.live_ratio for one in operators if one.live_ratio > 0)
+    return max(min(most, default=math.inf), 0.0)
 
 
 def applied_rate(limits: Sequence[float], backlog: float, interval_s: float, before: float, box: ControlBox) -> float:

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 from models.contract.admission import (
     LEAST_MARGIN,
     OperatorRoom,
+    ServedRates,
     applied_rate,
     batch_margin_rps,
+    live_rate,
     queue_margin_rps,
     replay_rate,
 )
@@ -71,6 +73,24 @@ def admitted_now(terms: Terms, plan: SharedPlan, state: ControllerState, signals
     seen = clean_signals(signals)
     known = _learn(terms, plan, state, seen, state.interval)
     return replay_rate(list(known.rooms.values()), known.live_rps or 0.0)
+
+
+def served_rates(terms: Terms, plan: SharedPlan, state: ControllerState, signals: Signals) -> ServedRates:
+    """Return what the executors of some signals come to serve, however slowly the replay's rate rises to that.
+
+    Of live records no more count than are expected, but on the ladder of relief: there as many as there is room for.
+
+    Args:
+        terms: the contract.
+        plan: of the operators.
+        state: so far.
+        signals: measured up to now, with the executors that are asked about.
+    """
+    known = _learn(terms, plan, state, clean_signals(signals), state.interval)
+    rooms, high_rps, step = list(known.rooms.values()), known.high_rps, state.relief.step
+    shared_rps = divide_capacity(terms, known.seen, rooms, high_rps, step).replay
+    live_rps = min(live_rate(rooms), math.inf if step else high_rps)
+    return ServedRates(live_rps, min(replay_rate(rooms, high_rps), shared_rps))
 
 
 class _Known(NamedTuple):

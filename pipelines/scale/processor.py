@@ -184,8 +184,8 @@ class Scaler:
             "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        running = memory.executors or seen.executors
-        replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, running)
+        has = memory.executors or seen.executors, made.executors
+        replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, *has)
         executors, reason = with_replays(made.executors, made.reason, rate.inputs, self.contract)
         if rate.inputs is not None:
             inputs["replay"] = {**rate.inputs, "added": executors - made.executors}
@@ -222,7 +222,7 @@ class Scaler:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
         soon = memory.replay.executors_soon(self.contract.executors.max)
-        of_replays = memory.replay.executors, self.contract, soon, memory.executors or 0
+        of_replays = memory.replay.executors_asked, self.contract, soon, memory.executors or 0
         wanted, reason = add_executors(memory.target, reason, *of_replays)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,

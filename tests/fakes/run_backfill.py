@@ -60,7 +60,8 @@ def write(
         slowest = 2 * contract.latency_target_s if late[0] <= second < late[1] else 2.4
         control = with_latency(control, {"latency_p50_s": slowest / 2, "latency_p95_s": slowest,
                                          "latency_max_s": slowest})  # fmt: skip
-        control, rate = decide_rate(control, _seen(decision), contract, KNOWN, 0.002, decision["executors"])
+        executors = decision["executors"]
+        control, rate = decide_rate(control, _seen(decision), contract, KNOWN, 0.002, executors, executors)
         decision["replay_rps"], decision["inputs"]["replay"] = rate.rps, rate.inputs
         decision["admission_rps"] = None if rate.relief is None else rate.relief["live_rps"]
         rates.append(rate.rps)

@@ -14,7 +14,7 @@ from typing import Any
 
 from configs.contract import Contract
 from models.contract.constraints import worst_ratio
-from models.contract.controller import ClosedInterval, admitted_now, close_interval
+from models.contract.controller import admitted_now, close_interval
 from models.contract.declared import build, plain
 from models.contract.promised.derive import derive_terms
 from models.contract.service_rate import CERTAIN
@@ -27,6 +27,7 @@ from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from models.policy.replays.carried import carry_over, on_clock
+from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.interval_latency import MEASURED, interval_latencies
 from models.policy.replays.level import next_level, raise_to
 from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
@@ -55,6 +56,7 @@ class ReplayControl:
         batches: of live records since then.
         arrived: live records/s since then.
         level: of the service rate's quantile that is taken for certain.
+        of_use: those of `executors` of which somebody gets anything, as found last; None: never looked at.
     """
 
     replays: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class ReplayControl:
     batches: int = 0
     arrived: Arrived = field(default_factory=Arrived)
     level: float = CERTAIN
+    of_use: int | None = None
 
     @classmethod
     def from_json_values(cls, values: Mapping[str, Any]) -> ReplayControl:
@@ -79,6 +82,16 @@ class ReplayControl:
     def executors(self) -> int:
         """Executors beyond the live job's that the replays' schedules ask for now."""
         return sum(one["executors"] or 0 for one in self.replays.values())
+
+    @property
+    def publishing(self) -> int:
+        """Those of `executors` that replays ask for which are read to their end, and are published: without a rate."""
+        return sum(one["executors"] or 0 for one in self.replays.values() if one["state"] not in READING)
+
+    @property
+    def executors_asked(self) -> int:
+        """Those of `executors` that are asked for."""
+        return self.executors if self.of_use is None else min(self.executors, self.of_use)
 
     def executors_soon(self, most: int) -> int:
         """Executors beyond the live job's that are not given back: the schedules ask for them soon, or a replay begins.
@@ -98,7 +111,7 @@ class ReplayControl:
 class DecidedRate:
     """The rate of all replays together, records per wall second (None without any), and what else is asked for.
 
-    `inputs` are JSON values from which `recompute_rate` comes to the same; `relief` is what the ladder asks for
+    `inputs` are JSON values from which `recomputed` comes to the same; `relief` is what the ladder asks for
     (`relief.relief_of`).
     """
 
@@ -125,9 +138,12 @@ def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayCon
 
 
 def decide_rate(
-    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int
-) -> tuple[ReplayControl, DecidedRate]:
+    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int,
+    live: int,
+) -> tuple[ReplayControl, DecidedRate]:  # fmt: skip
     """Decide how fast replays may run until the next evaluation; a new interval is closed at most every `interval_s`.
+
+    Of the executors that their schedules ask for it finds those of which neither live records nor replays get anything.
 
     Args:
         control: so far.
@@ -136,6 +152,7 @@ def decide_rate(
         known: batch time, as scaling has learned it.
         scatter: of the batches around it (`rate_spread`).
         executors: that run, those for replays too.
+        live: executors that the policy asks for, of live records alone.
     """
     if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
@@ -164,39 +181,21 @@ def decide_rate(
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
         "executors": control.executors, "executors_soon": control.executors_soon(contract.executors.max),
     }  # fmt: skip
+    if control.replays:
+        of_each = {
+            n: admission_reading(contract, known, scatter, n, seen.tasks, control.level).certain_rps or 0.0
+            for n in numbers_to_weigh(live, control.executors, contract.executors.max)
+        }
+        weighed = weigh_executors(terms, plan, state, signals, _left(control), of_each)
+        inputs |= {"publishing": control.publishing, "weighed": weighed}
+        of_use = executors_of_use(weighed, live, control.executors, control.publishing, contract.executors.max)
+        control = replace(control, of_use=of_use)
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
         level = next_level(control.level, worst_ratio(terms, signals), control.replays.values(), closed.state)
         control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived(), level=level)
     rps = min(closed.controls.replay_rps, admitted_now(terms, plan, state, signals)) if control.replays else None
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
-
-
-def recompute_interval(inputs: Mapping[str, Any]) -> ClosedInterval:
-    """Return the interval of the controller that follows from a decision's logged inputs, as it was closed then.
-
-    Raises:
-        KeyError, TermsError: they are not as `decide_rate` writes them.
-    """
-    return close_interval(*_built(inputs))
-
-
-def recompute_rate(inputs: Mapping[str, Any]) -> float:
-    """Return the rate that follows from a decision's logged inputs, to be equal to the logged one bit for bit.
-
-    It is the interval's, or less where live records come faster since.
-
-    Raises:
-        KeyError, TermsError: as `recompute_interval`.
-    """
-    return min(recompute_interval(inputs).controls.replay_rps, admitted_now(*_built(inputs)))
-
-
-def _built(inputs: Mapping[str, Any]) -> tuple[Terms, SharedPlan, ControllerState, Signals]:
-    return (
-        compile_terms(inputs["terms"]), build(SharedPlan, inputs["plan"]), build(ControllerState, inputs["state"]),
-        build(Signals, inputs["signals"]),
-    )  # fmt: skip
 
 
 def _carried(control: ReplayControl, terms: Terms, plan: SharedPlan, now_s: float) -> ControllerState:

@@ -6,21 +6,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from configs.contract import Contract
+from models.policy.replays.further import executors_of_use
 
 
 def with_replays(executors: int, reason: str, decided: Mapping[str, Any] | None, contract: Contract) -> tuple[int, str]:
     """Return how many executors to ask for, and why, by the logged inputs of a rate (`control.DecidedRate.inputs`).
 
+    Executors of a schedule of which neither live records nor replays would get anything are not asked for; those that
+    run are kept as long as the schedule asks for them.
+
     Args:
         executors: of live records.
         reason: of that number.
-        decided: None where there is no replay; older logs keep no executors.
+        decided: None where there is no replay; older logs keep no executors, and weigh none.
         contract: with the most.
     """
     if decided is None:
         return executors, reason
     extra, running = decided.get("executors", 0), decided["signals"]["executors"] or 0
-    return add_executors(executors, reason, extra, contract, decided.get("executors_soon", extra), running)
+    soon, most, publishing = decided.get("executors_soon", extra), contract.executors.max, decided.get("publishing", 0)
+    of_use = executors_of_use(decided.get("weighed"), executors, extra, publishing, most)
+    asked, reason = add_executors(executors, reason, of_use, contract, soon, running)
+    if (useless := min(executors + extra, most) - max(executors + of_use, asked)) > 0:
+        reason = f"{reason}; {useless} more would bring neither live records nor replays anything"
+    return asked, reason
 
 
 def add_executors(

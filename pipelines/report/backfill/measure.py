@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from models.contract.relief import ReliefStep
-from models.policy.replays.control import recompute_interval
+from models.policy.replays.recomputed import recompute_interval
 from pipelines.report.measures import RunMeasures
 from pipelines.report.recorded.backfill import RecordedBackfill
 from pipelines.report.time_axis import trace_moments

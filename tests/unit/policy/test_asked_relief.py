@@ -9,7 +9,8 @@ from configs.contract import Contract, Executors, Planning
 from models.contract.terms import compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl, recompute_interval
+from models.policy.replays.control import ReplayControl
+from models.policy.replays.recomputed import recompute_interval
 from models.policy.replays.relief import with_relief
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import write_decision

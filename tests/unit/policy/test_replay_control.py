@@ -10,8 +10,9 @@ from configs.contract import Contract, Executors, Planning
 from models.contract.terms import LIVE, compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl, recompute_rate, with_latency
+from models.policy.replays.control import ReplayControl, with_latency
 from models.policy.replays.interval_latency import interval_latencies
+from models.policy.replays.recomputed import recompute_rate
 from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
 from tidecast.messages import MetricSample, encode

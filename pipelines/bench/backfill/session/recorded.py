@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.policy.replays.control import recompute_rate
+from models.policy.replays.recomputed import recompute_rate
 from pipelines.bench.backfill.arrangement import Arrangement
 from pipelines.bench.backfill.loads import PARTITIONS, Floats, Integers
 from pipelines.bench.backfill.ratio import NEVER, PER_S, latency_quantile
