@@ -118,6 +118,8 @@ class Backpressure(Stated):
         version: of the contract.
         interval_s: from decision to decision, wall seconds.
         seed: for all sampling.
+        admit_by: what live records a replay is admitted beside: the most that is forecast for the next interval
+            ("forecast", where None), or as many as come by now, the paper's rule alone ("arrivals").
         weights: prices of latency, energy, error and goodput; who states one states every scale, too.
         scales, paths, lag, controls: by promise and executors where None or left out.
         memory, net, energy: no such limit where None.
@@ -127,6 +129,7 @@ class Backpressure(Stated):
     version: Whole = 1
     interval_s: Count = 10
     seed: Whole = 0
+    admit_by: Literal["forecast", "arrivals"] | None = None
     weights: ObjectiveWeights | None = None
     scales: StatedScales = Field(StatedScales(), validate_default=True)
     paths: tuple[StatedPath, ...] = ()

@@ -90,6 +90,11 @@ class Contract(Section):
         return BATCH_SHARE * self.latency_target_s if stated is None else stated
 
     @property
+    def admits_by_forecast(self) -> bool:
+        """Whether replays are admitted beside what is forecast; else beside what comes, by the paper's rule alone."""
+        return self.backpressure is None or self.backpressure.admit_by != "arrivals"
+
+    @property
     def text(self) -> str:
         """The contract as JSON with sorted keys; equal contracts have the same text.
 

@@ -133,7 +133,7 @@ def surroundings(
         outlook, joint, LivePromise(idle, headroom), slot, fleet, running, extra_now, others=others,
         most_rps=min((one for one in (bound_rps, stated_rps) if one is not None), default=math.inf),
         slot_most_rps=math.inf if stated_rps is not None else terms.controls.replay_rps.max / float(worth[most]),
-        high_rps=outlook.high, climb=climb, reading_s=reading_s,
+        high_rps=outlook.high if contract.admits_by_forecast else 0.0, climb=climb, reading_s=reading_s,
     )  # fmt: skip
 
 

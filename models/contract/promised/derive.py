@@ -68,7 +68,7 @@ def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0)
 def _others(stated: Backpressure) -> dict[str, Any]:
     """The parts that have one form in file and terms."""
     said = _said(stated)
-    return {name: value for name, value in said.items() if name not in ("paths", "scales", "controls")}
+    return {name: value for name, value in said.items() if name not in ("paths", "scales", "controls", "admit_by")}
 
 
 def _said(part: Section) -> dict[str, Any]:

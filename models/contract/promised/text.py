@@ -28,7 +28,7 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
         f"scales: latency {scales.latency_ms:g} ms, energy {scales.energy_cores:g} cores, error {scales.error_rel:g}, "
         f"goodput {scales.goodput_rps:.4g} records/s; weights {weights}",
         *_limits(terms),
-        f"replay: {_range(terms.controls.replay_rps)}, decided every {terms.interval_s} s",
+        f"replay: {_range(terms.controls.replay_rps)}, decided every {terms.interval_s} s {_beside(contract)}",
         "relief, while a limit is violated:",
     ]
     return [*lines, *(f"  {at} {step}" for at, step in enumerate(_ladder(contract, terms), start=1))]
@@ -62,6 +62,10 @@ def _ladder(contract: Contract, terms: Terms) -> list[str]:
         f"live records are held back, the lowest tenant first: {unnamed if live is None else _range(live)}",
         f"records are shed: {f'at most {shed.max_fraction:.2%}' if shed.allowed else 'never'}",
     ]
+
+
+def _beside(contract: Contract) -> str:
+    return f"beside live records as {'forecast' if contract.admits_by_forecast else 'they come, whatever is forecast'}"
 
 
 def _range(box: ControlBox) -> str:

@@ -30,7 +30,7 @@ from models.policy.replays.carried import carry_over, on_clock
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.interval_latency import MEASURED, interval_latencies
 from models.policy.replays.level import next_level, raise_to
-from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
+from models.policy.replays.live_load import Arrived, as_admitted, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
 from models.policy.replays.start import begins, certainly_left, enough_for, is_enough
@@ -156,7 +156,7 @@ def decide_rate(
     """
     if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
-    plan = _plan(contract, known)
+    plan, seen = _plan(contract, known), as_admitted(seen, contract)
     if control.terms is None or control.state is None or control.contract != contract.hash:
         terms = derive_terms(contract, sustained_rates(contract, known, seen.tasks))
         control = replace(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
+from configs.contract import Contract
+from models.policy.received.observation import Observation
 from models.policy.received.outlook import SMOOTH_S, Outlook
 
 HIGH = 0.9
@@ -34,6 +37,11 @@ class Arrived(NamedTuple):
         """
         noise = math.sqrt(self.mean_rps / SMOOTH_S)
         return newest_rps if not self.seen or newest_rps > self.mean_rps + CHANGE * noise else self.mean_rps
+
+
+def as_admitted(seen: Observation, contract: Contract) -> Observation:
+    """Return what replays are admitted by of an observed job: without its forecast, where the contract says so."""
+    return seen if contract.admits_by_forecast else replace(seen, ahead=None)
 
 
 def highest_ahead(ahead: Outlook | None) -> list[float]:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipelines.bench.backfill.cells import ALONE, OURS, MeasuredCell
+from pipelines.bench.backfill.cells import ALONE, OURS, PAPER, MeasuredCell
 from pipelines.bench.backfill.loads import TOLD, mean_rps
 
 EXECUTORS = 4
@@ -52,6 +52,7 @@ class Arrangement:
         told: by what the capacity that the contract tells is off.
         seed: of the live records; the same for all arms of a turn.
         ahead_s: seconds by which the replay begins before the load does: its cold first batches are not counted.
+        by_forecast: whether the replay is admitted beside what is forecast, or by the paper's rule alone.
     """
 
     live: tuple[int, int]
@@ -67,6 +68,7 @@ class Arrangement:
     by_s: float | None = None
     told: float = 1.0
     ahead_s: float = 0.0
+    by_forecast: bool = True
 
     @property
     def expected_s(self) -> float:
@@ -75,7 +77,8 @@ class Arrangement:
 
     def contract(self, job: str, limit_s: float | None) -> dict[str, Any]:
         """Return the live job's contract as its file says it; with a limit of the p99 by records, seconds."""
-        return live_contract(job, self.live, TARGET_S, limit_s or TARGET_S, SERVICE_MS / 1000 / self.told)
+        rule: dict[str, Any] = {} if self.by_forecast else {"admit_by": "arrivals"}
+        return live_contract(job, self.live, TARGET_S, limit_s or TARGET_S, SERVICE_MS / 1000 / self.told, **rule)
 
 
 def live_contract(
@@ -105,8 +108,9 @@ def live_contract(
 def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:
     """Arrange a cell in which all executors are there from the beginning.
 
-    Arms: `alone`; `ours`; `fixed:N`, N records per batch of the replay; `split:K`, K executors for live records and the
-    others for the replay, in an application each; `two`, an application each that Spark's own allocation scales.
+    Arms: `alone`; `ours`; `paper`, ours without the forecast; `fixed:N`, N records per batch of the replay;
+    `split:K`, K executors for live records and the others for the replay, in an application each; `two`, an application
+    each that Spark's own allocation scales.
 
     Args:
         cell: of which load and arm are read.
@@ -120,7 +124,7 @@ def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:
     free = CAPACITY_RPS - mean_rps(cell.load, day_s)
     records = WORK_SHARE * free * day_s if until_done else 1.2 * CAPACITY_RPS * day_s
     admissions: dict[str, Admission] = {
-        ALONE: "none", OURS: "ordered", "fixed": "fixed", "split": "apart", "two": "apart"
+        ALONE: "none", OURS: "ordered", PAPER: "ordered", "fixed": "fixed", "split": "apart", "two": "apart"
     }  # fmt: skip
     if kind not in admissions:
         raise ValueError(f"arm={cell.arm!r}: one of {', '.join(admissions)} is expected")
@@ -137,7 +141,7 @@ def arrange(cell: MeasuredCell, until_done: bool) -> Arrangement:
     return Arrangement(
         live, apart is None, admissions[kind], offsets, apart, 0 if kind == ALONE else round(records), day_s,
         longest * day_s, until_done and kind != ALONE, seed_of(cell), told=TOLD.get(cell.load, 1.0),
-        ahead_s=0.0 if until_done else AHEAD_S,
+        ahead_s=0.0 if until_done else AHEAD_S, by_forecast=kind != PAPER,
     )  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FILE = "cell.json"
-ALONE, OURS = "alone", "ours"
-"""Arms: live records without a replay; a replay at the rate that the autoscaler's controller decides."""
+ALONE, OURS, PAPER = "alone", "ours", "paper"
+"""Arms: live records without a replay; a replay at the rate that the autoscaler's controller decides; the same without
+the forecast, by the paper's rule alone."""
 
 Found = Mapping[str, Any]
 """What a session showed (`recorded.read_session`)."""

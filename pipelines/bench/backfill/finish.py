@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from pipelines.bench.backfill.cells import ALONE, OURS, Found, MeasuredCell, of_row, take_turns
+from pipelines.bench.backfill.cells import ALONE, OURS, PAPER, Found, MeasuredCell, of_row, take_turns
 from pipelines.bench.backfill.latency import MOST_RATIO
 from pipelines.bench.backfill.loads import BURSTS, STEADY, TAXI
 from pipelines.bench.backfill.ratio import latency_quantile
@@ -18,8 +18,10 @@ RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:32"
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
-    """Plan the sessions of a load: all arms in each turn."""
-    return take_turns(ROW, load, (ALONE, OURS, *(arm for arms in RIVALS.values() for arm in arms)), TURNS, minutes)
+    """Plan the sessions of a load: all arms in each turn; of the taxi day, which is forecast, the paper's rule too."""
+    rule = (PAPER,) if load == TAXI else ()
+    rivals = (arm for arms in RIVALS.values() for arm in arms)
+    return take_turns(ROW, load, (ALONE, OURS, *rule, *rivals), TURNS, minutes)
 
 
 def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
@@ -32,7 +34,9 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
         `limit_s`; `arms`, a row each (`arm`, `median_s`, `p99_s`, `kept`, `finished`, `n`); of each way the `ratio` of
         its time to ours, and `any`, whatever became of the p99; None where TURNS sessions of MINUTES of each of
         its arms, of ours and of live alone are not there, for `ratio` also where none of them keeps the limit (`why`
-        says which); `edge`, of the fixed limits, whether the best one is the highest or the lowest that was tried.
+        says which); `edge`, of the fixed limits, whether the best one is the highest or the lowest that was tried;
+        `paper`, the paper's rule alone: its time ÷ ours (`ratio`), and `p99_ratio` and `ours`, live p99 ÷ live alone of
+        each, whatever became of the limit; None where not both were measured.
     """
     sessions = of_row(kept, ROW, load, MINUTES)
     alone_s = latency_quantile([one["latency"] for one in sessions.get(ALONE, [])])
@@ -44,6 +48,7 @@ def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     for way, names in RIVALS.items():
         there = [arms[name] for name in names if name in arms and arms[name]["n"] >= TURNS]
         found[way] = _beside(there, ours if ready and len(there) == len(names) else None)
+    found["paper"] = _rules(arms.get(PAPER), ours if ready else None, alone_s)
     best = found["fixed"]["arm"]
     found["edge"] = None if best is None else best in (RIVALS["fixed"][0], RIVALS["fixed"][-1])
     return found
@@ -95,6 +100,16 @@ def _arm(arm: str, sessions: Sequence[Found], limit_s: float | None) -> dict[str
         "finished": sum(one["done_s"] is not None for one in sessions),
         "inexact": sum(one["exact"] is False for one in sessions),
     }  # fmt: skip
+
+
+def _rules(
+    paper: Mapping[str, Any] | None, ours: Mapping[str, Any] | None, alone_s: float | None
+) -> dict[str, float | None]:
+    """The paper's rule alone beside ours."""
+    if paper is None or ours is None or not alone_s:
+        return dict.fromkeys(("ratio", "p99_ratio", "ours"))
+    each = (None if one["p99_s"] is None else one["p99_s"] / alone_s for one in (paper, ours))
+    return dict(zip(("ratio", "p99_ratio", "ours"), (paper["median_s"] / ours["median_s"], *each), strict=True))
 
 
 def _beside(arms: Sequence[Mapping[str, Any]], ours: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the backfill bench plans, and what it makes of sessions: by hand, of cells that were never run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,13 +132,17 @@ def test_arms_by_hand():
     assert ours.records == round(0.6 * (200 - 80) * 300) == 21_600 and (ours.most_s, ours.until_done) == (900.0, True)
     assert of("ours", until_done=False).records == 1.2 * 200 * 300
     assert (of("ours", until_done=False).most_s, of("ours", until_done=False).until_done) == (300.0, False)
+    paper = of("paper")
+    assert replace(paper, by_forecast=True) == ours != paper
+    stated = [Contract.model_validate(how.contract("x", None)).backpressure.admit_by for how in (ours, paper)]
+    assert stated == [None, "arrivals"]
     alone = of("alone")
     assert (alone.admission, alone.records, alone.most_s, alone.until_done) == ("none", 0, 300.0, False)
     assert (of("fixed:80").admission, of("fixed:80").offsets, of("fixed:80").agent) == ("fixed", 80, True)
     assert (of("split:3").live, of("split:3").apart, of("split:3").agent) == ((3, 3), (1, 1), False)
     assert of("split:3").offsets == 250 and (of("two").live, of("two").apart) == ((2, 4), (1, 4))
     assert {of(arm).seed for arm in ("ours", "alone", "two")} == {ours.seed}  # a turn's arms meet the same records
-    with pytest.raises(ValueError, match=r"arm='thrice'.*alone, ours, fixed, split, two"):
+    with pytest.raises(ValueError, match=r"arm='thrice'.*alone, ours, paper, fixed, split, two"):
         of("thrice")
 
 
@@ -241,13 +246,14 @@ def finished(done_s, p99=400):
 def test_finishing_by_hand():
     times = {
         "ours": 200,
+        "paper": 210,
         "split:2": 280,
         "split:3": 260,
         "two": 320,
         "fixed:32": 360,
         "fixed:64": 190,
     }
-    p99 = {"fixed:64": 461}  # over 1.15 x 4 s
+    p99 = {"fixed:64": 461, "paper": 500}  # over 1.15 x 4 s
 
     def showed(cell):
         if cell.arm == "alone":
@@ -261,7 +267,8 @@ def test_finishing_by_hand():
     assert (made["two"]["ratio"], made["fixed"]["ratio"], made["fixed"]["any"]) == (1.6, 1.8, 0.95)
     assert made["fixed"]["arm"] == "fixed:32" and made["edge"] is True
     kept = {one["arm"]: one["kept"] for one in made["arms"]}
-    assert kept.pop("fixed:64") is False and all(kept.values())
+    assert kept.pop("fixed:64") is kept.pop("paper") is False and all(kept.values())
+    assert made["paper"] == {"ratio": 1.05, "p99_ratio": 1.25, "ours": 1.15}
 
     part = finish.summarise(kept_of(planned[:-1], showed), "taxi")  # the last one is an arm of `fixed`
     assert part["fixed"]["ratio"] is None and part["fixed"]["why"] == "not measured to its end"
@@ -291,6 +298,7 @@ def test_who_does_not_keep_the_limit_has_no_ratio_and_who_does_not_finish_counts
     none = finish.summarise(loud, "steady")
     assert none["two"]["why"] == "none of its arms keeps the limit"
     assert finish.over_loads({"steady": none})["two"]["least"] is None  # ours does not keep it either
+    assert set(made["paper"].values()) == {None}  # its rule is measured on the taxi day alone
     short = kept_of(finish.plan_load("steady", 1.0), showed)
     assert finish.summarise(short, "steady")["arms"] == []
 

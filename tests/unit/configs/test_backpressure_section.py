@@ -12,6 +12,7 @@ job: a
 backpressure:
   version: 2
   interval_s: 5
+  admit_by: arrivals
   weights: {alpha: 2}
   scales: {latency_ms: 1000, energy_cores: 4, error_rel: 0.02, goodput_rps: 500}
   paths:
@@ -76,6 +77,7 @@ def test_an_empty_section_is_a_section_and_none_is_none(tmp_path):
         ("  controls: {thetta: {}}", 3, "controls.thetta={}: no such key"),
         ("  recovery: {order: any}", 3, "recovery.order='any'"),
         ("  interval_s: 0", 3, "interval_s=0"),
+        ("  admit_by: paper", 3, "admit_by='paper': Input should be 'forecast' or 'arrivals'"),
         (" 3", 2, "backpressure=3"),
     ],
 )  # fmt: skip
