@@ -57,7 +57,7 @@ def test_a_limit_takes_effect_while_the_query_runs_and_none_of_its_records_is_lo
         wait_until(lambda: _newest(query)[0] >= 2, "two batches")
         admission = Admission(query)
         assert len(admission.sources()) == 1 and "KafkaV2" in admission.sources()[0]
-        assert list(admission.limits().values()) == [40]
+        assert list(admission.limits().values()) == [40] and admission.check()
 
         admission.admit(200)
         begun = _newest(query)[0] + 1  # the batch in flight was planned before
@@ -92,8 +92,9 @@ def test_what_does_not_run_here_or_takes_no_limit_is_refused_by_name(spark, tmp_
         wait_until(lambda: query.lastProgress is not None, "its first batch")
         with pytest.raises(ValueError, match="rows=-1"):
             Admission(query).admit(-1)
-        with pytest.raises(AdmissionError, match="takes no limit"):
-            Admission(query).admit(10)
+        for asked in (lambda: Admission(query).admit(10), lambda: Admission(query).check()):
+            with pytest.raises(AdmissionError, match="takes no limit"):
+                asked()
     finally:
         query.stop()
 

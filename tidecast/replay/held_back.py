@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidecast.job import Job
-from tidecast.spark.admission import Admission
+from tidecast.spark.admission import Admission, AdmissionError
 from tidecast.spark.shares import highest_first
 
 log = logging.getLogger("tidecast")
@@ -34,18 +34,22 @@ class HeldBack:
         """
         self._job, self._query = job, query
         self._admission: Admission | None = None
+        self._checked = False
         self._own: Mapping[str, int | None] = {}
         self._set: tuple[int, str] | None = None
 
     def poll(self) -> None:
         """Set the query's read limits to what the decided rate comes to in a batch; give its own back without a rate.
 
-        They are set anew when the rate, the length of a batch or, of several sources, the waiting records change.
+        They are set anew when the rate, the length of a batch or, of several sources, the waiting records change. Once
+        the query has planned its first batch it is said, if so, that it cannot be held back, and why.
 
         Raises:
             tidecast.spark.admission.AdmissionError: a source takes no limit.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
+        if not self._checked:
+            self._check()
         rps = self._rate()
         if rps is None:
             self.close()
@@ -66,6 +70,17 @@ class HeldBack:
         elif self._set[0] != rows:
             log.info("%s: at most %d live records a batch by %s", self._job.name, rows, self._job.admitted_by)
         self._set = newest
+
+    def _check(self) -> None:
+        """Find out before it is needed whether the query takes limits; what is wrong then is wrong with it for good."""
+        try:
+            self._admission = self._admission or Admission(self._query)
+            self._checked = self._admission.check()
+        except AdmissionError as error:
+            self._checked = True
+            say = log.warning if self._job.widest_mode == "act" else log.info
+            why = "so let its contract name no controls.live_rps, or change the query"
+            say("%s: live records of this query cannot be held back, %s: %s", self._job.name, why, error)
 
     def close(self) -> None:
         """Give the query its own read limits back, if live records are held back.

@@ -56,6 +56,19 @@ class Admission:
         """Return Spark's descriptions of the sources; empty until the query has planned its first batch."""
         return [source.toString() for source, _ in self._pairs()]
 
+    def check(self) -> bool:
+        """Return whether the query has planned its first batch, and each source takes a limit in records then.
+
+        Raises:
+            AdmissionError: a source takes none.
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        pairs = self._pairs()
+        for source, _ in pairs:
+            _refuse_unheeding(source)
+            _refuse_whole_files(source)
+        return bool(pairs)
+
     def limits(self) -> dict[str, int | None]:
         """Return the records that each source may read in a batch, by its description; None for no bound in records."""
         return {source.toString(): _rows(limit) for source, limit in self._pairs()}
@@ -98,11 +111,7 @@ class Admission:
         kind = source.getClass().getSimpleName()
         if kind == FILES and rows_per_file is not None:
             return self._limits.maxFiles(rows // rows_per_file)
-        if kind in (FILES, DELTA):  # they fail at a limit in records
-            raise AdmissionError(
-                f"source {source.toString()} reads whole files and takes no limit in records: copy the table into "
-                "files of as many records each (`replay_stream` does), or read a topic instead"
-            )
+        _refuse_whole_files(source)
         return self._limits.maxRows(rows)
 
     def release(self) -> None:
@@ -115,10 +124,7 @@ class Admission:
         if not pairs:
             raise AdmissionError("the query has not planned its first batch: wait for its first progress")
         for source, limit in pairs:
-            if not _heeds(source):
-                raise AdmissionError(
-                    f"source {source.toString()} takes no limit (no SupportsAdmissionControl): read a topic instead"
-                )
+            _refuse_unheeding(source)
             self._own.setdefault(source.toString(), limit)
         return pairs
 
@@ -147,9 +153,20 @@ def _field(execution: Any, version: str) -> Any:
     return field
 
 
-def _heeds(source: Any) -> bool:
+def _refuse_unheeding(source: Any) -> None:
     named = {one.getSimpleName() for kind in _kinds(source) for one in kind.getInterfaces()}
-    return bool(named & {"SupportsAdmissionControl", "SupportsTriggerAvailableNow"})
+    if not named & {"SupportsAdmissionControl", "SupportsTriggerAvailableNow"}:
+        raise AdmissionError(
+            f"source {source.toString()} takes no limit (no SupportsAdmissionControl): read a topic instead"
+        )
+
+
+def _refuse_whole_files(source: Any) -> None:
+    if source.getClass().getSimpleName() in (FILES, DELTA):  # they fail at a limit in records
+        raise AdmissionError(
+            f"source {source.toString()} reads whole files and takes no limit in records: copy the table into files of "
+            "as many records each (`replay_stream` does), or read a topic instead"
+        )
 
 
 def _kinds(value: Any) -> list[Any]:

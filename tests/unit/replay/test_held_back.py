@@ -9,6 +9,8 @@ import pytest
 from tests.fakes import driver
 from tidecast.replay import held_back
 from tidecast.replay.held_back import HeldBack, rows_by_source
+from tidecast.spark import admission
+from tidecast.spark.admission import Admission, AdmissionError
 
 EVENTS, REPLIES = "KafkaV2[Subscribe[events]]", "KafkaV2[Subscribe[replies, notes]]"
 
@@ -16,11 +18,17 @@ EVENTS, REPLIES = "KafkaV2[Subscribe[events]]", "KafkaV2[Subscribe[replies, note
 @pytest.fixture
 def query(monkeypatch):
     """What the query's read limits are set to; a release is None."""
-    made = SimpleNamespace(limits={EVENTS: 500}, calls=[])
+    made = SimpleNamespace(limits={EVENTS: 500}, calls=[], checked=0, refusal=None)
 
     class Noted:
         def __init__(self, query):
             assert query is made
+
+        def check(self):
+            made.checked += 1
+            if made.refusal:
+                raise AdmissionError(made.refusal)
+            return bool(made.limits)
 
         def limits(self):
             return made.limits
@@ -136,3 +144,67 @@ def test_the_topic_of_the_lowest_weight_is_cut_first(job):
     assert [*rows_by_source(200, own, job).values()] == [1, 200]
     job.weights = {"events": 2.0}
     assert [*rows_by_source(200, own, job).values()] == [150, 50]
+
+
+@pytest.mark.parametrize(("mode", "level"), [("act", logging.WARNING), ("observe", logging.INFO)])
+def test_a_query_that_cannot_be_held_back_is_told_of_once_before_it_is_asked_for_and_goes_on(
+    job, query, caplog, mode, level
+):
+    caplog.set_level(logging.INFO, "tidecast")
+    job.widest_mode, limits = mode, query.limits
+    query.limits, query.refusal = {}, None
+    held = HeldBack(job, query)
+    held.poll()
+    assert caplog.records == []  # it has planned no batch yet
+    query.limits, query.refusal = limits, "source Rate takes no limit: read a topic instead"
+    for _ in range(3):
+        held.poll()
+    (told,) = caplog.records
+    assert told.levelno == level and query.checked == 2 and query.calls == []
+    assert "cannot be held back" in told.message and "source Rate takes no limit: read a topic" in told.message
+
+
+def test_a_query_that_can_be_held_back_is_looked_at_once_and_nothing_is_said(job, query, caplog):
+    caplog.set_level(logging.INFO, "tidecast")
+    held = HeldBack(job, query)
+    for _ in range(3):
+        held.poll()
+    assert query.checked == 1 and caplog.records == [] and query.calls == []
+
+
+class Source:
+    """A source of Spark's, as its Java object shows itself."""
+
+    def __init__(self, name, *interfaces):
+        self.name, self.interfaces = name, [SimpleNamespace(getSimpleName=lambda one=one: one) for one in interfaces]
+
+    def toString(self):
+        return f"{self.name}[it]"
+
+    def getClass(self):
+        return SimpleNamespace(
+            getSimpleName=lambda: self.name, getInterfaces=lambda: self.interfaces, getSuperclass=lambda: None
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sources", "says"),
+    [
+        ([], False),
+        ([Source("KafkaMicroBatchStream", "SupportsTriggerAvailableNow")], True),
+        (
+            [Source("Topic", "SupportsAdmissionControl"), Source("RateStream", "MicroBatchStream")],
+            "RateStream.*no limit",
+        ),
+        ([Source("FileStreamSource", "SupportsAdmissionControl")], "FileStreamSource.*reads whole files"),
+        ([Source("DeltaSource", "SupportsAdmissionControl")], "DeltaSource.*reads whole files"),
+    ],
+)
+def test_sources_are_checked_by_what_they_are(monkeypatch, sources, says):
+    monkeypatch.setattr(admission.Admission, "__init__", lambda self: None)
+    monkeypatch.setattr(admission.Admission, "_pairs", lambda self: [(one, None) for one in sources])
+    if isinstance(says, str):
+        with pytest.raises(AdmissionError, match=says):
+            Admission().check()
+    else:
+        assert Admission().check() is says
