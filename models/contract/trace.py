@@ -88,7 +88,7 @@ def replay(lines: Iterable[str], tolerance: float = 0.0) -> TraceDifference | No
         except (KeyError, ValueError) as error:
             raise ControlTraceError(f"line {number}: {error}. Its signals are not as this code writes them") from None
         state = closed.state
-        if found := _first_difference(logged, json.loads(trace_line(closed.line)), tolerance):
+        if found := first_difference(logged, json.loads(trace_line(closed.line)), tolerance):
             return TraceDifference(number, *found)
     return None
 
@@ -117,14 +117,22 @@ def _opened(first: Mapping[str, Any]) -> tuple[Terms, SharedPlan, ControllerStat
     return terms, plan, state
 
 
-def _first_difference(logged: Any, found: Any, tolerance: float, field: str = "") -> tuple[str, Any, Any] | None:
+def first_difference(logged: Any, found: Any, tolerance: float, field: str = "") -> tuple[str, Any, Any] | None:
+    """Return the first place in which two JSON values differ: its dotted name, and both values; None where none does.
+
+    Args:
+        logged: value.
+        found: the other; they are compared to the bit, -0.0 is not 0.0.
+        tolerance: largest relative difference of two floats.
+        field: name of the place at which they stand.
+    """
     if isinstance(logged, dict) and isinstance(found, dict):
         pairs = [(str(key), logged.get(key), found.get(key)) for key in sorted({*logged, *found})]
     elif isinstance(logged, list) and isinstance(found, list) and len(logged) == len(found):
         pairs = [(str(at), *pair) for at, pair in enumerate(zip(logged, found, strict=True))]
     else:
         return None if _same(logged, found, tolerance) else (field, logged, found)
-    parts = (_first_difference(a, b, tolerance, f"{field}.{key}" if field else key) for key, a, b in pairs)
+    parts = (first_difference(a, b, tolerance, f"{field}.{key}" if field else key) for key, a, b in pairs)
     return next((part for part in parts if part), None)
 
 

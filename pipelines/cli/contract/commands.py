@@ -1,18 +1,17 @@
-"""`tidecast contract NAME`: what is said of contracts and of control traces, a command each."""
+"""`tidecast contract NAME`: what is said of contracts and of what was decided under them, a command each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from configs.errors import CorrectableError, SettingsError
+from configs.errors import SettingsError
 from pipelines.cli.contract.checked import all_contracts, check_file, contract_file, list_problems
 from pipelines.cli.contract.compared import compare_contracts
 from pipelines.cli.contract.proposed import propose_from_lake
+from pipelines.cli.contract.replayed import replay_recorded
 from pipelines.cli.options import command_group, settings_from_options
 
 app = command_group(
@@ -20,10 +19,7 @@ app = command_group(
 )
 app.command("init")(propose_from_lake)
 app.command("diff")(compare_contracts)
-
-
-class TraceFileError(CorrectableError):
-    """A file that is no control trace; the message names file, line and remedy."""
+app.command("replay")(replay_recorded)
 
 
 @app.command("check")
@@ -63,43 +59,3 @@ def print_schema() -> None:
     from configs.schema import contract_schema
 
     print(json.dumps(contract_schema(), indent=2))
-
-
-@app.command("replay")
-def replay_trace(
-    trace: Annotated[Path, typer.Argument(help="A control trace: JSON lines, header first.")],
-    tolerance: Annotated[
-        float, typer.Option(min=0.0, max=0.1, help="Relative; 0 on the platform that wrote it, 1e-9 on others.")
-    ] = 0.0,
-) -> None:
-    """Compute every control of a trace again from its logged signals; all must agree, to the last bit by default.
-
-    Prints how many intervals agree, status 0, or the first value that differs with its line, status 1.
-
-    Raises:
-        TraceFileError: the file cannot be read, or a line of it is no such line (status 2).
-    """
-    from models.contract.trace import ControlTraceError, replay
-
-    seen = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal seen
-        with trace.open(encoding="utf-8", newline="\n") as file:
-            for line in file:
-                seen += 1
-                yield line.rstrip("\n")
-
-    try:
-        found = replay(lines(), tolerance)
-    except ControlTraceError as error:
-        raise TraceFileError(f"{trace}, {error}.") from None
-    except UnicodeDecodeError as error:
-        raise TraceFileError(f"{trace}, after line {seen}: no text: {error}. Name a control trace.") from None
-    except OSError as error:
-        raise TraceFileError(f"{trace}: cannot be read: {error}. Name a control trace.") from None
-    if found is None:
-        print(f"{trace}: {seen - 1} intervals, each control as logged")
-        return
-    print(f"{trace}, line {found.line}: {found.field} is logged as {found.logged!r}, computed as {found.recomputed!r}")
-    raise SystemExit(1)
