@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from configs.settings import load
 from pipelines.cli.options import JsonFile, choose_names
 from pipelines.figures.form import read_figure
-from pipelines.figures.written import write_figure
+from pipelines.figures.written import describe_source, write_figure
 
 Save = Callable[[dict[str, Any]], None]
 
@@ -42,15 +43,17 @@ def measure_placements(
     found = dict[str, Any]()
     ways = _ways(found)
 
-    def save(name: str, part: dict[str, Any]) -> None:
-        found[name] = part
+    def save(name: str, began: float, part: dict[str, Any]) -> None:
+        source = describe_source(f"tidecast bench placement --parts {name}", time.monotonic() - began)
+        found[name] = {**part, "source": source}
         write_figure(as_json, found)
 
     names = choose_names("--parts", parts, ways)
     if as_json is not None and as_json.exists():
         found |= read_figure(as_json).data
     for name in names:
-        save(name, ways[name](partial(save, name)))
+        keep = partial(save, name, time.monotonic())
+        keep(ways[name](keep))
         print(f"{name}: measured", flush=True)
 
 
