@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -37,8 +37,9 @@ def render_figures(text: str, figures: Mapping[str, Figure]) -> str:
 
     Args:
         text: of the page, Markdown.
-        figures: by name. A region names some, whose rows become one table, or a table in one's data as NAME.KEY.KEY.
-            NAME#PART stands for the rows of one part of a figure, and for where that was measured.
+        figures: by name. A region names some, whose rows become one table, or a table in one's data as NAME.KEY.KEY:
+            a list of objects, or objects in objects, of which each that holds more than others is a row. NAME#PART
+            stands for the rows of one part of a figure, and for where that was measured.
 
     Returns:
         The page's text; outside of regions it is unchanged.
@@ -59,7 +60,12 @@ def find_typed_tables(text: str) -> list[str]:
 
 def list_named_figures(text: str) -> list[str]:
     """Return the names of the figures that a page shows, in order, repeated ones too."""
-    return [_file(name) for region in REGION.finditer(text) for name in region["names"].split()]
+    return [_file(name) for region in REGION.finditer(text) for name in _split(region["names"])]
+
+
+def _split(names: str) -> list[str]:
+    """What a region names; the keys of a table in the data may have spaces."""
+    return [names] if "." in names else names.split()
 
 
 def _file(name: str) -> str:
@@ -67,7 +73,7 @@ def _file(name: str) -> str:
 
 
 def _region(names: str, figures: Mapping[str, Figure]) -> str:
-    if missing := [_file(name) for name in names.split() if _file(name) not in figures]:
+    if missing := [_file(name) for name in _split(names) if _file(name) not in figures]:
         raise FigureError(f"docs/figures/{missing[0]}.json is not there; its command's --json writes it.")
     if "." in names:
         name, *keys = names.split(".")
@@ -122,6 +128,21 @@ def _source(figure: Figure) -> str:
 def _data(data: Any, keys: list[str], names: str) -> list[dict[str, Any]]:
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
-    if not isinstance(data, list) or not data or not all(isinstance(one, dict) for one in data):
-        raise FigureError(f"figure {names}: a list of objects is expected in the data; there is {type(data).__name__}.")
-    return data
+    rows = list(_nested(data)) if isinstance(data, dict) else data
+    if not isinstance(rows, list) or not rows or not all(isinstance(one, dict) for one in rows):
+        raise FigureError(
+            f"figure {names}: a list of objects, or objects in objects, is expected in the data; there is "
+            f"{type(data).__name__}."
+        )
+    return rows
+
+
+def _nested(data: dict[str, Any], *way: str) -> Iterator[dict[str, Any]]:
+    """A row of each object that holds more than objects, its keys on the way there in front; where it is of is none."""
+    below = {key: one for key, one in data.items() if isinstance(one, dict) and key != "source"}
+    if len(below) < len(data.keys() - {"source"}):
+        flat = {f"{key}: {name}": value for key, one in below.items() for name, value in one.items()}
+        yield {"": ", ".join(way), **{key: value for key, value in data.items() if key not in below}, **flat}
+    else:
+        for key, one in below.items():
+            yield from _nested(one, *way, key)

@@ -182,6 +182,17 @@ def test_a_page_shows_a_part_of_a_figure_with_the_source_of_that_part():
     assert "not measured" in page and "2026-11-21" not in page
 
 
+def test_a_page_shows_objects_in_objects_a_row_each():
+    schemes = {"default": {"fixed": {"ms": 37.25, "n": 10, "rival": {"ms": 0.5}}}, "ours": {"fixed": {"ms": 18.0}}}
+    known = {"two": figure(data={"jobs": {"a job, steady": {**schemes, "source": {"seconds": 3.0}}}})}
+    page = "<!-- figure: two.jobs.a job, steady -->\n<!-- /figure -->"
+    assert figure_tables.render_figures(page, known).splitlines()[1:-1] == [
+        "|  | ms | n | rival: ms |", "| --- | --- | --- | --- |", "| default, fixed | 37.25 | 10 | 0.5 |",
+        "| ours, fixed | 18 |  |  |",
+    ]  # fmt: skip
+    assert figure_tables.list_named_figures(page) == ["two"]
+
+
 @pytest.mark.parametrize("name", ["three", "three#x", "two.rows", "two.cells.x", "two#cells"])
 def test_a_page_that_asks_for_what_is_not_there_is_refused(name):
     known = {"two": figure(data={"cells": [{"a": 1}]})}
