@@ -50,6 +50,9 @@ def test_the_chosen_placement_is_held_against_the_least_latency_that_was_measure
     assert found["followed"]["error"] != found["latency"]["error"]
     assert found["latency"]["n"] == 6 and found["throughput"]["n"] == 7
     assert found["throughput"]["kept_up"] == 1 and 0.1 < found["throughput"]["error"] < 0.2
+    assert found["throughput"]["worst"] == pytest.approx(0.19)
+    silent = summarise({**CASES, "four": [runs([CHOSEN], 3.0, most_rps=0.0)]}, 0)
+    assert silent["throughput"] == found["throughput"]  # nothing came to count: it tells no error
     assert (found["lost"], found["keys"], found["sessions"]) == (7, 280, 7)
 
 
@@ -63,7 +66,7 @@ def test_nothing_is_judged_while_sessions_are_missing():
     assert found["near"] is None and found["one"] is None and found["missing"] == 3
     assert found["latency"]["rank"] is None
     alike = summarise({name: [runs([CHOSEN], 2.0)] for name in "abc"}, 0)
-    assert alike["latency"] == {"rank": None, "error": 0.0, "n": 3}
+    assert alike["latency"] == {"rank": None, "error": 0.0, "worst": 0.0, "n": 3}
 
 
 def test_a_turn_that_was_begun_does_not_count_until_every_placement_has_had_it():

@@ -47,8 +47,9 @@ def summarise(cases: Mapping[str, Sequence[PlacementRuns]], missing: int) -> dic
         `near` that (NEAR); `one`, whether all in one query is; `chose_one`, whether that was chosen. `near`, share of
         the cases with a chosen one near the least, of `n`; `one`, share of those with `one` that chose it, of `one_n`;
         both None while sessions are missing. `latency`, `followed` (latency in the twin) and `throughput`: `rank`
-        correlation of model and measurement, `error` in the median, of `n` placements; `kept_up`, sessions that could
-        do more than what they were offered. `wrong` of `keys` results, `lost` counts, `sessions`, `missing`.
+        correlation of model and measurement, `error` in the median and the `worst`, of `n` placements (of throughput
+        without those of which nothing came to count at the highest load); `kept_up`, sessions that could do more than
+        what they were offered. `wrong` of `keys` results, `lost` counts, `sessions`, `missing`.
     """
     found = {name: _case(placements) for name, placements in cases.items() if placements}
     whole = list(found.values()) if not missing else []
@@ -100,16 +101,15 @@ def _row(each: PlacementRuns) -> dict[str, Any]:
 def _beside(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Model and measurement."""
     if len(pairs) < 3:
-        return {"rank": None, "error": None, "n": len(pairs)}
+        return {"rank": None, "error": None, "worst": None, "n": len(pairs)}
     from scipy.stats import spearmanr
 
     said, measured = zip(*pairs, strict=True)
     rank = float(spearmanr(said, measured).statistic)  # NaN where all are alike
+    errors = [abs(one / other - 1) for one, other in pairs]
     return {
-        "rank": rank if math.isfinite(rank) else None,
-        "error": median(abs(one / other - 1) for one, other in pairs),
-        "n": len(pairs),
-    }
+        "rank": rank if math.isfinite(rank) else None, "error": median(errors), "worst": max(errors), "n": len(pairs),
+    }  # fmt: skip
 
 
 def _share(held: Sequence[bool]) -> float | None:
