@@ -22,7 +22,7 @@ class Allocation(NamedTuple):
         node: (blocks,) of each.
         used: (M, R) what is used of each node, by others and by the blocks.
         overloaded: blocks for which no node had room.
-        free: nodes without a block, which may rest (`resting`).
+        free: nodes without a block.
     """
 
     node: tuple[int, ...]

@@ -1,4 +1,7 @@
-"""Throughput and latency as one number, by which the Md-Stream paper chose the thresholds of its elasticity."""
+"""Throughput and latency as one number, by which the Md-Stream paper chose the thresholds of its elasticity.
+
+A part of the library: no command calls it.
+"""
 
 from __future__ import annotations
 

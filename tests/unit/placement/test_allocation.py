@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from models.placement.allocation.dependent import allocate
 from models.placement.allocation.nodes import Nodes
-from models.placement.allocation.resting import idle_since, resting
 from models.placement.graph import GraphError
 from models.placement.partition.count import blocks_by_equation, blocks_needed
 
@@ -100,16 +99,9 @@ def test_of_every_allocation(seed, pins):
                 assert (held + demand[block] > room[node] - 2e-6).any()
 
 
-def test_a_node_rests_once_it_has_had_no_block_for_ten_minutes_and_wakes_with_one():
+def test_a_node_that_gets_a_block_is_free_no_longer():
     three, demand = nodes([10, 10, 10], [0, 0, 0], [0, 0, 1]), np.array([[5.0], [5.0]])
-    free = [allocate(demand[:many], flows(many, []), three).free for many in (1, 2)]
-    assert free == [(1, 2), (2,)]
-    since = idle_since({}, free[0], 0.0)
-    assert resting(since, 599.0) == () and resting(since, 600.0) == (1, 2)
-    since = idle_since(since, free[1], 700.0)
-    assert since == {2: 0.0} and resting(since, 700.0) == (2,)
-    since = idle_since(since, free[0], 800.0)
-    assert since == {1: 800.0, 2: 0.0} and (resting(since, 1399.0), resting(since, 1400.0)) == ((2,), (1, 2))
+    assert [allocate(demand[:many], flows(many, []), three).free for many in (1, 2)] == [(1, 2), (2,)]
 
 
 @pytest.mark.parametrize(("grant", "slots", "tasks", "demand", "printed", "blocks", "needed"), [
