@@ -92,7 +92,9 @@ class SparkCluster(Section):
 
 
 class Hop(Section):
-    """What an edge between two queries costs, which is a topic; defaults as measured (`bench placement --parts hop`).
+    """What an edge between two queries costs, which is a topic, beside one inside a query.
+
+    The first two defaults are as measured (`tidecast bench placement --parts hop`); the third is assumed.
 
     Attributes:
         write_ms: core-milliseconds of a record, by the query that writes it.

@@ -21,8 +21,10 @@ class PathShare(NamedTuple):
 def path_shares(topology: Topology, placement: Placement) -> list[PathShare]:
     """Return each query's share of the target: what it takes by the model, stretched alike along its slowest path.
 
-    The placement has been found by adding executors where one takes most off what is late for its price, so that what
-    queries take by the model are shares at equal marginal cost. On every path the shares come to the target at most.
+    They are not shares at equal marginal cost: where the target is kept by queries that are as busy as they are to be,
+    no executor was ever added to make one quicker, and what they take is what their load and trigger make of it. Only
+    of a placement that missed the target at first were executors added where one takes most off what is late for its
+    price. On every path the shares come to the target at most.
 
     Args:
         topology: of the job, with its target.
