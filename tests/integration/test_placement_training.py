@@ -1,5 +1,7 @@
 """A placement network from a running job to the champion of a real MLflow store, and what it proposes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from configs.topology import load_topology
 from models.placement.learned.online import StepOutcome
 from models.placement.learned.past import twin_past
 from models.placement.learned.queries import QueryEvaluator, QuerySpace
+from models.placement.learned.training import OURS
 from models.placement.performance.model import train_performance
 from models.placement.performance.windows import parts_in_time
 from models.placement.plan.measured import Block, Measure, Placement
@@ -39,11 +42,11 @@ def registry(settings):
 @pytest.fixture
 def short(monkeypatch):
     """So little a training learns next to nothing, and all that belongs to it is done."""
-    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
+    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=1_000))
 
 
 def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(registry, monkeypatch):
-    monkeypatch.setattr(run, "TRANSITIONS", 6_000)  # of so many it learns enough to be let in
+    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=6_000))  # of so many it learns enough to be let in
     assert not has_network(registry, ADVERTS, TWO)
     first = train_network(registry, ADVERTS, TWO)
     metrics, parameters, tags = registry.figures(first["run"])
@@ -51,7 +54,7 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
     assert tags["outcome"] == first["reason"] and registry.read_verdict("adverts") == first
     assert registry.aliases("adverts")["1"][-1] == "challenger"
     assert first["promoted"] and has_network(registry, ADVERTS, TWO)
-    monkeypatch.setattr(run, "TRANSITIONS", 1_000)
+    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=1_000))
     again = train_network(registry, ADVERTS, TWO)
     assert "the champion to" in again["reason"] and again["version"] == "2"
     (first_version, _) = registry.versions("adverts")

@@ -18,7 +18,7 @@ from models.policy.core.capacity import Floats, Integers
 
 
 class Values(nn.Module):
-    """Two hidden layers; `Q(s, a) = V(s) + A(s, a) - mean A(s, .)`, dueling (Wang et al. 2016).
+    """Two hidden layers; `Q(s, a) = V(s) + A(s, a) - mean A(s, .)`, dueling (Wang et al. 2016), or Q(s, a) at once.
 
     Args:
         features: F of an observation.
@@ -26,13 +26,16 @@ class Values(nn.Module):
         parts: K quantities that are predicted apart (van Seijen et al. 2017).
         hidden: units of a hidden layer, shared out among the parts.
         generator: of the first weights.
+        dueling: whether V is said apart.
     """
 
-    def __init__(self, features: int, actions: int, parts: int, hidden: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, features: int, actions: int, parts: int, hidden: int, generator: torch.Generator, dueling: bool = True
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.parts = parts
+        self.parts, self.dueling = parts, dueling
         self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
-        self.last = nn.Linear(hidden, (actions + 1) * parts)
+        self.last = nn.Linear(hidden, (actions + dueling) * parts)
         with torch.no_grad():
             for layer, gain in ((self.first, 2.0), (self.second, 2.0), (self.last, 0.01)):
                 deviation = (gain / layer.in_features) ** 0.5
@@ -41,7 +44,7 @@ class Values(nn.Module):
         # Every part has hidden units of its own: a second over the target weighs so much more than an executor that
         # in shared ones nothing would be learned of executors. What is 0 here stays 0.
         own = torch.arange(hidden) * parts // hidden
-        of = torch.arange((actions + 1) * parts) % parts
+        of = torch.arange((actions + dueling) * parts) % parts
         for layer, kept in ((self.second, own[:, None] == own), (self.last, of[:, None] == own)):
             with torch.no_grad():
                 layer.weight.mul_(kept * parts**0.5)
@@ -57,6 +60,8 @@ class Values(nn.Module):
         """
         hidden = torch.relu(self.second(torch.relu(self.first(x))))
         found = self.last(hidden).view(len(x), -1, self.parts)
+        if not self.dueling:
+            return found
         state, action = found[:, :1], found[:, 1:]
         return state + action - action.mean(dim=1, keepdim=True)
 
@@ -119,7 +124,7 @@ class Learner:
         environment: to act in.
         settings: hyper-parameters.
         online: the network that learns.
-        held: the target network, which follows it slowly and chooses the actions.
+        held: the target network, which follows it slowly, and chooses the actions where it is to.
         chance: draws exploration and batches.
         replay: the replay buffer.
         updates, transitions: made so far.
@@ -130,7 +135,7 @@ class Learner:
         self.environment, self.settings = environment, settings
         shapes = environment.seen.shape[1], environment.mask.shape[1], environment.weight.shape[1]
         generator = torch.Generator().manual_seed(seed)
-        self.online, self.held = (Values(*shapes, settings.hidden, generator) for _ in range(2))
+        self.online, self.held = (Values(*shapes, settings.hidden, generator, settings.dueling) for _ in range(2))
         self.held.load_state_dict(self.online.state_dict())
         self.chance = np.random.default_rng(seed)
         self.replay = ReplayBuffer(settings.buffer, *shapes)
@@ -141,9 +146,8 @@ class Learner:
     def learn(self, transitions: int, every: int) -> Iterator[Progress]:
         """Act and learn until so many more transitions were made; a generator, which works as its reports are consumed.
 
-        Exploration falls linearly from 1 to `settings.explore` over the first `settings.explore_for` of them, the
-        learning rate over all of them to a tenth. Nothing is learned before `settings.warm` transitions are in the
-        buffer.
+        Exploration falls as `settings.explore_share` says, the learning rate over all of them linearly. Nothing is
+        learned before `settings.warm` transitions are in the buffer.
 
         Args:
             transitions: how many more; a decision of all runs makes one per run, and the last decision may exceed the
@@ -159,12 +163,12 @@ class Learner:
         losses: list[float] = []
         how, first = self.settings, self.transitions
         while self.transitions - first < transitions:
-            done = (self.transitions - first) / transitions
-            self.collect(max(how.explore, 1 - done / how.explore_for * (1 - how.explore)))
+            made = self.transitions - first
+            self.collect(how.explore_share(made, transitions))
             if len(self.replay) < how.warm:
                 continue
             for group in self._optimizer.param_groups:
-                group["lr"] = how.learning_rate * (1 - 0.9 * done)
+                group["lr"] = how.learning_rate * (1 - (1 - how.last_rate) * (made / transitions))
             for _ in range(how.updates):
                 losses.append(self.update(self.replay.draw(how.batch, self.chance)))
                 if self.updates % every == 0:
@@ -194,9 +198,10 @@ class Learner:
             self.replay.add(combine_steps(list(self._pending), self.settings.gamma))
 
     def greedy(self, seen: np.ndarray, mask: np.ndarray, weight: Floats) -> Integers:
-        """Return (runs,) the allowed action of highest weighted value by the target network, which is steadier."""
+        """Return (runs,) the allowed action of highest weighted value, by the network that is to act."""
+        acting = self.held if self.settings.acts_held else self.online
         with torch.no_grad():
-            values = self.held(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
+            values = acting(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
         return best_moves((values * weight[:, None, :]).sum(axis=2), mask)
 
     def update(self, batch: Transitions) -> float:

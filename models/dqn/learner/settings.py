@@ -12,15 +12,19 @@ class LearnerSettings:
     Attributes:
         hidden: units of each of two hidden layers.
         double: as of `learner.value_target`.
+        dueling: whether the network says the value of the state apart from that of the actions.
+        acts_held: whether the target network, which is steadier, acts; else the one that learns.
         gamma: discount per decision.
         steps: rewards that are summed before a value is estimated.
         buffer: transitions kept; batch: drawn per update.
-        learning_rate: of Adam at the beginning; at the end a tenth of it.
+        learning_rate: of Adam at the beginning.
+        last_rate: share of it at the end, to which it falls linearly.
         copy_every: updates between two moves of the target network.
         copy_share: of the way to the learning network that it moves; 1 copies, less averages (Lillicrap et al. 2016).
         updates: per decision of all runs together.
         warm: transitions before the first update.
         explore: least share of random actions, reached after `explore_for` of the training.
+        explore_decay: by what that share is multiplied after how many transitions each; None: it falls linearly.
         advised: share of the random actions that are the advised ones.
         clip: largest norm of the gradient.
         huber: error beyond which the loss grows no faster; the paper's is the square.
@@ -29,21 +33,32 @@ class LearnerSettings:
 
     hidden: int = 128
     double: bool = True
+    dueling: bool = True
+    acts_held: bool = True
     gamma: float = 0.96
     steps: int = 3
     buffer: int = 300_000
     batch: int = 512
     learning_rate: float = 5e-4
+    last_rate: float = 0.1
     copy_every: int = 1
     copy_share: float = 0.005
     updates: int = 8
     warm: int = 5000
     explore: float = 0.05
     explore_for: float = 0.2
+    explore_decay: tuple[float, int] | None = None
     advised: float = 0.5
     clip: float = 20.0
     huber: float = 1.0
     price_power: float = 0.25
+
+    def explore_share(self, made: int, of: int) -> float:
+        """Return the share of random actions once `made` of `of` transitions were made."""
+        if self.explore_decay is None:
+            return max(self.explore, 1 - made / of / self.explore_for * (1 - self.explore))
+        factor, each = self.explore_decay
+        return max(self.explore, factor ** (made // each))
 
 
 DEFAULT = LearnerSettings()

@@ -1,8 +1,9 @@
 """A network trained on placements of one job. Pa-Stream paper, Algorithm 1, by the learner that all policies share.
 
-That is double dueling Q-learning, whose target network follows slowly and whose exploration falls linearly; the paper
-copies the target network every ten episodes and multiplies epsilon. A discount of 0.9 in place of 0.99: an episode is
-of 32 moves, and a placement is worth what it comes to at once.
+OURS departs from the paper's table 4 (PAPER): double dueling Q-learning, a target network that follows slowly and acts,
+exploration and learning rate that fall linearly, half as many transitions, from 16 runs at once, fewer updates and
+trials, and a discount of 0.9 in place of 0.99: an episode is of 32 moves, and a placement is worth what it comes to at
+once.
 """
 
 from __future__ import annotations
@@ -19,18 +20,46 @@ from models.dqn.learner.settings import DEFAULT, LearnerSettings
 from models.dqn.learner.threads import one_thread
 from models.placement.graph import Floats, Integers
 from models.placement.instances.job import Counts
-from models.placement.learned.episodes import PlacementEpisodes, observe
+from models.placement.learned.episodes import STEPS, PlacementEpisodes, observe
 from models.placement.learned.evaluator import Evaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposer
 from models.placement.learned.space import MoveSpace
 
-RUNS = 16
 LEARNER: LearnerSettings = replace(
     DEFAULT, gamma=0.9, steps=1, buffer=10_000, batch=64, learning_rate=1e-3, warm=1_000, updates=4, explore_for=0.6,
     clip=10.0,
 )  # fmt: skip
-TRANSITIONS, TRIALS, EVERY = 16_000, 12, 500
+
+
+@dataclass(frozen=True)
+class PlacementTraining:
+    """How a network is trained.
+
+    Attributes:
+        learner: hyper-parameters.
+        runs: episodes at once.
+        transitions: moves that are learned from.
+        trials: fixed starts, from which it is evaluated.
+        every: updates between two evaluations.
+    """
+
+    learner: LearnerSettings
+    runs: int
+    transitions: int
+    trials: int
+    every: int
+
+
+OURS = PlacementTraining(LEARNER, runs=16, transitions=16_000, trials=12, every=500)
+PAPER = PlacementTraining(
+    replace(
+        LEARNER, gamma=0.99, double=False, dueling=False, acts_held=False, last_rate=1.0, updates=1,
+        copy_every=10 * STEPS, copy_share=1.0, explore_decay=(0.995, STEPS),
+    ),
+    runs=1, transitions=1_000 * STEPS, trials=50, every=20 * STEPS,
+)  # fmt: skip
+"""Table 4 and Algorithm 1, and our specification where these are silent; an update for each move of 1,000 episodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +92,7 @@ class PlacementModel:
 
 def train_placement(
     space: MoveSpace, evaluators: Sequence[Evaluator], weights: RewardWeights, seed: int,
-    start: Counts | None = None, transitions: int = TRANSITIONS, told: Callable[[float], None] = lambda _: None,
+    start: Counts | None = None, how: PlacementTraining = OURS, told: Callable[[float], None] = lambda _: None,
 ) -> PlacementModel:  # fmt: skip
     """Train a network on placements of a job; the same arguments give the same network.
 
@@ -76,7 +105,7 @@ def train_placement(
         weights: how that is weighed.
         seed: of everything.
         start: placement in force, from which half of the episodes begin; None: all are drawn.
-        transitions: moves that are learned from.
+        how: it is trained.
         told: called with each evaluation's score.
     """
     with one_thread():
@@ -84,15 +113,15 @@ def train_placement(
         unknown = PlacementOutcome(0.0, np.zeros(space.shape[0]))
         trials = [
             (counts, evaluator.outcomes([counts], [(counts, unknown)])[0], evaluator)
-            for at in range(TRIALS)
+            for at in range(how.trials)
             for counts, evaluator in [(space.draw(random), evaluators[at % len(evaluators)])]
         ]
         usual_ms = float(np.median([outcome.latency_ms for _, outcome, _ in trials]))
-        episodes = PlacementEpisodes(space, evaluators, weights, usual_ms, RUNS, seed, start)
-        learner = Learner(episodes, LEARNER, seed)
+        episodes = PlacementEpisodes(space, evaluators, weights, usual_ms, how.runs, seed, start)
+        learner = Learner(episodes, how.learner, seed)
         curve: list[float] = []
         best: tuple[float, dict[str, torch.Tensor]] = (-np.inf, {})
-        reports = learner.learn(transitions, EVERY)
+        reports = learner.learn(how.transitions, how.every)
         while True:
             model = PlacementModel(learner.held, usual_ms, ())
             scores = [

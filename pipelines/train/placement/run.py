@@ -10,7 +10,7 @@ from models.placement.learned.evaluator import Evaluator, LearnedEvaluator
 from models.placement.learned.judged import SearchShares, decide, judge_networks
 from models.placement.learned.past import steady_steps
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
-from models.placement.learned.training import PlacementModel, train_placement
+from models.placement.learned.training import OURS, PlacementModel, train_placement
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
@@ -26,7 +26,6 @@ ENVIRONMENTS = {
     TWIN: "in the twin, where the queries are followed batch by batch",
     LSTM: "on what the performance model of the running job said (`<topology>-performance`)",
 }  # fmt: skip
-TRANSITIONS = 16_000
 JUDGED = 0
 """Seed of the starts by which networks are judged: the same for all, so that none of them is lucky in these."""
 
@@ -78,7 +77,7 @@ def train_network(
     seed, env = len(registry.versions(name)), TWIN if performance is None else LSTM
     with registry.run(name, f"placement of {name}") as run:
         run.parameters({
-            "seed": seed, "transitions": TRANSITIONS, "loads": LOADS, "env": env,
+            "seed": seed, "transitions": OURS.transitions, "loads": LOADS, "env": env,
             "queries": " | ".join("+".join(block) for block in spaces[0].blocks), "clusters": spaces[0].clusters,
         })  # fmt: skip
         began = time.perf_counter()
@@ -90,7 +89,7 @@ def train_network(
         ]  # fmt: skip
         model = train_placement(
             spaces[0], evaluators, weights_of(spaces[0]), seed,
-            start if spaces[0].placement(start) is not None else None, TRANSITIONS,
+            start if spaces[0].placement(start) is not None else None, OURS,
         )  # fmt: skip
         run.metrics({"seconds": time.perf_counter() - began})
         for step, score in enumerate(model.curve):

@@ -1,5 +1,6 @@
 """The count of random jobs that DQN and LSTM place, and one of them as a whole."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from models.placement.allocation.nodes import Nodes
 from models.placement.instances.job import ParallelJob
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposal
+from models.placement.learned.training import OURS
 from pipelines.bench.placement import learned, learned_jobs
 from pipelines.bench.placement.learned import small_job
 
@@ -47,7 +49,10 @@ def test_a_job_is_learned_and_judged_by_the_twin(monkeypatch):
     made: tuple[ParallelJob, Nodes] = small_job(101, 2, 3)
     monkeypatch.setattr(learned_jobs, "random_job", lambda seed: made)
     monkeypatch.setattr(learned_jobs, "STEPS", 120)
-    for name, short in (("train_performance", {"epochs": 2}), ("train_placement", {"transitions": 64})):
+    for name, short in (
+        ("train_performance", {"epochs": 2}),
+        ("train_placement", {"how": replace(OURS, transitions=64)}),
+    ):
         monkeypatch.setattr(learned_jobs, name, partial(getattr(learned_jobs, name), **short))
     found = learned_jobs.measure_job(101)
     assert found["kept"] in (found["start"], *found["tried"]) and 0 < found["looked_at"] <= 326

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ from models.placement.learned.reward import PlacementOutcome, RewardWeights, lat
 from models.placement.learned.rivals import greedy_search, random_search
 from models.placement.learned.schemes import Proposal, Proposer, select_by_share, softmax_shares
 from models.placement.learned.space import InstanceSpace
-from models.placement.learned.training import train_placement
+from models.placement.learned.training import OURS, train_placement
 from models.placement.twin.follow import empty_state, follow_job
 from models.placement.twin.station import STEP_S
 from tests.fakes.parallel_jobs import one_domain, random_job
@@ -277,7 +278,7 @@ def test_it_learns_to_place_two_operators_on_two_nodes():
     every = [np.array(x).reshape(2, 2) for x in itertools.product(range(5), repeat=4)]
     able = {one.tobytes(): evaluator.outcome(one) for one in every if has_room(job, far, one)}
     space = InstanceSpace(job, far)
-    model = train_placement(space, [evaluator], weights, seed=3, start=start, transitions=4_000)
+    model = train_placement(space, [evaluator], weights, seed=3, start=start, how=replace(OURS, transitions=4_000))
     began = able[start.tobytes()]
     least, most = weights.reward(began, began), max(weights.reward(began, one) for one in able.values())
     best = model.proposer(space, evaluator, weights).propose(start, began, seed=1)[0]

@@ -22,7 +22,7 @@ from models.placement.learned.described import (
 from models.placement.learned.judged import SearchShares, decide, judge_networks
 from models.placement.learned.past import steady_steps, twin_past
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
-from models.placement.learned.training import train_placement
+from models.placement.learned.training import OURS, train_placement
 from models.placement.performance.model import train_performance
 from models.placement.performance.windows import parts_in_time
 from models.placement.plan.measured import Measure
@@ -38,7 +38,8 @@ def space(topology=ADVERTS, blocks=BLOCKS, factor=1.0):
 
 @cache
 def trained():
-    return train_placement(space(), [QueryEvaluator(space())], weights_of(space()), seed=2, transitions=1_500)
+    how = replace(OURS, transitions=1_500)
+    return train_placement(space(), [QueryEvaluator(space())], weights_of(space()), seed=2, how=how)
 
 
 def test_a_network_goes_through_json_unchanged():
