@@ -6,9 +6,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from configs.settings import ROOT
+from configs.topology import load_topology
+from models.placement.plan.applications import applications_of
+from models.placement.plan.measured import Block, Placement
 from pipelines.jobs.chains.truth import true_counts
 from pipelines.jobs.chains.windowed import window_key
 from pipelines.jobs.chains.words import ALL, OPERATORS, SOURCES, TOP, draw, rank_keys, result_keys
+from pipelines.placement.code import JobCode, record_schemas
+from pipelines.placement.frames import block_frame
+from tidecast.spark.progress import parse_progress
 
 pytestmark = pytest.mark.spark
 
@@ -42,3 +49,27 @@ def test_the_words_that_are_counted_most_are_ranked_per_window(spark):
         ranks = [(one["item"], one["count"]) for one in json.loads(found[key]["ranks"])]
         assert [count for _, count in ranks] == [count for _, count in counts.most_common(TOP)]
         assert all(counts[word] == count for word, count in ranks)
+
+
+def test_a_query_of_two_topics_tells_how_many_rows_each_operator_made(one_partition, tmp_path):
+    ranked, code = load_topology("words_ranked", ROOT / "configs/topologies/bench"), JobCode(SOURCES, OPERATORS)
+    made = tuple(Block(names, "east", 1, 1.0, 1.0) for names in (("parse", "split", "count"), ("top",)))
+    first, _ = applications_of(ranked, Placement(made, 1.0, 1.0, True))
+    lines, found = drawn_lines(90), []
+    whole = [json.dumps({**line._asdict(), "at": f"2023-11-14T22:13:{line.at % 10:09.6f}Z"}) for line in lines]
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "0.txt").write_text("\n".join([*whole, "no line"]))
+
+    def read(topic):
+        return one_partition.readStream.text(str(tmp_path / topic))
+
+    frame = block_frame(first, ranked, code, record_schemas(one_partition, ranked, code), read)
+    write = frame.writeStream.outputMode("update").foreachBatch(lambda batch, _: found.extend(batch.collect()))
+    query = write.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+    assert query.awaitTermination(300) and query.exception() is None
+    (rows,) = [one.operator_rows for one in map(parse_progress, [each.json for each in query.recentProgress]) if one]
+    counts = [row for row in found if row.topic == "words_ranked.count"]
+    assert rows == {"lines": 91, "parse": 90, "split": 270, "count": len(counts)}
+    assert len(counts) == len({word for line in lines for word in line.line.split()}) and len(found) == 270 + len(
+        counts
+    )
