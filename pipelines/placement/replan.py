@@ -18,6 +18,7 @@ from models.placement.plan.observed import measured_factor
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job, observe_record_bytes, observe_trips
 from pipelines.placement.page.plan_page import page_of_plan, write_plan_page
+from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
 from pipelines.stack.state import with_stack_addresses
 
@@ -105,6 +106,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
 
     Raises:
         ReplanError: the file has changed since the job was begun, or other queries would be better.
+        PlanError: a cluster to which queries would go is away.
     """
     if folder.has_changed(file):
         raise ReplanError(
@@ -114,6 +116,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
     before = folder.wanted()
     sentence, able = compare(folder.topology(), before, made, factor)
     if able:
+        refuse_away(folder.topology(), made, factor, before)
         folder.change(lambda now: _in_order(made, now))
     elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
         raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")

@@ -99,6 +99,23 @@ def summary(made: Placement) -> str:
     return f"{queries} on {' and '.join(on)}, {made.price:.2f} an hour, {made.latency_s:.1f} s"
 
 
+def without_clusters(topology: Topology, names: Collection[str]) -> Topology | None:
+    """Return a topology without some clusters for its queries; None: operators are pinned there, or there is no other.
+
+    Args:
+        topology: of the job.
+        names: of the clusters; that of the broker stays, without cores.
+    """
+    if any(one.cluster in names for one in topology.operators.values()) or not topology.clusters.keys() - {*names}:
+        return None
+    clusters = {
+        name: one.model_copy(update={"cores": 0}) if name in names else one
+        for name, one in topology.clusters.items()
+        if name not in names or name == topology.broker
+    }
+    return topology.model_copy(update={"clusters": clusters})
+
+
 def _without_pins(topology: Topology, names: Collection[str]) -> Topology:
     operators = {
         name: own.model_copy(update={"cluster": None}) if name in names else own

@@ -24,8 +24,9 @@ def run_job_in_blocks(topology: str) -> None:
     A query that ends is started again. `tidecast job move` moves one to another cluster while they run.
 
     Raises:
-        SettingsError: the topology is wrong or names no code, or no broker is known (status 2).
-        UnplannedError: the clusters have no room (status 2).
+        SettingsError: the topology is wrong or names no code, a topic has fewer partitions than it states, or no broker
+            is known (status 2).
+        UnplannedError: the clusters have no room, or one on which queries are to run does not answer (status 2).
         BrokerError, StackError, ProcessError: the broker, a cluster or a query does not start (status 2).
     """
     run_job(with_broker(), topology_file(topology))
