@@ -94,9 +94,7 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
     with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
         supervisor = Supervisor(folder, home, masters, say)
         supervisor.start()
-        relay = Beside(
-            "forecasts of later queries", lambda: ForecastRelay(settings.kafka, topology, folder.wanted), say
-        )
+        relay = Beside("forecasts of later queries", lambda: ForecastRelay(settings, topology, folder.wanted), say)
         offloading = Beside("off-loading", lambda: Offloading(settings, folder, say), say)
         shares = Beside("shares of the target", lambda: TargetShares(settings, folder, say), say)
         with closing(relay), closing(offloading):
