@@ -24,10 +24,10 @@ def as_measured(
 
     Operators make as many records of one as were counted inside their queries. Sources have the records/s that the
     queries read that take only theirs; the operators whose records a later query takes make as many of one as it reads,
-    more where it is behind. The work of a query's operators at these rates is stretched alike, so that a record that it
-    reads takes what its batches told: what one operator takes of that nobody measures, it has the share that is stated.
-    A round trip between a cluster and the broker's is what it takes from
-    there beyond what it takes within the broker's own.
+    more where it is behind. The work of a query's operators is stretched alike, so that a record that it reads takes
+    what its batches told: what one operator takes of that nobody measures, it has its share by the stated work at the
+    measured rates. A round trip between a cluster and the broker's is what it takes from there beyond what it takes
+    within the broker's own.
 
     Args:
         topology: of the job.

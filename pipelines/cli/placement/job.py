@@ -81,6 +81,8 @@ def measure_job_in_blocks(
 ) -> None:
     """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
 
+    And what every operator inside them takes and makes, as they count it.
+
     Raises:
         SettingsError: the job was never begun, none can have the name, or no broker is known (status 2).
         BrokerError: the broker does not answer (status 2).

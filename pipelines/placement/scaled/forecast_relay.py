@@ -109,7 +109,7 @@ class ForecastRelay:
 
     def _most_rps(self, placement: Placement) -> list[float]:
         """The records/s that can reach each query at most."""
-        able_rps = {}
+        able_rps = dict[int, float]()
         for number, block in enumerate(applications_of(self._topology, placement)):
             if (own_rps := self._slot_rps.get(block.name)) is not None:
                 cores = most_cores(self._settings, self._topology, placement, number)
