@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from tidecast.fields import Count, JobName, MessageError, OneOf, Rate, Scale, Seconds, Span, Tasks, Time
+from tidecast.fields import (
+    COUNT_MOST,
+    SHOWN,
+    Bounds,
+    Count,
+    JobName,
+    MessageError,
+    OneOf,
+    Rate,
+    Scale,
+    Seconds,
+    Span,
+    Tasks,
+    Time,
+    validate,
+)
 from tidecast.wire import SCHEMA
 
 
@@ -19,7 +34,8 @@ class MetricSample:
 
     Where a batch's time went: `planning_s`, `offsets_s`, `log_s` beside its tasks; summed over tasks `state_commit_s`,
     `run_s`, of that `gc_s` (garbage collection) and `sink_wait_s` (tasks of the last stage that waited), and
-    `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage.
+    `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage. `operator_rows`:
+    records of each step inside the query, by its name, where it counts them (`tidecast job up`).
     """
 
     job: JobName
@@ -55,9 +71,12 @@ class MetricSample:
     task_median_s: Seconds | None = None
     task_max_s: Seconds | None = None
     mode: str | None = None
+    operator_rows: dict[str, Any] | None = None
     schema: int = SCHEMA
 
     def check(self) -> None:
-        """Raise a MessageError if an interval lacks its arrival rate."""
+        """Raise a MessageError if an interval lacks its arrival rate, or a step's records are no count."""
         if self.kind == "interval" and self.arrival_rps is None:
             raise MessageError("arrival_rps is missing from an interval")
+        for name, rows in (self.operator_rows or {}).items():
+            validate(f"operator_rows[{name[:SHOWN]!r}]", rows, int, Bounds(0, COUNT_MOST))

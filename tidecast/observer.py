@@ -134,6 +134,7 @@ class Observer:
             "batch", began, batch.finished, time.time(), processed_rps=batch.processed_rps, lag_records=waiting,
             batch_id=batch.batch_id, batch_rows=batch.rows, batch_s=batch.batch_s,
             stage_s=max((s.wall_s for s in stages), default=None), watermark_lag_s=behind, state_rows=batch.state_rows,
+            operator_rows=batch.operator_rows,
             **(latency._asdict() if latency else {}), **batch.phases._asdict(), **(spread._asdict() if spread else {}),
             **(sum_stages(stages, batch.phases.state_commit_s or 0.0) if stages else {}),
         )  # fmt: skip

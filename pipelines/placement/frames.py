@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from configs.topology import Topology
 from models.placement.plan.applications import BlockApplication
 from pipelines.placement.code import JobCode
+from tidecast.spark.progress import COUNTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,9 +33,9 @@ def block_frame(
         schemas: columns of every source's and operator's records.
         read: from a topic to a DataFrame of Kafka's columns.
     """
-    frames = {name: decoded(read(topic), schemas[name]) for name, topic in block.reads.items()}
+    frames = {name: counted(decoded(read(topic), schemas[name]), name) for name, topic in block.reads.items()}
     for own in block.operators:
-        frames[own] = code.operators[own](*(frames[other] for other in topology.operators[own].of))
+        frames[own] = counted(code.operators[own](*(frames[other] for other in topology.operators[own].of)), own)
     return reduce(lambda one, other: one.unionByName(other), [
         encoded(frames[own], topic) for own, topic in block.writes.items()
     ])  # fmt: skip
@@ -46,6 +47,13 @@ def decoded(records: DataFrame, schema: StructType) -> DataFrame:
 
     parsed = F.from_json(F.col("value").cast("string"), schema, _TIMES)
     return records.select(parsed.alias("record")).select("record.*")
+
+
+def counted(records: DataFrame, name: str) -> DataFrame:
+    """Return records whose number is in the progress of each batch, under the name of who makes them."""
+    from pyspark.sql import functions as F
+
+    return records.observe(f"{COUNTED}{name}", F.count(F.lit(1)).alias("n"))
 
 
 def encoded(records: DataFrame, topic: str) -> DataFrame:

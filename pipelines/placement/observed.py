@@ -13,7 +13,13 @@ from configs.topology import Topology
 from models.placement.learned.online import StepOutcome
 from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.measured import Block
-from models.placement.plan.observed import ObservedBlock, measured_factor, observe_block, slowest_path_s
+from models.placement.plan.observed import (
+    ObservedBlock,
+    counted_of,
+    measured_factor,
+    observe_block,
+    slowest_path_s,
+)
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
 from pipelines.kafka.broker import BrokerError, read_records
@@ -164,6 +170,7 @@ def describe_observed(
     ]  # fmt: skip
     yield from aligned([heads, *rows], left=(0, 1))
     topology = folder.topology()
+    yield from _describe_operators(topology, found)
     for cluster, trip_ms in observe_trips(folder).items():
         stated_ms = topology.round_trip_ms(cluster, topology.broker)
         yield f"from {cluster} to the broker and back: {trip_ms:.1f} ms, stated {stated_ms:.1f} ms between clusters"
@@ -172,3 +179,15 @@ def describe_observed(
         yield f"a record of {name}: {size:.0f} bytes, stated {stated:g}"
     told = "not measured yet" if path_s is None else f"{path_s:.1f} s"
     yield f"along the slowest path: {told}, planned {placement.latency_s:.1f} s"
+
+
+def _describe_operators(topology: Topology, found: list[ObservedBlock]) -> Iterator[str]:
+    """What each operator takes and makes, where its query counts that: a line each, under their heads."""
+    heads = ("operator", "takes records/s", "makes", "of one", "stated")
+    rows = [
+        (name, number(taken, 1), number(made, 1), number(made / taken if taken else None, 3),
+         number(topology.operators[name].selectivity, 3))
+        for one in found for name, (taken, made) in counted_of(topology, one).items()
+    ]  # fmt: skip
+    if rows:
+        yield from aligned([heads, *rows], left=(0,))

@@ -17,7 +17,8 @@ from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import measured_factor
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job, observe_record_bytes, observe_trips
-from pipelines.placement.page.plan_page import page_of_plan, write_plan_page
+from pipelines.placement.page.plan_page import describe_change, page_of_plan, write_plan_page
+from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
 from pipelines.stack.state import with_stack_addresses
 
@@ -37,8 +38,9 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
             the work of its records, that were measured.
 
     Returns:
-        `sentence`, what would change of the running job; `ask`, whether anything would that can be applied; `load`;
-        `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
+        `sentence`, what would change of the running job, and whether its file is another one since it was begun, which
+        this plan does not know; `ask`, whether anything would that can be applied; `load`; `page`, path of the page;
+        `was` and `placement`, where the queries are wanted, and would be.
 
     Raises:
         ReplanError: the clusters have no room.
@@ -57,9 +59,13 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         made = choose_placement(topology, factor)
     except PlanError as error:
         raise ReplanError(f"{error}") from None
-    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured)
+    file = settings.topologies_dir / f"{name}.yaml"
+    changed = began and folder.has_changed(file)
+    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, file.name if changed else "")
     was = folder.wanted() if began else None
     sentence, ask = compare(topology, was, made.placement, told)
+    if changed:
+        sentence += f". {describe_change(file.name)}"
     return {
         "sentence": sentence, "ask": ask, "load": told, "page": str(page),
         "was": None if was is None else as_json(was), "placement": as_json(made.placement),
@@ -105,6 +111,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
 
     Raises:
         ReplanError: the file has changed since the job was begun, or other queries would be better.
+        PlanError: a cluster to which queries would go is away.
     """
     if folder.has_changed(file):
         raise ReplanError(
@@ -114,6 +121,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
     before = folder.wanted()
     sentence, able = compare(folder.topology(), before, made, factor)
     if able:
+        refuse_away(folder.topology(), made, factor, before)
         folder.change(lambda now: _in_order(made, now))
     elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
         raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")

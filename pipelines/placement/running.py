@@ -11,14 +11,16 @@ from configs.errors import SettingsError
 from configs.settings import Settings
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of
-from models.placement.plan.choose import choose_placement
+from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Placement
+from models.placement.plan.missing import summary
 from pipelines.jobs.launch import first_offsets_file, fix_first_offsets
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.topics import create_topic
 from pipelines.placement.clusters import started_clusters
 from pipelines.placement.code import load_code
 from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.reached import refuse_away
 from pipelines.placement.scaled.beside import Beside
 from pipelines.placement.scaled.forecast_relay import ForecastRelay
 from pipelines.placement.scaled.offloading import Offloading
@@ -35,8 +37,9 @@ def job_folder(settings: Settings, name: str) -> JobFolder:
 
 
 def begin_job(
-    settings: Settings, topology_file: Path, say: Callable[[str], None] = print, placement: Placement | None = None
-) -> JobFolder:
+    settings: Settings, topology_file: Path, say: Callable[[str], None] = print, placement: Placement | None = None,
+    factor: float = 1.0,
+) -> JobFolder:  # fmt: skip
     """Return the folder of a job; one that was never begun is planned and begun, and its topics are created.
 
     What it reads begins at the present end of its sources' topics.
@@ -46,10 +49,11 @@ def begin_job(
         topology_file: of the job.
         say: called with what a person is told.
         placement: of the queries of one that was never begun; None: as planned.
+        factor: of the sources' rates, for which that was planned.
 
     Raises:
-        SettingsError: the topology is wrong, names no code, or a query's topic has fewer partitions than it.
-        PlanError: the clusters have no room.
+        SettingsError: the topology is wrong, names no code, or a topic has fewer partitions than it states.
+        PlanError: the clusters have no room, or one on which queries are to run is away.
         BrokerError: the broker does not answer, or a source's topic is not there.
     """
     folder = job_folder(settings, topology_file.stem)
@@ -60,10 +64,12 @@ def begin_job(
                 f"{topology_file.name} has changed since this job was begun, which goes on as it was. "
                 f"To begin anew with it, move {folder.path} away."
             )
+        refuse_away(folder.topology(), folder.wanted(), wanted=folder.wanted())
         return folder
     topology = load_topology(topology_file.stem, topology_file.parent)
     load_code(topology)
     placement = placement or choose_placement(topology).placement
+    refuse_away(topology, placement, factor)
     topics = _made_topics(settings, topology, placement)
     folder.path.mkdir(parents=True, exist_ok=True)
     first_offsets_file(folder.path, topology.name).unlink(missing_ok=True)  # of a beginning that was broken off
@@ -88,9 +94,7 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
     with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
         supervisor = Supervisor(folder, home, masters, say)
         supervisor.start()
-        relay = Beside(
-            "forecasts of later queries", lambda: ForecastRelay(settings.kafka, topology, folder.wanted), say
-        )
+        relay = Beside("forecasts of later queries", lambda: ForecastRelay(settings, topology, folder.wanted), say)
         offloading = Beside("off-loading", lambda: Offloading(settings, folder, say), say)
         shares = Beside("shares of the target", lambda: TargetShares(settings, folder, say), say)
         with closing(relay), closing(offloading):
@@ -116,6 +120,8 @@ def _made_topics(settings: Settings, topology: Topology, placement: Placement) -
     sources, made = list(topology.sources), list[str]()
     for block in applications_of(topology, placement):
         made += block.writes.values()
+    for source in sources:
+        _check_source(topology, source, len(topic_offsets(settings.kafka, source)))
     for topic in made:
         create_topic(kafka, topic)
     for topic in made:
@@ -125,3 +131,18 @@ def _made_topics(settings: Settings, topology: Topology, placement: Placement) -
                 f"each task has sent is kept. State {many}, or make that topic anew."
             )
     return [*sources, *made]
+
+
+def _check_source(topology: Topology, source: str, many: int) -> None:
+    """Refuse a source's topic for whose partitions the queries that read it would have idle cores."""
+    if many >= topology.partitions:
+        return
+    fewer = topology.model_copy(update={"partitions": many})
+    try:
+        nearest = f"there is a plan for these: {summary(choose_placement(fewer).placement)}"
+    except PlanError as error:
+        nearest = f"there is no plan for these: {error}"
+    raise SettingsError(
+        f"{topology.name}.yaml: partitions={topology.partitions}, but the topic {source} has {many}: more cores than "
+        f"these do nothing for a query that reads it. Give it {topology.partitions}, or state {many}; {nearest}"
+    )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from tidecast.spark.sensors import Offsets
+
+COUNTED = "tidecast.rows."
+"""Begins the name under which a query observes how many rows (`n`) a step of it makes; the step's name follows."""
 
 
 class Phases(NamedTuple):
@@ -33,7 +37,7 @@ class Batch:
     `batch_s` is its duration in wall seconds, `rows` the records read, `starts` and `ends` its offsets (end exclusive).
     `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is job time, epoch
     seconds, None without one; `state_rows` is None for a query without state; `phases` say where it spent time beside
-    its tasks.
+    its tasks; `operator_rows` are those that its steps have made, None where it counts none.
     """
 
     batch_id: int
@@ -48,6 +52,7 @@ class Batch:
     watermark: float | None = None
     state_rows: int | None = None
     phases: Phases = NONE_KNOWN
+    operator_rows: Mapping[str, int] | None = None
 
     @property
     def processed_rps(self) -> float:
@@ -84,7 +89,7 @@ def parse_progress(text: str) -> Batch | None:
         latest_at=started + durations.get("latestOffset", 0) / 1000,
         watermark=(_seconds(watermark) or None) if watermark else None,  # 1970 means there is none yet
         state_rows=sum(s.get("numRowsTotal", 0) for s in state) if state else None,
-        phases=_phases(durations, state),
+        phases=_phases(durations, state), operator_rows=_operator_rows(report.get("observedMetrics") or {}),
     )  # fmt: skip
 
 
@@ -149,6 +154,11 @@ class ProgressReader:
         last = self._jquery.lastProgress()
         sources = [] if last is None else json.loads(last.json()).get("sources") or []
         return {place: at for source in sources for place, at in parse_offsets(source.get("endOffset")).items()}
+
+
+def _operator_rows(observed: Mapping[str, Any]) -> dict[str, int] | None:
+    counts = {name.removeprefix(COUNTED): row for name, row in observed.items() if name.startswith(COUNTED)}
+    return {name: row["n"] for name, row in counts.items()} or None
 
 
 def _phases(durations: dict[str, Any], state: list[dict[str, Any]]) -> Phases:

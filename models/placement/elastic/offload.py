@@ -113,21 +113,21 @@ def offload_choice(
         inputs: of that decision.
     """
     rps, per_record_s = (
-        max((_number(inputs.get(name)) for name in names), default=0.0)
+        max((known_number(inputs.get(name)) for name in names), default=0.0)
         for names in (("arrival_rps", "forecast_rps"), ("per_record_s",))
     )
     if not rps or not per_record_s or not rooms[1]:
         return None
     cores = [topology.clusters[name].executor_cores for name in (home, other)]
     able = [room * own / per_record_s for room, own in zip(rooms, cores, strict=True)]
-    overhead_s = _number(inputs.get("overhead_s")) or topology.overhead_s
+    overhead_s = known_number(inputs.get("overhead_s")) or topology.overhead_s
     late_s = [_late_s(topology, rps, one, overhead_s) for one in able]
     link_s = topology.round_trip_ms(home, other) / 1000
     return OffloadChoice(needed, rooms[0], late_s[0], late_s[1], rps, able[1], link_s, OUTAGE_S)
 
 
-def _number(value: Any) -> float:
-    """A number above 0 that a decision tells; 0 for anything else."""
+def known_number(value: Any) -> float:
+    """Return a number above 0 that a decision tells; 0 for anything else."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
     return float(value) if known else 0.0
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from configs.topology import Topology
+from configs.topology import MOST_SELECTIVITY, Topology
 from models.placement.plan.candidates import block_of
 from models.placement.plan.measured import Measure, Placement
-from models.placement.plan.observed import ObservedBlock
+from models.placement.plan.observed import ObservedBlock, counted_of
 from models.placement.rates import cores_of, edges_of, rates_of
 
 LATE = 2.0
@@ -22,10 +22,12 @@ def as_measured(
 ) -> Topology:  # fmt: skip
     """Return a topology as its queries were measured; what was not measured stays as it is stated.
 
-    Sources have the records/s that the queries read that take only theirs; the operators whose records a later query
-    takes make as many of one as it reads, more where it is behind; the work of a query's operators is stretched alike,
-    so that a record takes what its batches told. A round trip between a cluster and the broker's is what it takes from
-    there beyond what it takes within the broker's own.
+    Operators make as many records of one as were counted inside their queries. Sources have the records/s that the
+    queries read that take only theirs; the operators whose records a later query takes make as many of one as it reads,
+    more where it is behind. The work of a query's operators is stretched alike, so that a record that it reads takes
+    what its batches told: what one operator takes of that nobody measures, it has its share by the stated work at the
+    measured rates. A round trip between a cluster and the broker's is what it takes from there beyond what it takes
+    within the broker's own.
 
     Args:
         topology: of the job.
@@ -35,6 +37,7 @@ def as_measured(
         sizes: bytes of a record of sources and operators.
     """
     blocks = tuple(block.operators for block in placement.blocks)
+    topology = _with_selectivities(topology, observed)
     place, known, edges = block_of(blocks), set[str](), list(edges_of(topology))
     tails = [
         {edge.tail for edge in edges if place.get(edge.head) == number != place.get(edge.tail)}
@@ -69,6 +72,17 @@ def as_measured(
         name: own.model_copy(update={"bytes": sizes.get(name, own.bytes)}) for name, own in topology.sources.items()
     }
     return _with_trips(topology, trips_ms).model_copy(update={"operators": operators, "sources": sources})
+
+
+def _with_selectivities(topology: Topology, observed: Sequence[ObservedBlock]) -> Topology:
+    """Operators that make as many records of one as was counted inside their queries."""
+    operators = dict(topology.operators)
+    for one in observed:
+        for name, (taken_rps, sent_rps) in counted_of(topology, one).items():
+            if taken_rps > 0:
+                selectivity = min(sent_rps / taken_rps, MOST_SELECTIVITY)
+                operators[name] = operators[name].model_copy(update={"selectivity": selectivity})
+    return topology.model_copy(update={"operators": operators})
 
 
 def _with_trips(topology: Topology, trips_ms: Mapping[str, float]) -> Topology:

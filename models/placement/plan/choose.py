@@ -18,15 +18,14 @@ from models.placement.partition.count import UTILISATION
 from models.placement.plan.candidates import Blocks, block_of, candidate_blocks, upstream_first
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure, Placement
+from models.placement.plan.missing import what_is_missing
 from models.placement.plan.shares import allowed_clusters
 from models.placement.rates import (
     GIGABYTE,
     Edge,
     bytes_of,
-    cores_of,
     fusion_task,
     inner_edges,
-    memory_of,
     operators_in_order,
     rates_of,
 )
@@ -35,9 +34,6 @@ ALL = 256
 """Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from some clusters on."""
 FIRST = 8
 """Clusters that are cheapest, and that are nearest to the broker, from which it begins; else from others."""
-
-SHARES = tuple(number / 10 for number in range(9, 0, -1))
-"""Of a load that has no room, for which room is looked for, so that it can be said."""
 
 
 class PlanError(ValueError):
@@ -80,7 +76,7 @@ def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> 
     """
     found = _found(topology, factor, seed)
     if not found:
-        raise PlanError(_what_is_missing(topology, factor, seed))
+        raise PlanError(what_is_missing(topology, factor, lambda one, at: next(iter(_found(one, at, seed)), None)))
     best, *others = found
     measure = Measure(topology, rates_of(topology, factor))
     cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge))}
@@ -203,18 +199,3 @@ def _nodes(topology: Topology) -> Nodes:
     capacity = np.array([[float(one.cores), one.memory_gb * GIGABYTE] for one in topology.clusters.values()])
     trips = np.array([[topology.round_trip_ms(one, other) for other in names] for one in names])
     return Nodes(capacity, np.zeros_like(capacity), np.arange(len(names)), trips)
-
-
-def _what_is_missing(topology: Topology, factor: float, seed: int) -> str:
-    cores = cores_of(topology, rates_of(topology, factor))
-    busy, heavy = sum(cores.values()), max(cores, key=lambda name: cores[name])
-    there = sum(one.cores for one in topology.clusters.values())
-    room = sum(one.memory_gb for one in topology.clusters.values())
-    held = memory_of(topology, topology.operators) / GIGABYTE
-    able = next((share for share in SHARES if _found(topology, share * factor, seed)), None)
-    less = f"there is room for {able:.0%} of the load" if able else "there is none for a tenth of the load either"
-    return (
-        f"{topology.name}: no set of queries has room. Its work keeps {busy:.1f} cores busy, {cores[heavy]:.1f} of them"
-        f" {heavy}'s, where a query is to use {UTILISATION:.0%} of its own, and holds {held:.1f} GB; the clusters have"
-        f" {there} cores and {room:g} GB, in parts. Add to them, split {heavy}, or take pins away; {less}."
-    )

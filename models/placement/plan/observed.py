@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +27,10 @@ class BatchSample(Protocol):
     @property
     def batch_rows(self) -> int | None:
         """Records."""
+
+    @property
+    def operator_rows(self) -> Mapping[str, int] | None:
+        """Rows of what it reads and of what each operator makes of that, where the query counts them."""
 
     @property
     def wall_time(self) -> float:
@@ -60,6 +64,8 @@ class ObservedBlock(NamedTuple):
         latency_s: the topology's quantile of its records' latency.
         batches: that were measured.
         record_s: core-seconds of a record beyond what every batch takes; None where the batches differ too little.
+        sent_rps: records/s of each source and operator elsewhere that it reads, and of each of its own operators, as
+            counted inside the query; None where nothing was.
     """
 
     block: Block
@@ -69,6 +75,7 @@ class ObservedBlock(NamedTuple):
     latency_s: float | None
     batches: int
     record_s: float | None = None
+    sent_rps: Mapping[str, float] | None = None
 
 
 def observe_block(
@@ -97,8 +104,20 @@ def observe_block(
     latency_s = records_quantile(since, topology.quantile)
     record_s = _record_s(since)
     return ObservedBlock(
-        block, said, rps, cores, latency_s, len(since), None if record_s is None else record_s * times
+        block, said, rps, cores, latency_s, len(since), None if record_s is None else record_s * times,
+        _counted_rps(since, {edge.tail for edge in read}, block.operators, rps),
     )  # fmt: skip
+
+
+def _counted_rps(
+    batches: Sequence[BatchSample], read: Collection[str], operators: Sequence[str], rps: float
+) -> dict[str, float] | None:  # fmt: skip
+    """Records/s of what is read, and of each operator, by the batches that count them: an older release's do not."""
+    names = [*read, *operators]
+    told = [one.operator_rows for one in batches if one.operator_rows and one.operator_rows.keys() >= {*names}]
+    rows = {name: sum(each[name] for each in told) for name in names}
+    taken = sum(rows[name] for name in read)
+    return {name: rps * many / taken for name, many in rows.items()} if taken else None
 
 
 def _record_s(batches: Sequence[BatchSample]) -> float | None:
@@ -169,3 +188,18 @@ def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], read
     known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
     said = sum(one.said_rps for one in known)
     return sum(one.rps or 0.0 for one in known) / said if said else 1.0
+
+
+def counted_of(topology: Topology, one: ObservedBlock) -> dict[str, tuple[float, float]]:
+    """Return the records/s that each operator of a query takes and makes, as counted; empty where nothing was.
+
+    Args:
+        topology: of the job.
+        one: the query, as measured.
+    """
+    sent = one.sent_rps
+    if sent is None:
+        return {}
+    return {
+        name: (sum(sent[other] for other in topology.operators[name].of), sent[name]) for name in one.block.operators
+    }

@@ -114,7 +114,7 @@ def _records(spark: SparkSession, jobs: int, begin: int, seconds: int) -> DataFr
         **dict.fromkeys(("planning_s", "offsets_s", "log_s", "state_commit_s"), "if(whole, NULL, round(rand(), 3))"),
         **dict.fromkeys(("run_s", "gc_s", "sink_wait_s"), "if(whole, NULL, round(8 * rand(), 3))"),
         **dict.fromkeys(("task_median_s", "task_max_s"), "if(whole OR rand() > 0.2, NULL, round(rand(), 3))"),
-        "spilled_bytes": "if(whole, NULL, 0)",
+        "spilled_bytes": "if(whole, NULL, 0)", "operator_rows": "NULL",
     }  # fmt: skip
     fields = [f"CAST({made[name]} AS {kind}) AS `{name}`" for name, kind in spark_columns(MetricSample).items()]
     hour = "date_format(timestamp_seconds(second), \"yyyy-MM-dd'T'HH\") AS event_hour"

@@ -11,6 +11,7 @@ import typer
 
 from configs.settings import load
 from pipelines.cli.options import JsonFile, choose_names
+from pipelines.cli.placement.placed import planned
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import describe_source, write_figure
 
@@ -23,19 +24,20 @@ def measure_placements(
 ) -> None:
     """Cut graphs into blocks, and put jobs on nodes, by this project's ways and others: how near is each to the best?
 
-    All parts but `settings`, `learned`, `reproduction`, `real`, `moves` and `offload` take some half an hour; what the
-    file of `--json` says of others stays. `small`: graphs of which all blocks are looked at. `large`: 5,000 vertices,
-    beside METIS. `papers`: the papers' testbeds in the twin. `jobs`: random ones. `search`: learned placement beside
-    all placements. `settings`: that by the paper's settings; half an hour. `learned`: the DQN with the LSTM on the
-    random jobs; an hour, it goes on where the file of `--json` ends. `performance`: the LSTM beside simple predictors.
-    `reproduction`: that of the paper's size, likewise; half an hour more. `times`: how long plans take. `hop`: what a
-    record takes through a topic, on real Spark. `real`: the plan's placements and others on two real clusters; hours,
-    it goes on likewise. `moves`: a query of 100,000 keys moves under load, and something is killed in each phase of
-    that; an hour, likewise. `offload`: the autoscaler wants more of a query than its cluster has, and later less; forty
-    minutes.
+    All parts but `settings`, `learned`, `reproduction`, `real`, `moves`, `offload` and `demo` take some half an hour;
+    what the file of `--json` says of others stays. `small`: graphs of which all blocks are looked at. `large`: 5,000
+    vertices, beside METIS. `papers`: the papers' testbeds in the twin. `jobs`: random ones. `search`: learned placement
+    beside all placements. `settings`: that by the paper's settings; half an hour. `learned`: the DQN with the LSTM on
+    the random jobs; an hour, it goes on where the file of `--json` ends. `performance`: the LSTM beside simple
+    predictors. `reproduction`: that of the paper's size, likewise; half an hour more. `times`: how long plans take.
+    `hop`: what a record takes through a topic, on real Spark. `real`: the plan's placements and others on two real
+    clusters; hours, it goes on likewise. `moves`: a query of 100,000 keys moves under load, and something is killed in
+    each phase of that; an hour, likewise. `offload`: the autoscaler wants more of a query than its cluster has, and
+    later less; forty minutes. `demo`: `tidecast plan --demo`, which plans a job anew while it runs; six minutes.
 
     Raises:
         SettingsError: an unknown part; for those on real services, the address of one is set (status 2).
+        UnplannedError: the clusters of the demonstration have no room (status 2).
         StackError, ProcessError, PortError, JavaError, BrokerError, TrialError: a service, a cluster or a query of
             these does not start or answer (status 2).
         FigureError: the file of `--json` is there and is no figure (status 2).
@@ -54,7 +56,8 @@ def measure_placements(
         found |= read_figure(as_json).data
     for name in names:
         keep = partial(save, name, time.monotonic())
-        keep(ways[name](keep))
+        with planned():
+            keep(ways[name](keep))
         print(f"{name}: measured", flush=True)
 
 
@@ -68,6 +71,7 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
     from pipelines.bench.placement.learned_jobs import measure_learned_jobs
     from pipelines.bench.placement.moved.measure import measure_moves
     from pipelines.bench.placement.moved.offloaded import measure_offload
+    from pipelines.bench.placement.moved.replanned import measure_demo
     from pipelines.bench.placement.papers import measure_papers
     from pipelines.bench.placement.random_jobs import measure_random_jobs
     from pipelines.bench.placement.real.measure import measure_real
@@ -85,6 +89,7 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
         "real": lambda save: measure_real(load(), found.get("real", {}), save),
         "moves": lambda save: measure_moves(load(), found.get("moves", {}), save),
         "offload": lambda save: measure_offload(load()),
+        "demo": lambda save: measure_demo(load()),
     }
 
 

@@ -24,8 +24,9 @@ def run_job_in_blocks(topology: str) -> None:
     A query that ends is started again. `tidecast job move` moves one to another cluster while they run.
 
     Raises:
-        SettingsError: the topology is wrong or names no code, or no broker is known (status 2).
-        UnplannedError: the clusters have no room (status 2).
+        SettingsError: the topology is wrong or names no code, a topic has fewer partitions than it states, or no broker
+            is known (status 2).
+        UnplannedError: the clusters have no room, or one on which queries are to run does not answer (status 2).
         BrokerError, StackError, ProcessError: the broker, a cluster or a query does not start (status 2).
     """
     run_job(with_broker(), topology_file(topology))
@@ -79,6 +80,8 @@ def measure_job_in_blocks(
     job: Job, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now.")] = 120.0
 ) -> None:
     """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
+
+    And what every operator inside them takes and makes, as they count it.
 
     Raises:
         SettingsError: the job was never begun, none can have the name, or no broker is known (status 2).

@@ -55,23 +55,24 @@ def with_broker() -> Settings:
     return settings
 
 
-def run_job(settings: Settings, file: Path, placement: Placement | None = None) -> None:
+def run_job(settings: Settings, file: Path, placement: Placement | None = None, factor: float = 1.0) -> None:
     """Run a job's queries until ctrl-C; one that was never begun is begun as planned.
 
     Args:
         settings: with a broker.
         file: its topology.
         placement: of the queries of one that was never begun; None: as planned for the stated rates.
+        factor: of the stated rates, for which that was planned.
 
     Raises:
-        SettingsError: the topology is wrong or names no code.
-        UnplannedError: the clusters have no room.
+        SettingsError: the topology is wrong or names no code, or a topic has too few partitions.
+        UnplannedError: the clusters have no room, or one of them is away.
         BrokerError, StackError, ProcessError: the broker, a cluster or a query does not start.
     """
     from pipelines.placement.running import begin_job, run_blocks
 
     with planned():
-        folder = begin_job(settings, file, placement=placement)
+        folder = begin_job(settings, file, placement=placement, factor=factor)
     try:
         run_blocks(settings, folder)
     except KeyboardInterrupt:

@@ -38,7 +38,7 @@ def plan(
         typer.Exit: 1, as above.
         SettingsError: there is no such topology, or something in it is wrong (status 2).
         UnplannedError: the clusters have no room for it, or the job that was begun is of other queries or of an older
-            file (status 2).
+            file; with `--apply`, a cluster on which it is to run does not answer (status 2).
         BrokerError, StackError, ProcessError: with `--apply`, the broker, a cluster or a query does not start (status
             2).
     """
@@ -80,12 +80,13 @@ def _apply(file: Path, placement: Placement, factor: float) -> None:
     folder = job_folder(settings_from_options(), file.stem)
     if folder.began():
         try:
-            print(want_plan(folder, file, placement, factor))
+            with planned():
+                print(want_plan(folder, file, placement, factor))
         except ReplanError as error:
             raise UnplannedError(str(error)) from None
         if state.running(folder.path / "stack") is not None:
             return
-    run_job(with_broker(), file, placement)
+    run_job(with_broker(), file, placement, factor)
 
 
 def _demonstrate(page: Path | None) -> None:

@@ -25,7 +25,9 @@ def plan_pages(settings: Settings) -> list[Path]:
     return sorted((settings.var_dir / "plans").glob("*.html"))
 
 
-def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False) -> Path:
+def write_plan_page(
+    topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False, changed: str = ""
+) -> Path:  # fmt: skip
     """Write the page of a plan to `path`; folders are made if need be.
 
     Args:
@@ -34,17 +36,28 @@ def write_plan_page(topology: Topology, plan: PlacementPlan, factor: float, path
         factor: of the sources' rates, for which it was made.
         path: of the file.
         measured: whether rates and work of the topology are those of the running job.
+        changed: name of the topology's file where it is another one than that with which the running job was begun.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_plan(topology, plan, factor, measured), encoding="utf-8")
+    path.write_text(render_plan(topology, plan, factor, measured, changed), encoding="utf-8")
     return path
 
 
-def render_plan(topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False) -> str:
-    """Return the page as HTML that opens without a network."""
+def describe_change(file: str) -> str:
+    """Return in a sentence that a plan of a running job is not for what its topology's file says now."""
+    return (
+        f"{file} has changed since this job was begun, or is no more; this plan is for the job as it was begun. "
+        f"`tidecast plan {file.removesuffix('.yaml')}` plans what the file says now"
+    )
+
+
+def render_plan(
+    topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False, changed: str = ""
+) -> str:  # fmt: skip
+    """Return the page as HTML that opens without a network; arguments as of `write_plan_page`."""
     made = plan.placement
     load = "at the stated rates" if factor == 1 else f"at {factor:g} times the stated rates"
     about = f"Found by a model {load}: nothing of it is measured."
@@ -53,6 +66,7 @@ def render_plan(topology: Topology, plan: PlacementPlan, factor: float, measured
     body = [
         f"<h1>{escape(topology.name)}: what runs together, and where</h1>",
         f'<p class="about">{about}</p>',
+        *([f'<p class="verdict">{escape(describe_change(changed))}.</p>'] if changed else []),
         tile_row(_tiles(topology, plan)),
         section(
             "The job on its clusters", "A frame is a query with its executors. Thick lines are topics between queries.",

@@ -44,10 +44,7 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
     for number, block in enumerate(applications_of(topology, placement)):
         file = contract_file(settings, block.name)
         if not file.exists():
-            rooms = [
-                most_executors(topology, placement, number, one) for one in allowed_clusters(topology, block.operators)
-            ]  # fmt: skip
-            executors = {"min": 1, "max": max(block.executors, *rooms),
+            executors = {"min": 1, "max": max(block.executors, _room(topology, placement, number)),
                          "cores": topology.clusters[block.cluster].executor_cores}  # fmt: skip
             told = {
                 "job": block.name, "latency_target_s": targets[number],
@@ -140,6 +137,27 @@ def contract_of(
     cores = topology.clusters[block.cluster].executor_cores
     fixed = Executors(min=block.executors, max=block.executors, cores=cores)
     return Contract(job=block.name, latency_target_s=topology.target_s, executors=fixed), False
+
+
+def most_cores(settings: Settings, topology: Topology, placement: Placement, number: int) -> int | None:
+    """Return the cores that a query may come to at most, on any cluster; None: no contract of its own says so.
+
+    Args:
+        settings: with the folder of the contracts.
+        topology: of the job.
+        placement: of its operators.
+        number: of the query.
+    """
+    block = applications_of(topology, placement)[number]
+    contract, scaled = contract_of(settings, topology, block, lambda line: None)  # its application says what is wrong
+    bounds = contract.executors
+    return max(min(bounds.max, _room(topology, placement, number)), bounds.min) * bounds.cores if scaled else None
+
+
+def _room(topology: Topology, placement: Placement, number: int) -> int:
+    """Executors for which the largest cluster has room on which a query may run."""
+    operators = placement.blocks[number].operators
+    return max(most_executors(topology, placement, number, one) for one in allowed_clusters(topology, operators))
 
 
 def begun_with(contract: Contract, placed: int, room: int) -> Contract:

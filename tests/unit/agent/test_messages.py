@@ -142,6 +142,14 @@ def test_a_name_that_is_no_job_is_refused(name):
         decode(MetricSample, changed(GOOD[0], job=name))
 
 
+@pytest.mark.parametrize("rows", [-1, 1.5, True, "9", None, {"n": 9}])
+def test_rows_of_a_query_s_steps_are_counts(rows):
+    counted = changed(GOOD[1], operator_rows={"parse": 9, "views": 0})
+    assert decode(MetricSample, counted).operator_rows == {"parse": 9, "views": 0}
+    with pytest.raises(MessageError, match=r"operator_rows\['views'\]"):
+        decode(MetricSample, changed(GOOD[1], operator_rows={"parse": 9, "views": rows}))
+
+
 def test_a_reject_of_any_record_is_short_and_can_be_sent():
     for raw in (None, b"", b"\xff" * 3_000_000, "\ud800" * 3_000_000, b"\x00" * 3_000_000):
         found = Reject.of("metrics", 0, 7, "agent of orders", "x" * 3_000_000, raw, NOW)

@@ -44,6 +44,13 @@ def test_a_batch_is_read_from_its_report():
     assert batch.processed_rps == pytest.approx(60 / 1.702)
 
 
+def test_rows_that_a_query_counts_of_its_steps_are_read_and_other_observations_are_not():
+    assert parse_progress(json.dumps(report(4))).operator_rows is None
+    observed = {"tidecast.rows.parse": {"n": 58}, "tidecast.rows.views": {"n": 0}, "events": {"seen": 60}}
+    batch = parse_progress(json.dumps({**report(4), "observedMetrics": observed}))
+    assert batch.operator_rows == {"parse": 58, "views": 0}
+
+
 def test_a_report_that_ran_no_batch_is_none():
     assert parse_progress(json.dumps(report(4, ran=False))) is None
 

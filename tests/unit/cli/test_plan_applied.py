@@ -21,7 +21,9 @@ def began(monkeypatch, tmp_path):
     monkeypatch.setenv("TIDECAST_TOPOLOGIES", str(tmp_path))
     shutil.copy(ROOT / "configs" / "topologies" / "adverts.yaml", tmp_path)
     runs = []
-    monkeypatch.setattr(command, "run_job", lambda settings, file, placement: runs.append((file.name, placement)))
+    monkeypatch.setattr(
+        command, "run_job", lambda settings, file, placement, factor: runs.append((file.name, placement))
+    )
     monkeypatch.setattr(command, "with_broker", load)
     return runs
 
@@ -73,6 +75,18 @@ def test_a_job_of_another_file_or_of_other_queries_is_left_alone(began, tmp_path
     file = tmp_path / "adverts.yaml"
     file.write_text(file.read_text().replace("target_s: 8", "target_s: 9"))
     with pytest.raises(UnplannedError, match="has changed since this job was begun"):
+        plan("adverts", apply=True)
+    assert folder.wanted() == before and len(began) == 1
+
+
+def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path, monkeypatch):
+    plan("adverts", apply=True)
+    file = tmp_path / "adverts.yaml"
+    file.write_text(file.read_text().replace("price: 0.6", "price: 0.6, master: 'spark://127.0.0.1:1'"))
+    folder = begun_on("east", tmp_path, began[0][1])
+    before = folder.wanted()
+    monkeypatch.setattr(state, "running", lambda var: True)
+    with pytest.raises(UnplannedError, match=r"cluster west \(spark://127.0.0.1:1\) does not.*The job stays as it is"):
         plan("adverts", apply=True)
     assert folder.wanted() == before and len(began) == 1
 

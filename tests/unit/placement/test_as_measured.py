@@ -42,6 +42,30 @@ def test_the_work_of_a_query_is_what_its_batches_tell_of_a_record():
     assert found.operators["join"] == ADVERTS.operators["join"]
 
 
+def test_inside_a_query_operators_make_as_many_records_of_one_as_were_counted():
+    counted = {"events": 900.0, "parse": 810.0, "views": 162.0, "project": 162.0}
+    first = seen(900.0, 0.004)._replace(sent_rps=counted)
+    found = as_measured(ADVERTS, TWO, [first, seen(162.0, block=SECOND, said=198.0)])
+    rates = rates_of(found)
+    assert {name: rates.sent[name] for name in counted} == pytest.approx(counted)
+    blocks = (FIRST.operators, SECOND.operators)  # what a record takes is what was measured, at these rates
+    assert Measure(found, rates).wiring(blocks).loads[0] == pytest.approx(0.004 * 900)
+    ratio = found.operators["parse"].work_ms / ADVERTS.operators["parse"].work_ms
+    assert found.operators["project"].work_ms == pytest.approx(ratio * ADVERTS.operators["project"].work_ms)
+    alone = as_measured(ADVERTS, TWO, [first, seen(None, block=SECOND, said=198.0)])  # the later one says nothing yet
+    assert rates_of(alone).taken["join"] == pytest.approx(162.0)
+
+
+def test_what_is_counted_inside_is_no_guess_where_the_next_query_is_behind():
+    counted = {"events": 600.0, "parse": 600.0, "views": 300.0, "project": 300.0}
+    late = seen(120.0, block=SECOND, said=198.0)._replace(latency_s=9.0)
+    rates = rates_of(as_measured(ADVERTS, TWO, [seen(600.0)._replace(sent_rps=counted), late]))
+    assert rates.sent["project"] == pytest.approx(300.0)
+    nothing = dict(counted, views=0.0, project=0.0)
+    quiet = as_measured(ADVERTS, TWO, [seen(600.0)._replace(sent_rps=nothing), seen(None)])
+    assert rates_of(quiet).sent["project"] == 0 and quiet.operators["project"] == ADVERTS.operators["project"]
+
+
 def test_a_query_that_is_behind_does_not_lower_what_reaches_it():
     late = seen(100.0, block=SECOND, said=198.0)._replace(latency_s=3.1)
     assert rates_of(as_measured(ADVERTS, TWO, [seen(600.0), late])).sent["project"] == pytest.approx(198.0)

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from configs.settings import ROOT
+from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.measured import Block, Placement
 from pipelines.placement.scaled import forecast_relay
 from pipelines.placement.scaled.forecast_relay import DOWNSTREAM, ForecastRelay, LaterQuery, forecast_on, later_queries
 from tests.fakes.clock import clock_with
-from tidecast.messages import Forecast, Heartbeat, encode
+from tidecast.messages import Decision, Forecast, Heartbeat, encode
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -32,8 +32,8 @@ class Record:
     """As a `Follower` gives them."""
 
     def __init__(self, message):
-        self.topic = "forecasts" if isinstance(message, Forecast) else "heartbeats"
-        self.value = encode(message)
+        self.topic = {Forecast: "forecasts", Decision: "decisions"}.get(type(message), "heartbeats")
+        self.key, self.value, self.headers = message.job, encode(message), {}
 
 
 class Broker:
@@ -66,14 +66,14 @@ def clock(monkeypatch):
 
 
 def test_a_forecast_on_is_of_fewer_records_and_later():
-    found = forecast_on(forecast("adverts.parse"), LaterQuery("adverts.join", 0.5, 5.0))
+    found = forecast_on(forecast("adverts.parse"), LaterQuery("adverts.join", 0.5, 5.0, 1))
     assert found.quantiles == [[45.0, 50.0], [75.0, 90.0]] and found.last_rps == 40.0
     assert (found.job, found.kind, found.epoch, found.model) == ("adverts.join", DOWNSTREAM, 7, "m")
     found.check()
 
 
 def test_what_the_first_query_is_told_is_sent_on_to_the_later_ones(broker):
-    relay = ForecastRelay(None, ADVERTS, lambda: TWO)
+    relay = ForecastRelay(load(), ADVERTS, lambda: TWO)
     bad = Record(beat("x"))
     bad.value = b"{"
     first = "adverts.parse"
@@ -90,14 +90,14 @@ def test_what_the_first_query_is_told_is_sent_on_to_the_later_ones(broker):
 def test_rates_that_say_nothing_of_later_queries_send_nothing_on(broker):
     silent = ADVERTS.model_copy(update={"sources": {"events": ADVERTS.sources["events"].model_copy(update={"rps": 0})}})
     assert later_queries(silent, TWO) == ("adverts.parse", [])
-    relay = ForecastRelay(None, silent, lambda: TWO)
+    relay = ForecastRelay(load(), silent, lambda: TWO)
     broker.coming = [forecast("adverts.parse")]
     relay.step()
     assert broker.sent == []
 
 
 def test_a_query_that_has_a_model_of_its_own_is_told_nothing(broker, clock):
-    relay = ForecastRelay(None, ADVERTS, lambda: TWO)
+    relay = ForecastRelay(load(), ADVERTS, lambda: TWO)
     broker.coming = [forecast("adverts.join"), forecast("adverts.parse")]
     relay.step()
     assert broker.sent == []
@@ -112,10 +112,42 @@ def test_a_query_that_has_a_model_of_its_own_is_told_nothing(broker, clock):
 
 
 def test_a_model_of_its_own_that_forecasts_by_half_hours_is_not_taken_for_gone(broker, clock):
-    relay = ForecastRelay(None, ADVERTS, lambda: TWO)
+    relay = ForecastRelay(load(), ADVERTS, lambda: TWO)
     broker.coming = [replace(forecast("adverts.join"), step_s=1800.0)]
     relay.step()
     clock.now += 1800.0
     broker.coming = [forecast("adverts.parse")]
     relay.step()
     assert broker.sent == []
+
+
+def decision(mode="act", job="adverts.parse", **inputs):
+    told = {"overhead_s": 0.5, "per_record_s": 0.02, "scatter": 1e-6, "processed_rps": 80.0} | inputs
+    return Decision("1", job, 1e9, 1e9, 1.0, mode, "mpc", 2, "", ["up"], told, {})
+
+
+def test_no_more_is_forecast_for_a_later_query_than_the_first_one_can_send_on(broker, tmp_path):
+    """Two slots of 50 records/s, of which views are a third."""
+    (tmp_path / "adverts.parse.yaml").write_text("job: adverts.parse\nexecutors: {min: 1, max: 2}\n")
+    settings = load(contracts=tmp_path)
+    relay = ForecastRelay(settings, ADVERTS, lambda: TWO)
+
+    def told(*said):
+        broker.coming = [*said, forecast("adverts.parse")]
+        relay.step()
+        return broker.sent[-1][2].quantiles
+
+    free = told()
+    assert free[1] == pytest.approx([0.33 * 150, 0.33 * 180])
+    capped = told(decision())
+    assert capped[0] == free[0] and capped[1] == pytest.approx([33.0, 33.0], rel=0.01)
+    assert told() == capped  # a decision holds until another one is told
+    present = told(decision(per_record_s=0.2))  # what reaches it now does, whatever was learned
+    assert present[1] == pytest.approx([0.33 * 80] * 2)
+    unsure = told(decision(scatter=0.09))
+    assert unsure == free
+    for unknown in (decision(processed_rps=None), decision("observe")):
+        assert told(decision()) == capped and told(unknown) == free
+    assert told(decision(), decision(job="adverts.join", per_record_s=1.0)) == capped  # its own capacity is no bound
+    (tmp_path / "adverts.parse.yaml").unlink()
+    assert told(decision()) == free  # nobody scales it

@@ -7,9 +7,11 @@ import pytest
 from configs.settings import ROOT
 from configs.topology import load_topology
 from models.placement.plan.measured import Block, Measure, Placement
-from models.placement.plan.observed import observe_block, records_quantile, slowest_path_s
+from models.placement.plan.observed import counted_of, observe_block, records_quantile, slowest_path_s
 from models.placement.plan.wiring import runs_of
 from models.placement.rates import rates_of
+from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.observed import describe_observed
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -17,11 +19,12 @@ TWO = Placement((
 ), 3.0, 2.5, True)  # fmt: skip
 
 
-def batch(at, rows, run_s=0.0, latency=(1.0, 1.0, 1.0)):
+def batch(at, rows, run_s=0.0, latency=(1.0, 1.0, 1.0), operators=None):
     p50, p95, most = latency
     return SimpleNamespace(
-        wall_time=at, batch_rows=rows, run_s=run_s, latency_p50_s=p50, latency_p95_s=p95, latency_max_s=most
-    )
+        wall_time=at, batch_rows=rows, run_s=run_s, latency_p50_s=p50, latency_p95_s=p95, latency_max_s=most,
+        operator_rows=operators,
+    )  # fmt: skip
 
 
 def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
@@ -29,7 +32,26 @@ def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
     found = observe_block(ADVERTS, TWO, 0, batches)
     assert (found.said_rps, found.rps, found.cores, found.batches) == (600, 500, 0.75, 2)
     assert found.latency_s == 1.0 and found.block is TWO.blocks[0]
-    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (pytest.approx(396.0), None, None, None, 0, None)
+    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (pytest.approx(396.0), None, None, None, 0, None, None)
+
+
+def test_operators_inside_a_query_have_the_rates_at_which_it_counts_their_rows():
+    batches = [
+        batch(100.0, 0),
+        *(
+            batch(100.0 + at, 600, operators={"events": 600, "parse": 540, "views": 108, "project": 108})
+            for at in (1, 2)
+        ),
+        batch(103.0, 900, operators={"events": 900, "parse": 900}),
+        batch(104.0, 700),
+    ]  # of another plan, older agent
+    found = observe_block(ADVERTS, TWO, 0, batches)
+    assert found.rps == 700 and found.sent_rps == {"events": 700, "parse": 630, "views": 126, "project": 126}
+    assert counted_of(ADVERTS, found) == {"parse": (700, 630), "views": (630, 126), "project": (126, 126)}
+    silent = observe_block(ADVERTS, TWO, 0, [batch(100.0, 5), batch(101.0, 5)])
+    assert silent.sent_rps is None and counted_of(ADVERTS, silent) == {}
+    idle = dict.fromkeys(("events", "parse", "views", "project"), 0)
+    assert observe_block(ADVERTS, TWO, 0, [batch(100.0, 0), batch(101.0, 0, operators=idle)]).sent_rps is None
 
 
 def test_a_quantile_over_batches_counts_each_by_its_records():
@@ -62,3 +84,17 @@ def test_a_query_that_writes_two_topics_runs_what_is_before_them_twice():
     placement = Placement(tuple(Block(one, "east", 1, 1.0, 1.0) for one in blocks), 1.0, 1.0, True)
     batches = [batch(100.0 + 4 * at, 240, 3.0) for at in range(5)]  # 30 lines a second, read twice
     assert observe_block(ranked, placement, 0, batches).rps == pytest.approx(30.0)
+
+
+def test_what_is_printed_of_a_job_has_a_line_for_each_operator_that_is_counted(tmp_path):
+    folder = JobFolder(tmp_path / "job")
+    folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
+    rows = {"events": 600, "parse": 600, "views": 150, "project": 150}
+    first = observe_block(ADVERTS, TWO, 0, [batch(100.0, 600), batch(101.0, 600, operators=rows)])
+    second = observe_block(ADVERTS, TWO, 1, [])
+    lines = list(describe_observed(folder, [first, second], None, {}))
+    told = {line.split()[0]: line.split()[1:] for line in lines[3:7]}
+    assert told["operator"] == ["takes", "records/s", "makes", "of", "one", "stated"]
+    assert told["views"] == ["600.0", "150.0", "0.250", "0.330"] and "join" not in told
+    unread = list(describe_observed(folder, [second, second], None, {}))
+    assert len(unread) == 4 and not any(line.startswith("operator") for line in unread)

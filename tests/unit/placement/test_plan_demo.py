@@ -2,11 +2,12 @@
 
 from types import SimpleNamespace
 
-from configs.settings import ROOT
+from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.observed import ObservedBlock
-from pipelines.placement.demo.run import NAME, SURGE
+from pipelines.bench.placement.moved import replanned
+from pipelines.placement.demo.run import NAME, SURGE, DemoResult, Phase
 from pipelines.placement.page.demo_page import render_demo
 from pipelines.placement.replan import compare
 
@@ -35,3 +36,18 @@ def test_the_page_sets_what_was_measured_beside_both_plans():
     assert "parse goes east. Moved in 31 s while records came." in text
     wrong = render_demo(TOPOLOGY, *phases, "parse goes east", 31.0, 12_345, 3, 1_900, [])
     assert "3 of 1,900 windows do not hold" in wrong
+
+
+def test_what_the_bench_keeps_of_a_demonstration(monkeypatch):
+    before, after = (choose_placement(TOPOLOGY, factor).placement for factor in (1.0, SURGE))
+    phases = [Phase(1.0, before, [], 2.5), Phase(SURGE, after, [], None)]
+    done = DemoResult(*phases, "parse goes east", 31.0, 12_345, 0, 1_900, ("it began",))
+    asked = []
+    monkeypatch.setattr(replanned, "run_demo", lambda settings: (asked.append(settings.var_dir), (None, done))[1])
+    monkeypatch.setattr(replanned, "LOOK_S", 0.01)
+    found = replanned.measure_demo(load())
+    assert (found["wrong"], found["windows"], found["moved"], found["moved_s"]) == (0, 1_900, 1, 31.0)
+    assert found["latency_s"] == {"before": 2.5, "after": None}
+    assert found["planned_s"] == {"before": before.latency_s, "after": after.latency_s}
+    assert found["seconds"] < 5 and asked == [load().var_dir / "bench"]
+    assert replanned.queries_moved(before, before) == 0

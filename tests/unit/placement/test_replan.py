@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -77,6 +78,22 @@ def test_a_plan_that_others_have_overtaken_is_not_applied(running):
     folder.want(replace(folder.wanted(), blocks=(replace(block, executors=2),)))
     with pytest.raises(replan.ReplanError, match="wanted elsewhere since"):
         replan.apply({"topology": "adverts"}, planned)
+
+
+@pytest.mark.usefixtures("running")
+def test_a_plan_says_that_the_topology_has_changed_since_the_job_was_begun(tmp_path, monkeypatch):
+    planned = replan.plan({"topology": "adverts"})
+    assert "changed" not in planned["sentence"] and "has changed" not in Path(planned["page"]).read_text()
+    monkeypatch.setenv("TIDECAST_TOPOLOGIES", str(tmp_path))
+    for text in (FILE.read_text().replace("rps: 600", "rps: 700"), None):
+        if text is not None:
+            (tmp_path / "adverts.yaml").write_text(text)
+        else:
+            (tmp_path / "adverts.yaml").unlink()
+        planned = replan.plan({"topology": "adverts"})
+        assert ". adverts.yaml has changed since this job was begun" in planned["sentence"] and planned["ask"]
+        assert "adverts.yaml has changed since this job was begun" in Path(planned["page"]).read_text()
+    assert replan.plan({"topology": "adverts", "load": 1.0})["sentence"].count("has changed") == 1
 
 
 def test_a_load_for_which_there_is_no_room_is_told(running):

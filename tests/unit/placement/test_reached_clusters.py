@@ -1,0 +1,90 @@
+"""What is refused before a job is begun: a cluster that is away, a topic with too few partitions."""
+
+import shutil
+import socket
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import ROOT, load
+from configs.topology import load_topology
+from models.placement.plan.choose import PlanError
+from models.placement.plan.measured import Block, Placement
+from pipelines.placement import running
+from pipelines.placement.reached import refuse_away, why_away
+
+FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
+ADVERTS = load_topology("adverts", FILE.parent)
+ALL = tuple(ADVERTS.operators)
+ONE = Placement((Block(ALL, "west", 3, 1.57, 1.8),), 1.8, 1.8, True)
+TWO = Placement((Block(ALL[:3], "east", 1, 1.0, 1.0), Block(ALL[3:], "west", 2, 1.0, 1.5)), 3.0, 2.5, True)
+AWAY = "spark://127.0.0.1:1"
+"""Nothing listens there."""
+
+
+@pytest.fixture
+def listening():
+    """The address of what takes connections."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def stated(topology=ADVERTS, pins=(), **masters):
+    clusters = {
+        name: one.model_copy(update={"master": masters.get(name)}) for name, one in topology.clusters.items()
+    }  # fmt: skip
+    operators = {
+        name: one.model_copy(update={"cluster": "west" if name in pins else None})
+        for name, one in topology.operators.items()
+    }
+    return topology.model_copy(update={"clusters": clusters, "operators": operators})
+
+
+def test_a_master_is_there_where_one_of_its_addresses_takes_a_connection(listening):
+    assert why_away(f"spark://{listening}") == why_away(f"{AWAY},{listening}") == ""
+    assert why_away("local[2]") == why_away("yarn") == why_away("") == ""
+    assert "refused" in why_away(AWAY)
+    for wrong in ("spark://west", "spark://west:port", "spark://127.0.0.1:99999999"):
+        assert why_away(wrong)
+
+
+def test_a_plan_that_uses_a_cluster_that_is_away_is_refused_with_the_plan_without_it(listening):
+    refuse_away(stated(west=f"spark://{listening}"), ONE)
+    refuse_away(stated(east=AWAY), ONE)  # the plan puts nothing there
+    with pytest.raises(PlanError, match=r"cluster west \(spark://127\.0\.0\.1:1\) does not answer") as said:
+        refuse_away(stated(west=AWAY), ONE)
+    assert "A plan without it: 1 query on east, 3.00 an hour" in str(said.value)
+    assert str(said.value).endswith("take it out of the file for that.")
+    with pytest.raises(PlanError, match=r"1 query on west, 1\.80 an hour.*pin its operators elsewhere"):
+        refuse_away(stated(east=AWAY), TWO)  # the broker's cluster cannot be taken out
+    with pytest.raises(PlanError, match=r"no plan without it: operators\.join\.cluster says so"):
+        refuse_away(stated(west=AWAY, pins=("join",)), ONE)
+    with pytest.raises(PlanError, match=r"no plan without it: adverts: no set of queries has room.* 4 cores"):
+        refuse_away(stated(west=AWAY), ONE, factor=5.0)
+
+
+def test_of_a_job_that_was_begun_the_moves_are_told_that_do_without_the_cluster():
+    with pytest.raises(PlanError, match=r"Without it: `tidecast job move adverts join east`\."):
+        refuse_away(stated(west=AWAY), TWO, wanted=TWO)
+    full = replace(TWO, blocks=(replace(TWO.blocks[0], executors=3), TWO.blocks[1]))
+    with pytest.raises(PlanError, match=r"No other cluster may have, or has room for, the query of join\."):
+        refuse_away(stated(west=AWAY), full, wanted=full)
+
+
+def test_nothing_of_a_job_is_begun_where_its_cluster_is_away_or_a_source_has_too_few_partitions(tmp_path, monkeypatch):
+    settings, made, there = load(var=tmp_path / "var"), [], {"events": 2}
+    monkeypatch.setattr(running, "create_topic", lambda kafka, topic: made.append(topic))
+    monkeypatch.setattr(running, "topic_offsets", lambda kafka, topic: dict.fromkeys(range(there.get(topic, 12)), 0))
+    monkeypatch.setattr(running, "fix_first_offsets", lambda *of: None)
+    file = tmp_path / "adverts.yaml"
+    file.write_text(FILE.read_text().replace("price: 0.6", f"price: 0.6, master: '{AWAY}'"))
+    with pytest.raises(PlanError, match="cluster west"):
+        running.begin_job(settings, file)
+    shutil.copy(FILE, file)
+    with pytest.raises(SettingsError, match=r"partitions=12, but the topic events has 2.*state 2; there is a plan for"):
+        running.begin_job(settings, file)
+    assert not made and not running.job_folder(settings, "adverts").began()
+    there["events"] = 12
+    assert running.begin_job(settings, file).began() and made == ["adverts.count"]
