@@ -53,7 +53,7 @@ def begin_job(
 
     Raises:
         SettingsError: the topology is wrong, names no code, or a topic has fewer partitions than it states.
-        PlanError: the clusters have no room, or one on which queries are to run is away.
+        PlanError: the clusters have no room, or one is away on which queries of a job are to run that was never begun.
         BrokerError: the broker does not answer, or a source's topic is not there.
     """
     folder = job_folder(settings, topology_file.stem)
@@ -64,7 +64,10 @@ def begin_job(
                 f"{topology_file.name} has changed since this job was begun, which goes on as it was. "
                 f"To begin anew with it, move {folder.path} away."
             )
-        refuse_away(folder.topology(), folder.wanted(), wanted=folder.wanted())
+        try:
+            refuse_away(folder.topology(), folder.wanted(), wanted=folder.wanted())
+        except PlanError as error:  # its other queries run meanwhile, and it is tried again until it is there
+            say(str(error))
         return folder
     topology = load_topology(topology_file.stem, topology_file.parent)
     load_code(topology)

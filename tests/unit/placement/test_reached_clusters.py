@@ -88,3 +88,11 @@ def test_nothing_of_a_job_is_begun_where_its_cluster_is_away_or_a_source_has_too
     assert not made and not running.job_folder(settings, "adverts").began()
     there["events"] = 12
     assert running.begin_job(settings, file).began() and made == ["adverts.count"]
+
+    other, said = load(var=tmp_path / "other"), []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        master = f"spark://127.0.0.1:{server.getsockname()[1]}"
+        file.write_text(FILE.read_text().replace("price: 0.6", f"price: 0.6, master: '{master}'"))
+        running.begin_job(other, file)
+    assert running.begin_job(other, file, said.append).began(), "of a job that was begun the others run meanwhile"
+    assert "cluster west" in said[0] and "does not answer" in said[0]
