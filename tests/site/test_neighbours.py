@@ -43,6 +43,12 @@ def test_a_node_left_with_executors_and_nothing_of_ours_stays_on_yarn(yarn):
     assert yarn["left_running"] == 0
 
 
+def test_dag_tasks_wrote_the_lake_to_hdfs_and_every_row_is_read_there(yarn):
+    assert yarn["lake_commits"] >= 2  # of the history and of the live load
+    assert yarn["lake_rows"] > 0 and yarn["lake_unread"] == 0
+    assert not yarn["lake_local"]
+
+
 def test_every_topic_is_on_three_brokers(services):
     assert services["replicas"] == len(brokers.NODES)
 

@@ -1,7 +1,11 @@
 """What is said of a deployment that came back, which rows are measured, and what neighbours are told."""
 
+import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import asdict
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -10,8 +14,10 @@ from configs.settings import load
 from pipelines.bench.site import measure
 from pipelines.bench.site.deployment import list_lost
 from pipelines.bench.site.hadoop_configuration import write_configuration
+from pipelines.bench.site.neighbours import read_metrics_table
 from pipelines.bench.site.rings import FaultyScreen
 from pipelines.cli.app import app
+from pipelines.lake.tables import Origin
 
 BEFORE = {"ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1}}
 
@@ -70,6 +76,22 @@ def test_what_fails_on_the_way_is_told_at_the_end():
     screen._timers[1].join(10)
     screen.give_up()
     assert screen.failed == ["OSError: no such process"] and seen == [1]
+
+
+def test_rows_that_a_commit_names_are_looked_for_in_the_files(tmp_path):
+    """Two ingests of three and two rows; the file of the second holds one."""
+    log = tmp_path / "elsewhere" / "metrics" / "_delta_log"
+    log.mkdir(parents=True)
+    schema = json.dumps({"fields": [{"name": "wall_time", "type": "double"}]})
+    begin = [{"protocol": {"minReaderVersion": 1}}, {"metaData": {"partitionColumns": [], "schemaString": schema}}]
+    for version, (said, rows) in enumerate([(3, 3), (2, 1)]):
+        pq.write_table(pa.table({"wall_time": [float(row) for row in range(rows)]}), log.parent / f"{version}.parquet")
+        origin = Origin("metrics", "id", f"2014-10-22T0{version}", {0: 0}, {0: said}, 0.0, said, 0)
+        info = {"commitInfo": {"userMetadata": json.dumps({"origin": asdict(origin)})}}
+        actions = [info, *(begin if version == 0 else []), {"add": {"path": f"{version}.parquet"}}]
+        (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    seen = read_metrics_table(load(var=tmp_path, lake={"address": str(log.parents[1])}))
+    assert seen == {"lake_commits": 2, "lake_rows": 4, "lake_unread": 1, "lake_local": False}
 
 
 def test_hadoop_and_spark_are_told_of_the_loopback_alone(tmp_path):
