@@ -11,7 +11,7 @@ from configs.settings import ROOT, Settings
 from pipelines.bench.site.brokers import Brokers
 from pipelines.bench.site.hadoop import Hadoop
 from pipelines.bench.site.hadoop_configuration import CORES_PER_NODE
-from pipelines.bench.site.rings import REPLAY, TRAINING, close_ring
+from pipelines.bench.site.rings import TRAINING, WAVE, close_ring, write_wave
 from pipelines.bench.site.servers import mlflow_with_logins, postgres
 from pipelines.lake.file_lake import opened_lake
 from pipelines.lake.folder import lake_folder
@@ -20,8 +20,9 @@ from pipelines.stack.services.airflow import CONNECTION
 from pipelines.stack.stack import Stack
 
 NODES = 2
-AWAY_S, BACK_S = 20.0, 35.0
-"""Wall seconds of the live minute after which a node, or a broker, goes away, and after which one comes (back)."""
+AWAY_S, BACK_S = 20.0, 30.0
+"""Wall seconds of the live load after which a node, or a broker, goes away, and after which one comes (back): once
+executors run on both nodes, and so early that lost ones are there again before the load falls."""
 MOST_ROWS = 1_000_000
 """Of a short ring's metrics, which are some thousands."""
 OTHERS = 110
@@ -141,8 +142,9 @@ def ring_beside_services(settings: Settings, folder: Path) -> dict[str, Any]:
 
 
 def _short(settings: Settings, folder: Path, sections: Mapping[str, Any]) -> Settings:
+    wave = WAVE | {"trace": str(write_wave(folder / "wave.csv"))}
     update = {
-        "var": folder / "var", "replay": settings.replay.model_copy(update=REPLAY),
+        "var": folder / "var", "replay": settings.replay.model_copy(update=wave),
         "training": settings.training.model_copy(update=TRAINING), **sections,
     }  # fmt: skip
     return settings.model_copy(update=update)

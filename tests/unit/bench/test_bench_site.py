@@ -15,9 +15,11 @@ from pipelines.bench.site import measure
 from pipelines.bench.site.deployment import list_lost
 from pipelines.bench.site.hadoop_configuration import write_configuration
 from pipelines.bench.site.neighbours import read_metrics_table
-from pipelines.bench.site.rings import FaultyScreen
+from pipelines.bench.site.rings import WAVE, FaultyScreen, write_wave
 from pipelines.cli.app import app
+from pipelines.jobs.replay import plan_replay
 from pipelines.lake.tables import Origin
+from pipelines.traces.trace import load_trace
 
 BEFORE = {"ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1}}
 
@@ -61,6 +63,15 @@ def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monk
 def test_an_unknown_row_is_named():
     done = CliRunner().invoke(app, ["bench", "site", "--rows", "kubernetes"])
     assert "kubernetes" in str(done.exception) and "yarn, queue, services, compose" in str(done.exception)
+
+
+def test_the_load_of_a_short_ring_rises_and_falls_within_ninety_seconds(tmp_path):
+    replay = load().replay.model_copy(update=WAVE | {"trace": str(write_wave(tmp_path / "wave.csv"))})
+    plan = plan_replay(load_trace(replay), replay)
+    assert plan.seconds <= 90 and len(plan) > 1600
+    quiet, high, then = (((plan.send_at >= begin) & (plan.send_at < end)).sum() / (end - begin)
+                         for begin, end in ((0, 5), (10, 50), (56, 90)))  # fmt: skip
+    assert 7 < quiet < 13 and 27 < high < 33 and 7 < then < 13
 
 
 def test_what_fails_on_the_way_is_told_at_the_end():
