@@ -34,6 +34,12 @@ def test_the_ring_closes_and_counts_are_exact(row, request):
     assert found["raises"] >= 1 and found["releases"] >= 1
 
 
+@pytest.mark.parametrize("row", ["yarn", "services"])
+def test_the_plan_provides_for_more_than_what_raises_take_there(row, request):
+    found = request.getfixturevalue(row)
+    assert found["planned_s"] > found["lead_s"] > 0
+
+
 def test_executors_are_as_many_as_the_application_masters_core_leaves(yarn):
     assert 2 < yarn["most_executors"] <= yarn["ceiling"]
 
