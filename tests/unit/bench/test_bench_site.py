@@ -1,8 +1,10 @@
 """What is said of a deployment that came back, which rows are measured, and what neighbours are told."""
 
+import ast
 import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import asdict
+from importlib import import_module
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 from configs.sections import Kafka
 from configs.settings import load
 from pipelines.bench.site import measure
-from pipelines.bench.site.deployment import list_lost
+from pipelines.bench.site.deployment import COUNTED, LEARN, MOVED, SEEN, list_lost, list_miscounted
 from pipelines.bench.site.hadoop_configuration import write_configuration
 from pipelines.bench.site.neighbours import read_metrics_table
 from pipelines.bench.site.rings import WAVE, FaultyScreen, write_wave
@@ -21,12 +23,17 @@ from pipelines.jobs.replay import plan_replay
 from pipelines.lake.tables import Origin
 from pipelines.traces.trace import load_trace
 
-BEFORE = {"ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1}}
+BEFORE = {
+    "ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1},
+    "lake": {"metrics": {"version": 3, "rows": 40}}, "runs": ["a", "b"],
+}  # fmt: skip
 
 
 def test_what_is_there_and_what_went_on_is_not_lost():
     assert list_lost(BEFORE, BEFORE) == []
-    assert list_lost(BEFORE, {**BEFORE, "ends": {"metrics": 9, "decisions": 3}, "batch": 12}) == []
+    more = {"metrics": {"version": 4, "rows": 50}, "outcomes": {"version": 0, "rows": 1}}
+    later = {"ends": {"metrics": 9, "decisions": 3}, "batch": 12, "lake": more, "runs": ["c", "b", "a"]}
+    assert list_lost(BEFORE, {**BEFORE, **later}) == []
 
 
 @pytest.mark.parametrize(
@@ -37,10 +44,32 @@ def test_what_is_there_and_what_went_on_is_not_lost():
         ({"champion": None}, "champion: None, 2 before"),
         ({"batch": 0}, "the autoscaler's batch: 0, 7 before"),
         ({"dags": {}}, "runs of ingest_metrics: 0, 1 before"),
+        ({"lake": {"metrics": {"version": 3, "rows": 39}}}, "the lake's metrics: 39 rows, 40 before"),
+        ({"lake": {"metrics": {"version": 2, "rows": 40}}}, "the lake's metrics: version 2, 3 before"),
+        ({"runs": ["b"]}, "MLflow's run a"),
     ],
 )
 def test_what_is_less_than_before_is_lost(after, said):
     assert list_lost(BEFORE, {**BEFORE, **after}) == [said]
+
+
+def test_a_table_that_is_gone_has_lost_its_rows_and_its_versions():
+    said = ["the lake's metrics: 0 rows, 40 before", "the lake's metrics: version None, 3 before"]
+    assert list_lost(BEFORE, {**BEFORE, "lake": {}}) == said
+
+
+@pytest.mark.parametrize("code", [COUNTED, LEARN, MOVED, SEEN])
+def test_what_runs_in_a_container_imports_what_is_there(code):
+    for line in ast.parse(code).body:
+        if isinstance(line, ast.ImportFrom) and line.module.startswith(("configs", "pipelines", "tidecast")):
+            assert all(hasattr(import_module(line.module), one.name) for one in line.names), line.module
+
+
+def test_records_that_a_job_has_not_counted_once_are_told():
+    counts = {"produced": 9, "counted": 9, "lost": 0, "duplicated": 0, "late_dropped": 0}
+    assert list_miscounted(counts) == []
+    said = ["2 of 9 records not counted", "1 of 9 records counted twice"]
+    assert list_miscounted({**counts, "counted": 8, "lost": 2, "duplicated": 1}) == said
 
 
 def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monkeypatch):
