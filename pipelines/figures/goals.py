@@ -26,16 +26,18 @@ class Goals:
     measures: list[str]
     rows: list[dict[str, Any]]
 
-    def fill_rows(self, data: Any) -> list[Finding]:
+    def fill_rows(self, data: Any, part: str = "") -> list[Finding]:
         """Fill the rows with what the command's data measured; `measured` is None where the data lack it or are NaN.
 
         Args:
             data: JSON values that the command found; `at`, `over`, `less`, `n` and `interval` of a row are places
             there.
+            part: only rows whose number lies in this part of the data, its first key; "" for all.
         """
         return [
             Finding(row["what"], row.get("goal"), _measured(data, row), _at(data, row.get("n")), _both(data, row))
             for row in self.rows
+            if not part or _keys(row["at"])[0] == part
         ]
 
     def list_part(self, part: str) -> list[str]:

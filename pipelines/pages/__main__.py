@@ -7,6 +7,7 @@ import sys
 from configs.settings import ROOT
 from pipelines.figures import age
 from pipelines.figures.form import FigureError
+from pipelines.pages.asked_tables import render_asked
 from pipelines.pages.figure_tables import find_typed_tables, list_pages, read_figures, render_figures
 from pipelines.pages.references import render_references
 
@@ -31,7 +32,7 @@ def main(check: bool) -> int:
     faults = 0
     for page in list_pages(ROOT):
         text = page.read_text(encoding="utf-8")
-        rendered = render_references(render_figures(text, figures))
+        rendered = render_references(render_asked(render_figures(text, figures), figures))
         for head in find_typed_tables(text):
             faults += 1
             print(f"{page.relative_to(ROOT)}: a table of measurements outside of a figure: {head}")

@@ -31,7 +31,13 @@ def test_the_ring_closes_and_counts_are_exact(row, request):
     found = request.getfixturevalue(row)
     assert found["failures"] == []
     assert found["produced"] == found["counted"] > 2000
-    assert found["raises"] >= 1
+    assert found["raises"] >= 1 and found["releases"] >= 1
+
+
+@pytest.mark.parametrize("row", ["yarn", "services"])
+def test_the_plan_provides_for_more_than_what_raises_take_there(row, request):
+    found = request.getfixturevalue(row)
+    assert found["planned_s"] > found["lead_s"] > 0
 
 
 def test_executors_are_as_many_as_the_application_masters_core_leaves(yarn):
@@ -41,6 +47,12 @@ def test_executors_are_as_many_as_the_application_masters_core_leaves(yarn):
 def test_a_node_left_with_executors_and_nothing_of_ours_stays_on_yarn(yarn):
     assert yarn["nodes"] == 1 and yarn["executors_lost"] >= 1
     assert yarn["left_running"] == 0
+
+
+def test_dag_tasks_wrote_the_lake_to_hdfs_and_every_row_is_read_there(yarn):
+    assert yarn["lake_commits"] >= 2  # of the history and of the live load
+    assert yarn["lake_rows"] > 0 and yarn["lake_unread"] == 0
+    assert not yarn["lake_local"]
 
 
 def test_every_topic_is_on_three_brokers(services):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from pipelines.bench.site.containers import ComposeProject, podman, prepare
 from pipelines.bench.site.servers import SiteError
 
 PROJECT = "tidecast-bench"
-UP_S, PARSED_S, MOVED_S, SICK_S = 900.0, 300.0, 400.0, 600.0
-"""Seconds after which it is given up: all healthy, DAGs switched on, a decision confirmed, a check that should fail."""
+UP_S, PARSED_S, MOVED_S, COUNTED_S, SICK_S = 900.0, 300.0, 400.0, 300.0, 600.0
+"""Seconds after which it is given up: all healthy, DAGs known, a decision confirmed, all counted, a sick check."""
+WAITS_S, LEAST_EVENTS = 10.0, 200
+"""Seconds of load that the job has not read when all is taken down; records by which the load is past its warm-up."""
 BUILD = "--pull=never --network=host --build-arg=TORCH= --ulimit=nproc=4000:4000 --ulimit=nofile=10000:10000"
 """Options of `podman build`, which goes by no configuration's limits; packages are PyPI's alone."""
-WELL = ("healthy", "running")
 DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts", "maintain_lake")
 UNPAUSE = ("airflow", "dags", "unpause", "--yes", "--treat-dag-id-as-regex", "|".join(DAGS))
 """As docs/deploy.md has it."""
@@ -28,29 +30,61 @@ from pipelines.demo.champion import train_first_champion
 from pipelines.demo.progress import Screen
 print(json.dumps(train_first_champion(load(), Orchestrator(load()), Screen())))
 """
-SEEN = """
+MOVED = """
 import json
-from pathlib import Path
 from configs.settings import load
-from pipelines.airflow.rest import Orchestrator
 from pipelines.kafka.broker import read_records, topic_offsets
-from pipelines.registry import Registry
 from tidecast.messages import Outcome, decode
-settings = load()
-kafka, dags = settings.kafka, Orchestrator(settings)
+kafka = load().kafka
 outcomes = [decode(Outcome, record.value) for record in read_records(kafka, "outcomes", 200)]
 print(json.dumps({
     "moved": [[one.executors_before, one.executors_after] for one in outcomes if one.status == "confirmed"],
+    "events": sum(end for _, end in topic_offsets(kafka, "events").values()),
+}))
+"""
+COUNTED = """
+import json
+from pathlib import Path
+from configs.settings import load
+from pipelines.jobs.truth import compare_counts, read_counts
+truth = json.loads(Path("/data/demo/truth.json").read_text())
+print(json.dumps(compare_counts(truth, read_counts(load().kafka))))
+"""
+SEEN = """
+import json
+from pathlib import Path
+import pyarrow.dataset
+from configs.settings import load
+from pipelines.airflow.rest import Orchestrator
+from pipelines.kafka.broker import topic_offsets
+from pipelines.lake.folder import lake_folder
+from pipelines.lake.table_files import table_files
+from pipelines.lake.tables import tables
+from pipelines.registry import Registry
+from pipelines.registry.tracking import open_store
+settings = load()
+dags, root = Orchestrator(settings), lake_folder(settings)
+files = {name: table_files(root, name) for name in tables(root)}
+client, _, experiment = open_store(settings)
+print(json.dumps({
     "champion": Registry(settings).champion_version("word_count"),
     "ends": {
-        topic: sum(end for _, end in topic_offsets(kafka, topic).values())
-        for topic in ("metrics", "decisions", "outcomes")
+        topic: sum(end for _, end in topic_offsets(settings.kafka, topic).values())
+        for topic in ("events", "results", "metrics", "forecasts", "decisions", "outcomes")
     },
     "batch": max(int(file.name) for file in Path("/data/autoscaler/offsets").iterdir() if file.name.isdigit()),
     "dags": {
         name: dags._get(f"dags/{name}/dagRuns", limit=1)["total_entries"]
         for name in ("ingest_metrics", "retrain_forecaster")
     },
+    "lake": {
+        name: {
+            "version": found.version,
+            "rows": pyarrow.dataset.dataset([str(path) for path in found.paths], format="parquet").count_rows(),
+        }
+        for name, found in files.items()
+    },
+    "runs": [run.info.run_id for run in client.search_runs([experiment], max_results=1000)],
 }))
 """
 
@@ -58,14 +92,17 @@ print(json.dumps({
 def deploy(folder: Path) -> dict[str, Any]:
     """Bring the deployment up, train a champion by its DAGs, move an executor, take it down and bring it up again.
 
-    Builds images, which takes minutes and 15 GB; those stay. Containers, volumes and networks of the project are
-    removed at the end.
+    The job is stopped a little before its load, so that records wait when all goes down; started again, it goes on from
+    its checkpoint until all are counted. Builds images, which takes minutes and 15 GB; those stay. Containers, volumes
+    and networks of the project are removed at the end.
 
     Returns:
         `up_s`, seconds until all is healthy, and `again_s`, the second time; `champion`, its version; `moved`,
-        executors before and after each of the `decisions` that are confirmed; `lost`, what was there before `down` and
-        is not after it, in words, and `losses`, their number; `sick`, whether Airflow's check failed while its database
-        stood still; `outside`, what was wrong with the listener of `docker/outside.yaml`, in words.
+        executors before and after each of the `decisions` that are confirmed; `produced`, records, of which `waited`
+        so many for the job when all went down, and `counted`; `lost`, what was there before `down` and is not after
+        it, in words, and `losses`, their number; `sick`, 1 if Airflow's check failed while its database stood still,
+        else 0; `outside`, what was wrong with the listener of `docker/outside.yaml`, in words, and `outside_faults`,
+        their number.
 
     Raises:
         SiteError: a tool is missing, or something was not so in time.
@@ -80,10 +117,14 @@ def deploy(folder: Path) -> dict[str, Any]:
             _switch_on(made)
             champion = made.ask(LEARN)
             made.compose("up", "-d", "word-count", "load", profile="demo")
-            _wait("a decision moved an executor", lambda: bool(made.ask(SEEN)["moved"]), MOVED_S)
-            before = made.ask(SEEN)
+            _wait("a decision moved an executor", lambda: _has_moved(made.ask(MOVED)), MOVED_S)
+            podman("stop", "-t", "60", made.container("word-count"))
+            time.sleep(WAITS_S)
+            podman("stop", "-t", "60", made.container("load"))  # it notes what it has sent
+            moved, waits, before = made.ask(MOVED)["moved"], made.ask(COUNTED), made.ask(SEEN)
             made.compose("down", "-t", "60", profile="demo")
             again_s = _up(made)
+            counts = _count_the_rest(made)
             after = made.ask(SEEN)
             sick = _is_seen_sick(made)
             opened = ComposeProject(PROJECT, folder, outside.FILE, told=outside.told(folder / "outside"))
@@ -94,15 +135,20 @@ def deploy(folder: Path) -> dict[str, Any]:
     finally:
         made.compose("down", "-v", "-t", "20", profile="demo")
         podman("volume", "prune", "--force")  # of this store: those that images ask for and compose does not name
-    lost = list_lost(before, after)
+    lost = [*list_lost(before, after), *list_miscounted(counts)]
     return {
-        "up_s": round(up_s), "again_s": round(again_s), "champion": champion, "moved": before["moved"],
-        "decisions": len(before["moved"]), "lost": lost, "losses": len(lost), "sick": sick, "outside": faults,
+        "up_s": round(up_s), "again_s": round(again_s), "champion": champion, "moved": moved, "decisions": len(moved),
+        "produced": counts["produced"], "waited": waits["lost"], "counted": counts["counted"], "lost": lost,
+        "losses": len(lost), "sick": int(sick), "outside": faults, "outside_faults": len(faults),
     }  # fmt: skip
 
 
 def list_lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Say in words what is less than it was: records of topics, champion, the autoscaler's batches, runs of DAGs."""
+    """Say in words what is less than it was, of what `SEEN` prints.
+
+    Records of topics, champion, the autoscaler's batches, runs of DAGs, versions and rows of the lake's tables, and
+    runs in MLflow.
+    """
     found = [
         f"{topic}: {after['ends'].get(topic, 0)} records, {end} before"
         for topic, end in before["ends"].items()
@@ -113,13 +159,39 @@ def list_lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     if after["batch"] < before["batch"]:
         found.append(f"the autoscaler's batch: {after['batch']}, {before['batch']} before")
     runs = ((dag, after["dags"].get(dag, 0), count) for dag, count in before["dags"].items())
-    return found + [f"runs of {dag}: {now}, {then} before" for dag, now, then in runs if now < then]
+    found += [f"runs of {dag}: {now}, {then} before" for dag, now, then in runs if now < then]
+    for table, then in before["lake"].items():
+        now = after["lake"].get(table, {"version": None, "rows": 0})
+        if now["rows"] < then["rows"]:
+            found.append(f"the lake's {table}: {now['rows']} rows, {then['rows']} before")
+        if now["version"] is None or now["version"] < then["version"]:
+            found.append(f"the lake's {table}: version {now['version']}, {then['version']} before")
+    return found + [f"MLflow's run {run}" for run in before["runs"] if run not in after["runs"]]
+
+
+def list_miscounted(counts: dict[str, int]) -> list[str]:
+    """Say in words which records the job has not counted, or twice, of what `compare_counts` returns."""
+    said = {"lost": "not counted", "duplicated": "counted twice"}
+    return [f"{counts[name]} of {counts['produced']} records {words}" for name, words in said.items() if counts[name]]
+
+
+def _has_moved(seen: dict[str, Any]) -> bool:
+    return bool(seen["moved"]) and seen["events"] >= LEAST_EVENTS
+
+
+def _count_the_rest(made: ComposeProject) -> dict[str, int]:
+    """Start the job again, from its checkpoint, and return its counts once nothing is missing or the time is over."""
+    made.compose("up", "-d", "word-count", profile="demo")
+    with suppress(SiteError):  # what is missing is told as lost
+        _wait("every record is counted", lambda: not made.ask(COUNTED)["lost"], COUNTED_S)
+    counts: dict[str, int] = made.ask(COUNTED)
+    return counts
 
 
 def _up(made: ComposeProject) -> float:
     began = time.monotonic()
     made.compose("up", "-d")
-    _wait("all services are healthy", lambda: all(state in WELL for state in made.health().values()), UP_S)
+    _wait("all services are healthy", lambda: all(state == "healthy" for state in made.health().values()), UP_S)
     return time.monotonic() - began
 
 

@@ -11,14 +11,20 @@ from configs.settings import ROOT, Settings
 from pipelines.bench.site.brokers import Brokers
 from pipelines.bench.site.hadoop import Hadoop
 from pipelines.bench.site.hadoop_configuration import CORES_PER_NODE
-from pipelines.bench.site.rings import REPLAY, TRAINING, close_ring
+from pipelines.bench.site.rings import TRAINING, WAVE, close_ring, write_wave
 from pipelines.bench.site.servers import mlflow_with_logins, postgres
+from pipelines.lake.file_lake import opened_lake
+from pipelines.lake.folder import lake_folder
+from pipelines.lake.tables import commit_origins
 from pipelines.stack.services.airflow import CONNECTION
 from pipelines.stack.stack import Stack
 
 NODES = 2
-AWAY_S, BACK_S = 20.0, 35.0
-"""Wall seconds of the live minute after which a node, or a broker, goes away, and after which one comes (back)."""
+AWAY_S, BACK_S = 20.0, 30.0
+"""Wall seconds of the live load after which a node, or a broker, goes away, and after which one comes (back): once
+executors run on both nodes, and so early that lost ones are there again before the load falls."""
+MOST_ROWS = 1_000_000
+"""Of a short ring's metrics, which are some thousands."""
 OTHERS = 110
 OTHER = """\
 from datetime import UTC, datetime
@@ -41,7 +47,9 @@ team()
 
 
 def ring_on_yarn(settings: Settings, folder: Path) -> dict[str, Any]:
-    """Close a ring whose job runs on YARN and keeps its state on HDFS; a node with executors leaves, another one comes.
+    """Close a ring whose job runs on YARN, its state and the lake on HDFS; a node with executors leaves, another comes.
+
+    Ingest, training and the autoscaler keep to local sessions beside YARN; only the job's executors are YARN's.
 
     Args:
         settings: without addresses of a person's own.
@@ -49,7 +57,7 @@ def ring_on_yarn(settings: Settings, folder: Path) -> dict[str, Any]:
 
     Returns:
         As `close_ring`, and `ceiling` (executors for which there are cores beside the application master's), `nodes`
-        (while one was away) and `left_running` (applications at the end).
+        (while one was away), `left_running` (applications at the end) and what `read_metrics_table` returns.
 
     Raises:
         JarsError, JavaError, StackError, ...: as `close_ring`, and where a daemon does not start.
@@ -66,12 +74,37 @@ def ring_on_yarn(settings: Settings, folder: Path) -> dict[str, Any]:
             away.update(hadoop.metrics())
             hadoop.add_node()
 
-        own = _short(settings, folder, {"spark": settings.spark.model_copy(update={"master": "yarn"})})
+        sections = {
+            "spark": settings.spark.model_copy(update={"master": "yarn"}),
+            "lake": settings.lake.model_copy(update={"address": f"{hadoop.filesystem}/tidecast/lake"}),
+        }
+        own = _short(settings, folder, sections)
         with Stack(own, {"broker", "airflow", "mlflow"}, given=hadoop.environment) as stack:
             found = close_ring(stack, [(AWAY_S, leave), (BACK_S, come)])
-        running = hadoop.metrics()["appsRunning"]
+        running, lake = hadoop.metrics()["appsRunning"], read_metrics_table(own)
     ceiling = NODES * CORES_PER_NODE - 1
-    return {**found, "ceiling": ceiling, "nodes": away.get("activeNodes"), "left_running": running}
+    return {**found, "ceiling": ceiling, "nodes": away.get("activeNodes"), "left_running": running, **lake}
+
+
+def read_metrics_table(settings: Settings) -> dict[str, Any]:
+    """Read the lake's table `metrics` where the settings say that it is; on HDFS by a Spark session of this process.
+
+    Returns:
+        `lake_commits`, partitions that ingests wrote; `lake_rows`, rows that are read; `lake_unread`, how many more
+        or fewer the commits name; `lake_local`, whether there is a lake under `var`.
+
+    Raises:
+        LakeError, LakeAwayError: there is no such table, or nobody answers.
+        JavaError, JarsError, OSError: as `opened_lake`.
+    """
+    root = lake_folder(settings)
+    origins = commit_origins(root, "metrics")
+    with opened_lake(root, "tidecast-bench-site") as lake:
+        rows = len(lake.newest_rows("metrics", ["wall_time"], [("wall_time", "ge", 0.0)], MOST_ROWS))
+    return {
+        "lake_commits": len(origins), "lake_rows": rows, "lake_unread": sum(one.stored for one in origins) - rows,
+        "lake_local": (settings.var_dir / "lake").exists(),
+    }  # fmt: skip
 
 
 def ring_beside_services(settings: Settings, folder: Path) -> dict[str, Any]:
@@ -109,8 +142,9 @@ def ring_beside_services(settings: Settings, folder: Path) -> dict[str, Any]:
 
 
 def _short(settings: Settings, folder: Path, sections: Mapping[str, Any]) -> Settings:
+    wave = WAVE | {"trace": str(write_wave(folder / "wave.csv"))}
     update = {
-        "var": folder / "var", "replay": settings.replay.model_copy(update=REPLAY),
+        "var": folder / "var", "replay": settings.replay.model_copy(update=wave),
         "training": settings.training.model_copy(update=TRAINING), **sections,
     }  # fmt: skip
     return settings.model_copy(update=update)

@@ -7,8 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import STAGES, create_run_dir, left_alive, list_failures, run_stages, update_run_json
@@ -19,8 +22,12 @@ from pipelines.stack.stack import Stack
 REPLAY: dict[str, Any] = {
     "history_days": 14, "live_hours": 6, "speed": 360, "peak_rps": 70, "withheld_share": 0, "newcomer": None,
 }  # fmt: skip
+WAVE: dict[str, Any] = {**REPLAY, "live_hours": 9, "peak_rps": 32, "surge": None}
+"""For a load of `write_wave`: 90 wall seconds, of which the first 50 need more executors than the last 35."""
 TRAINING = {"epochs": 3, "holdout_steps": 48}
 
+BEGIN, DAYS = datetime(2014, 10, 7), 16
+"""Of a wave: more than the history, and to the end of the day on which the live load is."""
 Timed = tuple[float, Callable[[], None]]
 """Wall seconds of the live load after which something is done."""
 
@@ -61,13 +68,32 @@ class FaultyScreen(Screen):
             self.failed.append(f"{type(error).__name__}: {error}")
 
 
+def write_wave(file: Path) -> Path:
+    """Write a trace that rises and falls within the hours of the live load, each day alike; return its path.
+
+    The shipped trace does not fall for 13 hours once it has risen in the morning, so that nothing would be released in
+    a short ring. This one is high from 5:00 to 9:00, half-way in the half-hours before and after, and at 0.3 of that in
+    the others; with 3 % of noise, from a seed.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    noise = np.random.default_rng(7).normal(1.0, 0.03, (DAYS, 48))
+    hours = np.arange(48) / 2
+    shape = np.where((hours >= 5) & (hours < 9), 1.0, np.where((hours == 4.5) | (hours == 9), 0.65, 0.3))
+    times = (BEGIN + timedelta(minutes=30 * step) for step in range(DAYS * 48))
+    lines = (f"{time},{value:.0f}" for time, value in zip(times, (1000 * shape * noise).ravel(), strict=True))
+    file.write_text("\n".join(["timestamp,value", *lines, ""]))
+    return file
+
+
 def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
     """Run every stage on a started stack, which is stopped then, and return what came of it.
 
     Returns:
         `failures` (in words; empty: none), `faults` (their number), `produced`, `counted`, `executors_lost`,
-        `most_executors`, `raises` and `releases` that outcomes confirmed, `lead_s` (median of what raises took, None
-        without one), `planned_s`, `seconds` of it all.
+        `most_executors`, `raises` and `releases` that outcomes confirmed, `by_forecast` (raises among them that the
+        forecast caused), `lead_s` (median of what raises took, None without one), `planned_s`, `seconds` of it all.
 
     Raises:
         DemoError, OrchestratorError, BrokerError, RegistryError, RunError, OSError: a stage did not get through.
@@ -83,7 +109,7 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
     stack.stop()
     facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     summary = write_summary(run_dir)
-    # A neighbour goes away in the only minute, so that no batch may use a raise's executors soon enough.
+    # A neighbour goes away in the only minute, so that a raise by the forecast may end otherwise than it would.
     failures = [*list_failures(summary | {"forecast_scale_ups_confirmed": 1}, facts), *screen.failed]
     outcomes = [one for one in _lines(run_dir, "outcomes") if one["status"] == "confirmed"]
     leads = [one["inputs"]["lead"] for one in _lines(run_dir, "decisions") if "lead" in one["inputs"]]
@@ -93,6 +119,7 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
         "most_executors": max(one.get("executors") or 0 for one in _lines(run_dir, "metrics")),
         "raises": sum(one["executors_after"] > one["executors_before"] for one in outcomes),
         "releases": sum(one["executors_after"] < one["executors_before"] for one in outcomes),
+        "by_forecast": summary["forecast_scale_ups_confirmed"],
         "lead_s": leads[-1].get("median_s") if leads else None,
         "planned_s": leads[-1].get("planned_s") if leads else None,
         "seconds": round(time.time() - began),

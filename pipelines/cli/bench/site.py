@@ -19,10 +19,10 @@ def measure_real_neighbours(
 ) -> None:
     """Close a short ring on real neighbours, and bring the deployment in containers up, down and up again.
 
-    `yarn`: the job on YARN and HDFS, of whose nodes one leaves. `queue`: a queue of YARN that is full. `services`:
-    three brokers with logins and ACLs, of which one is killed, PostgreSQL under Airflow and MLflow, MLflow with logins,
-    a hundred DAGs of others. `compose`: `docker/compose.yaml` on stand-ins of the official images; needs podman, root
-    and 15 GB under `var`. Some ten minutes each; what the file of `--json` says of the others stays.
+    `yarn`: the job on YARN, its state and the lake on HDFS, of whose nodes one leaves. `queue`: a queue of YARN that is
+    full. `services`: three brokers with logins and ACLs, of which one is killed, PostgreSQL under Airflow and MLflow,
+    MLflow with logins, a hundred DAGs of others. `compose`: `docker/compose.yaml` on stand-ins of the official images;
+    needs podman, root and 15 GB under `var`. Some ten minutes each; what the file of `--json` says of the others stays.
 
     Raises:
         SettingsError: no such row; or the address of a service is set (status 2).

@@ -1,24 +1,39 @@
 """What is said of a deployment that came back, which rows are measured, and what neighbours are told."""
 
+import ast
+import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import asdict
+from importlib import import_module
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from configs.sections import Kafka
 from configs.settings import load
 from pipelines.bench.site import measure
-from pipelines.bench.site.deployment import list_lost
+from pipelines.bench.site.deployment import COUNTED, LEARN, MOVED, SEEN, list_lost, list_miscounted
 from pipelines.bench.site.hadoop_configuration import write_configuration
-from pipelines.bench.site.rings import FaultyScreen
+from pipelines.bench.site.neighbours import read_metrics_table
+from pipelines.bench.site.rings import WAVE, FaultyScreen, write_wave
 from pipelines.cli.app import app
+from pipelines.jobs.replay import plan_replay
+from pipelines.lake.tables import Origin
+from pipelines.traces.trace import load_trace
 
-BEFORE = {"ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1}}
+BEFORE = {
+    "ends": {"metrics": 5, "decisions": 3}, "champion": "2", "batch": 7, "dags": {"ingest_metrics": 1},
+    "lake": {"metrics": {"version": 3, "rows": 40}}, "runs": ["a", "b"],
+}  # fmt: skip
 
 
 def test_what_is_there_and_what_went_on_is_not_lost():
     assert list_lost(BEFORE, BEFORE) == []
-    assert list_lost(BEFORE, {**BEFORE, "ends": {"metrics": 9, "decisions": 3}, "batch": 12}) == []
+    more = {"metrics": {"version": 4, "rows": 50}, "outcomes": {"version": 0, "rows": 1}}
+    later = {"ends": {"metrics": 9, "decisions": 3}, "batch": 12, "lake": more, "runs": ["c", "b", "a"]}
+    assert list_lost(BEFORE, {**BEFORE, **later}) == []
 
 
 @pytest.mark.parametrize(
@@ -29,10 +44,32 @@ def test_what_is_there_and_what_went_on_is_not_lost():
         ({"champion": None}, "champion: None, 2 before"),
         ({"batch": 0}, "the autoscaler's batch: 0, 7 before"),
         ({"dags": {}}, "runs of ingest_metrics: 0, 1 before"),
+        ({"lake": {"metrics": {"version": 3, "rows": 39}}}, "the lake's metrics: 39 rows, 40 before"),
+        ({"lake": {"metrics": {"version": 2, "rows": 40}}}, "the lake's metrics: version 2, 3 before"),
+        ({"runs": ["b"]}, "MLflow's run a"),
     ],
 )
 def test_what_is_less_than_before_is_lost(after, said):
     assert list_lost(BEFORE, {**BEFORE, **after}) == [said]
+
+
+def test_a_table_that_is_gone_has_lost_its_rows_and_its_versions():
+    said = ["the lake's metrics: 0 rows, 40 before", "the lake's metrics: version None, 3 before"]
+    assert list_lost(BEFORE, {**BEFORE, "lake": {}}) == said
+
+
+@pytest.mark.parametrize("code", [COUNTED, LEARN, MOVED, SEEN])
+def test_what_runs_in_a_container_imports_what_is_there(code):
+    for line in ast.parse(code).body:
+        if isinstance(line, ast.ImportFrom) and line.module.startswith(("configs", "pipelines", "tidecast")):
+            assert all(hasattr(import_module(line.module), one.name) for one in line.names), line.module
+
+
+def test_records_that_a_job_has_not_counted_once_are_told():
+    counts = {"produced": 9, "counted": 9, "lost": 0, "duplicated": 0, "late_dropped": 0}
+    assert list_miscounted(counts) == []
+    said = ["2 of 9 records not counted", "1 of 9 records counted twice"]
+    assert list_miscounted({**counts, "counted": 8, "lost": 2, "duplicated": 1}) == said
 
 
 def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monkeypatch):
@@ -57,6 +94,15 @@ def test_an_unknown_row_is_named():
     assert "kubernetes" in str(done.exception) and "yarn, queue, services, compose" in str(done.exception)
 
 
+def test_the_load_of_a_short_ring_rises_and_falls_within_ninety_seconds(tmp_path):
+    replay = load().replay.model_copy(update=WAVE | {"trace": str(write_wave(tmp_path / "wave.csv"))})
+    plan = plan_replay(load_trace(replay), replay)
+    assert plan.seconds <= 90 and len(plan) > 1600
+    quiet, high, then = (((plan.send_at >= begin) & (plan.send_at < end)).sum() / (end - begin)
+                         for begin, end in ((0, 5), (10, 50), (56, 90)))  # fmt: skip
+    assert 7 < quiet < 13 and 27 < high < 33 and 7 < then < 13
+
+
 def test_what_fails_on_the_way_is_told_at_the_end():
     seen = []
 
@@ -70,6 +116,22 @@ def test_what_fails_on_the_way_is_told_at_the_end():
     screen._timers[1].join(10)
     screen.give_up()
     assert screen.failed == ["OSError: no such process"] and seen == [1]
+
+
+def test_rows_that_a_commit_names_are_looked_for_in_the_files(tmp_path):
+    """Two ingests of three and two rows; the file of the second holds one."""
+    log = tmp_path / "elsewhere" / "metrics" / "_delta_log"
+    log.mkdir(parents=True)
+    schema = json.dumps({"fields": [{"name": "wall_time", "type": "double"}]})
+    begin = [{"protocol": {"minReaderVersion": 1}}, {"metaData": {"partitionColumns": [], "schemaString": schema}}]
+    for version, (said, rows) in enumerate([(3, 3), (2, 1)]):
+        pq.write_table(pa.table({"wall_time": [float(row) for row in range(rows)]}), log.parent / f"{version}.parquet")
+        origin = Origin("metrics", "id", f"2014-10-22T0{version}", {0: 0}, {0: said}, 0.0, said, 0)
+        info = {"commitInfo": {"userMetadata": json.dumps({"origin": asdict(origin)})}}
+        actions = [info, *(begin if version == 0 else []), {"add": {"path": f"{version}.parquet"}}]
+        (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    seen = read_metrics_table(load(var=tmp_path, lake={"address": str(log.parents[1])}))
+    assert seen == {"lake_commits": 2, "lake_rows": 4, "lake_unread": 1, "lake_local": False}
 
 
 def test_hadoop_and_spark_are_told_of_the_loopback_alone(tmp_path):

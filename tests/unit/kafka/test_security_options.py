@@ -53,6 +53,7 @@ def test_spark_is_given_certificates_rather_than_paths(tmp_path):
     [
         ({"sasl_oauth_token_provider": "x"}, "sasl_oauth_token_provider: .* no|sasl_oauth_token_provider: not every"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "sasl_mechanism='GSSAPI': one of PLAIN"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "='OAUTHBEARER': one of PLAIN"),
         ({"sasl_mechanism": "PLAIN", "sasl_plain_username": "u"}, "sasl_plain_password is missing"),
         ({"ssl_cafile": "/nowhere/ca.pem"}, r"ssl_cafile='/nowhere/ca.pem': .* readable PEM"),
         ({"ssl_check_hostname": "maybe"}, "ssl_check_hostname='maybe': true or false"),

@@ -37,6 +37,12 @@ def test_services_depend_on_services_that_exist_and_have_a_check_where_they_must
             assert how["condition"] != "service_healthy" or "healthcheck" in SERVICES[other]
 
 
+def test_every_service_that_is_to_run_for_good_has_a_check():
+    lasting = {name for name, service in SERVICES.items() if service["restart"] == "unless-stopped"}
+    assert set(SERVICES) - lasting == {"word-count", "load"}  # of the demo
+    assert [name for name in lasting if "healthcheck" not in SERVICES[name]] == []
+
+
 def test_volumes_are_declared_and_files_that_are_mounted_exist():
     for service in SERVICES.values():
         for volume in service.get("volumes", []):
