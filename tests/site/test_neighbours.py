@@ -60,8 +60,13 @@ def test_every_topic_is_on_three_brokers(services):
 
 
 def test_no_password_stands_in_what_a_run_leaves(services):
+    """Logs, pages, tables, topics, and the databases of Airflow and MLflow: their files, and a dump of all rows."""
     given = {"settings.yaml", "auth.ini"}  # where they are told to those who need them
-    for file in Path(services["folder"]).rglob("*"):
+    folder = Path(services["folder"])
+    dump = (folder / servers.DUMP).read_text()
+    assert all(f"\nCOPY public.{table} " in dump for table in ("task_instance", "runs", "users"))
+    assert (folder / "postgres" / "base").is_dir()
+    for file in folder.rglob("*"):
         if file.name == "settings.yaml":
             assert file.stat().st_mode & 0o077 == 0
         if file.is_file() and file.name not in given and not file.name.startswith("node"):

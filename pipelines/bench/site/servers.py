@@ -24,6 +24,7 @@ from pipelines.stack.ports import HOST
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 """Of Debian's package postgresql-15."""
 DATABASE_PASSWORD, MLFLOW_PASSWORD = "planted-database-password-0123", "planted-mlflow-password-0123"
+DUMP = "postgres.sql"
 PATIENCE_S = 120.0
 
 
@@ -34,6 +35,9 @@ class SiteError(CorrectableError, RuntimeError):
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """Run a database server with empty databases `airflow`, `mlflow` and `auth`, until the end of the `with`.
+
+    What it held by then is left in `folder`, so that it can be searched: DUMP (`postgres.sql`), a dump of all databases (in
+    its files a long value is compressed), and `postgres`, its files (with what was deleted).
 
     Yields:
         Its address, as SQLAlchemy has it, which lacks the database's name.
@@ -76,9 +80,12 @@ def postgres(folder: Path) -> Iterator[str]:
                 subprocess.run([_binary("psql"), "-q", f"{plain}/postgres", "-c", f"CREATE DATABASE {name}"], **quiet)
             # Where no driver is named, SQLAlchemy looks for psycopg 3.
             yield plain.replace("postgresql", "postgresql+psycopg2", 1)
+            dump = [_binary("pg_dumpall"), "-h", HOST, "-p", str(port), "-U", "site", "-f", str(folder.absolute() / DUMP)]
+            subprocess.run(dump, env=os.environ | {"PGPASSWORD": DATABASE_PASSWORD}, **quiet)
         finally:
             server.send_signal(signal.SIGINT)  # at SIGTERM it would wait for those who are connected
             _end(server)
+        shutil.copytree(data, folder / "postgres")
 
 
 @contextmanager
