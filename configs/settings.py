@@ -161,6 +161,7 @@ def load(**overrides: Any) -> Settings:
             f"{' or '.join(given) or error}: not JSON ({error.__cause__}). Write it as JSON, "
             "or one variable per key, as TIDECAST_REPLAY__SPEED."
         ) from None
-    except (yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as error:  # the last: a key is no text
+    # The last three, in turn: a key is no text; `!!bool x`; brackets without end.
+    except (yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
         named = f"TIDECAST_FILE={own}" if own else str(DEFAULT_FILE)
         raise SettingsError(f"{named}: no settings can be read: {error}. A mapping in YAML is expected.") from None

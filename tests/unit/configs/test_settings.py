@@ -82,7 +82,10 @@ def test_a_wrong_setting_is_named_with_its_value(monkeypatch, name, value, says)
         load()
 
 
-@pytest.mark.parametrize("content", [b"replay: {speed: 60", b"- a list", b"just text", b"replay: \xff", b"1: 3"])
+@pytest.mark.parametrize(
+    "content",
+    [b"replay: {speed: 60", b"- a list", b"just text", b"replay: \xff", b"1: 3", b"var: !!bool x", b"[" * 2000],
+)
 def test_a_file_that_holds_no_settings_is_named(monkeypatch, tmp_path, content):
     own = tmp_path / "own.yaml"
     own.write_bytes(content)
