@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from models.pool.state import PoolShare, PoolState
 from tidecast import messages as sent
 from tidecast.orders import ReplayOrder, ReplayProgress
 
-JOB = "orders"
+JOB, POOL = "orders", "shared"
 DRAWN = 60
 """Records by draw on every topic."""
 
@@ -74,7 +76,12 @@ def make_valid_messages(now: float) -> dict[str, Any]:
         "contracts": sent.ContractText(JOB, time, now, 1.0, "00ff", "{}"),
         "control": sent.Control(JOB, now, mode="observe"),
         "rejects": sent.Reject("metrics", 0, 7, "autoscaler", "not JSON", "{", now),
-    }
+        "wants": sent.PoolWant(JOB, time, now, 1.0, POOL, 3, 2, 1, 1, [9.0, 4.5, 0.0], 0.5, [now + 60.0], [2], 1, 3),
+        "pools": PoolState(
+            POOL, now, "divided", "", 8, 7.5, 16.0, 0.05, 8.0, 100.0, 600.0, 9000.0, [[now, now + 60, [JOB]]], 9, now,
+            None, [JOB], [asdict(PoolShare(JOB, 2.0, 1, 1, 1.4, "", now, 3, 1, 2, 0.5, 2, 0, "yields 1", ["pool"], 1))],
+        ),
+    }  # fmt: skip
 
 
 def make_replay_messages(now: float) -> tuple[ReplayOrder, ReplayProgress]:
@@ -89,7 +96,7 @@ KINDS = {topic: type(message) for topic, message in make_valid_messages(0.0).ite
 
 
 def _key(topic: str, good: dict[str, Any]) -> bytes:
-    named = {"contracts": good.get("hash"), "control": f"{JOB}:mode", "rejects": "metrics"}
+    named = {"contracts": good.get("hash"), "control": f"{JOB}:mode", "rejects": "metrics", "pools": POOL}
     return str(named.get(topic, JOB)).encode()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipelines.bench.borders.http import http_border
+from pipelines.bench.borders.http import http_borders
 from pipelines.bench.borders.mutants import make_mutants
 from pipelines.bench.borders.read import Border, other_borders, topic_borders
 
@@ -17,26 +17,26 @@ SHOWN = 300
 """Most characters of an input that is shown."""
 KEPT = 40
 """Most kinds of faults that are kept for each border."""
+_ALIKE = {"messages": "topic: ", "http": "HTTP: ", "yaml": "YAML: ", "artifacts": "artifact: "}
 
 
 def fuzz_borders(count: int, seed: int = 7, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Give damaged inputs to everything that reads what comes from outside; prints a line per border.
 
     Args:
-        count: inputs for each border, at least; the kinds of messages share as many.
+        count: inputs for each border, at least; each kind of message is one.
         seed: of the damage.
         say: called with each line.
 
     Returns:
         `borders`: by name what `fuzz_border` returns; `inputs`, `crashed`, `unsound`, `slowest_s`: over all of them;
-        `shares`: inputs of `messages`, `yaml` and `artifacts`.
+        `fewest`: inputs of the border that has the fewest; `shares`: inputs of `messages`, `http`, `yaml` and
+        `artifacts`.
     """
-    topics, found = topic_borders(time.time()), dict[str, dict[str, Any]]()
-    with http_border() as http:
-        others = {**other_borders(), "HTTP": http}
-        shares = {**dict.fromkeys(topics, -(-count // len(topics))), **dict.fromkeys(others, count)}
-        for name, border in {**topics, **others}.items():
-            found[name] = one = fuzz_border(border, shares[name], seed)
+    found = dict[str, dict[str, Any]]()
+    with http_borders() as http:
+        for name, border in {**topic_borders(time.time()), **other_borders(), **http}.items():
+            found[name] = one = fuzz_border(border, count, seed)
             say(
                 f"{name:<28}{one['inputs']:>8,} inputs, {one['accepted']:>7,} accepted, {one['crashed']} crashed, "
                 f"{one['unsound']} unsound, slowest {one['slowest_s']:.2f} s"
@@ -44,9 +44,12 @@ def fuzz_borders(count: int, seed: int = 7, say: Callable[[str], None] = print) 
     totals = {what: sum(one[what] for one in found.values()) for what in ("inputs", "crashed", "unsound")}
     shares = {
         name: sum(one["inputs"] for border, one in found.items() if border.startswith(begin))
-        for name, begin in (("messages", "topic: "), ("yaml", "YAML: "), ("artifacts", "artifact: "))
+        for name, begin in _ALIKE.items()
     }
-    return {"borders": found, "shares": shares, "slowest_s": max(one["slowest_s"] for one in found.values()), **totals}
+    return {
+        "borders": found, "shares": shares, "fewest": min(one["inputs"] for one in found.values()),
+        "slowest_s": max(one["slowest_s"] for one in found.values()), **totals,
+    }  # fmt: skip
 
 
 def fuzz_border(border: Border, count: int, seed: int) -> dict[str, Any]:

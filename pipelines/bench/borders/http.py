@@ -1,101 +1,68 @@
-"""The fast path's HTTP endpoint on the loopback, as one more border: raw requests in, a status out."""
+"""What answers HTTP, on the loopback: raw requests in, a status out."""
 
 from __future__ import annotations
 
-import re
-import socket
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
+from models.alerts.metric import Sample
+from pipelines.alerts.exposition import Exposition, open_endpoint
 from pipelines.bench.borders.artifacts import STEP_S
+from pipelines.bench.borders.console import console_border
 from pipelines.bench.borders.corpus import JOB
 from pipelines.bench.borders.read import Border
+from pipelines.bench.borders.request import TOKEN, Answered, border_of, get, served
 from pipelines.store import Store
 
-TOKEN = "planted-token-0123456789abcdef"
-ANSWERS = frozenset({0, 200, 307, 400, 401, 404, 405, 409, 410, 422, 431, 501, 503})
-"""Statuses that a request may get, 0 where the connection is closed without one: it was no request."""
-SLOW_S = 5.0
+ANSWERS = frozenset({200, 307, 400, 401, 404, 405, 409, 410, 422, 431, 501, 503})
+SCRAPED = frozenset({200, 400, 404, 405, 414, 431, 501, 505})
+METRIC = "tidecast_job_executors"
 _PATHS = {
     "/health": 503, f"/jobs/{JOB}/forecast": 404, f"/jobs/{JOB}/forecast?as_of=-5": 422, "/frontier": 200,
     "/metrics": 200, "/jobs/payments/forecast": 404,
 }  # fmt: skip
-"""What is asked, and what an empty store answers: nobody serves, and nothing was forecast."""
-_HEAD = re.compile(rb"\n\r?\n")
-_OPEN_S = 0.25
-"""Seconds after which the connection of a whole request is closed from this side if there is no answer."""
-
-
-class Answered(NamedTuple):
-    """A request, and the status that it got."""
-
-    request: bytes
-    status: int
+"""What is asked of the fast path, and what an empty store answers: nobody serves, and nothing was forecast."""
 
 
 @contextmanager
-def http_border() -> Iterator[Border]:
-    """Run the endpoint on an empty store while the `with` block runs, on any free port of the loopback.
+def http_borders() -> Iterator[dict[str, Border]]:
+    """Run everything that answers HTTP while the `with` block runs; yields its borders by "HTTP: " and its name.
 
     Raises:
-        OSError, StoreError: it cannot be started.
+        OSError, StoreError, EndpointError: one cannot be started.
     """
-    import uvicorn
+    with ExitStack() as opened:
+        yield {
+            "HTTP: fast path": opened.enter_context(fast_path_border()),
+            "HTTP: console": opened.enter_context(console_border()),
+            "HTTP: metrics": opened.enter_context(metrics_border()),
+        }
 
+
+@contextmanager
+def fast_path_border() -> Iterator[Border]:
+    """Run the fast path's endpoint on an empty store; nobody is told more than that it lives without the token."""
     from pipelines.serve.http.app import HEAD_BYTES, LimitedConnection, build_app
 
+    def sound(found: Answered) -> bool:
+        return found.status != 200 or b"/health" in found.request or TOKEN.encode() in found.request
+
     with tempfile.TemporaryDirectory() as home, Store.open(Path(home), 1 << 26) as store:
-        config = uvicorn.Config(
-            build_app(store, STEP_S, {JOB}, TOKEN), http=LimitedConnection, h11_max_incomplete_event_size=HEAD_BYTES,
-            log_level="critical", access_log=False,
-        )  # fmt: skip
-        server, listening = uvicorn.Server(config), socket.create_server(("127.0.0.1", 0))
-        running = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        running.start()
-        try:
-            while not server.started and running.is_alive():
-                time.sleep(0.01)
-            address, right = listening.getsockname(), {_request(path): status for path, status in _PATHS.items()}
-            yield Border(
-                "bytes", tuple(right), lambda raw, folder: _ask(address, raw), (),
-                lambda found: _is_sound(found) and right.get(found.request, found.status) == found.status,
-            )  # fmt: skip
-        finally:
-            server.should_exit = True
-            running.join(SLOW_S)
+        app = build_app(store, STEP_S, {JOB}, TOKEN)
+        with served(app, http=LimitedConnection, h11_max_incomplete_event_size=HEAD_BYTES) as address:
+            yield border_of(address, {get(path): status for path, status in _PATHS.items()}, ANSWERS, sound)
 
 
-def _request(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n".encode()
-
-
-def _ask(address: tuple[str, int], raw: bytes) -> Answered:
-    """Send a request and wait for its status; a server that says nothing within SLOW_S raises TimeoutError."""
-    with socket.create_connection(address, SLOW_S) as connection:
-        answer = b""
-        try:
-            connection.sendall(raw)
-            if _HEAD.search(raw) is not None:  # closed at once, the answer that is being made would be dropped
-                connection.settimeout(_OPEN_S)
-                with suppress(TimeoutError):
-                    answer = connection.recv(1 << 16)
-                connection.settimeout(SLOW_S)
-            connection.shutdown(socket.SHUT_WR)
-            while b"\r\n" not in answer and (data := connection.recv(1 << 16)):
-                answer += data
-        except OSError as error:  # closed before all of it was read
-            if isinstance(error, TimeoutError):  # it neither answers nor closes
-                raise
-    words = answer.split(b" ", 2)
-    return Answered(raw, int(words[1]) if len(words) > 1 else 0)
-
-
-def _is_sound(found: Answered) -> bool:
-    """A known status; and nothing but the word that it lives without the token."""
-    public = b"/health" in found.request
-    return found.status in ANSWERS and (found.status != 200 or public or TOKEN.encode() in found.request)
+@contextmanager
+def metrics_border() -> Iterator[Border]:
+    """Run the endpoint of `tidecast metrics` with a sample; whoever asks is told."""
+    exposition = Exposition()
+    exposition.samples = {METRIC: [Sample(METRIC, {"job": JOB}, 3.0)]}
+    port, close = open_endpoint(exposition, "127.0.0.1", 0)
+    try:
+        paths = ("/metrics", "/", f"/metrics?name[]={METRIC}", "/favicon.ico")
+        yield border_of(("127.0.0.1", port), {get(path): 200 for path in paths}, SCRAPED, lambda found: True)
+    finally:
+        close()

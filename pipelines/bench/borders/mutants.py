@@ -24,10 +24,11 @@ _MOST_EDITS = 3
 def make_mutants(form: str, samples: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
     """Yield damaged copies of right inputs; the same seed makes the same ones.
 
-    Every other one of JSON or YAML has one to three values of its tree changed, the others of their bytes.
+    Every other one of JSON, YAML or HTTP has one to three values of its tree changed, the others of their bytes. The
+    tree of a request has its method, path, version, headers and body, which is JSON.
 
     Args:
-        form: "json", "yaml" or "bytes".
+        form: "json", "yaml", "http" or "bytes".
         samples: right inputs.
         count: how many to make.
         seed: of the draw.
@@ -52,9 +53,34 @@ def _dump_yaml(tree: Any) -> bytes:
     return written.encode("utf-8", "surrogatepass")
 
 
+def _read_request(raw: bytes) -> dict[str, Any]:
+    head, _, body = raw.partition(b"\r\n\r\n")
+    line, *fields = head.decode().split("\r\n")
+    method, path, version = line.split(" ")
+    headers = dict(field.split(": ", 1) for field in fields)
+    headers.pop("Content-Length", None)  # of the body that is sent in the end
+    return {
+        "method": method, "path": path, "version": version, "headers": headers,
+        "body": json.loads(body) if body else None,
+    }  # fmt: skip
+
+
+def _write_request(tree: Any) -> bytes:
+    """Write what can be written of it: a part that is gone is left out, one of another kind stands as Python's text."""
+    parts = tree if isinstance(tree, dict) else {"method": tree}
+    fields = parts.get("headers")
+    named = fields if isinstance(fields, dict) else {"x": fields}
+    body = b"" if parts.get("body") is None else json.dumps(parts["body"]).encode()
+    line = " ".join(str(parts[name]) for name in ("method", "path", "version") if name in parts)
+    told = {**named, "Content-Length": len(body)} if body else named
+    head = "\r\n".join([line, *(f"{name}: {value}" for name, value in told.items())])
+    return head.encode("utf-8", "surrogatepass") + b"\r\n\r\n" + body
+
+
 _FORMS: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
     "json": (json.loads, lambda tree: json.dumps(tree).encode()),
     "yaml": (yaml.safe_load, _dump_yaml),
+    "http": (_read_request, _write_request),
 }
 
 

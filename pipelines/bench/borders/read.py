@@ -15,15 +15,17 @@ import numpy as np
 
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
-from configs.settings import ROOT
+from configs.pool import ClusterPool
+from configs.settings import ROOT, Settings
 from configs.topology import load_topology
 from models.dqn.agent.model import AgentError
 from models.dqn.agent.observation import FEATURES
 from models.forecast.core.series import SeriesError
 from models.placement.rates import rates_of
 from models.policy.live.memory import fresh
+from pipelines.bench.borders import configured
 from pipelines.bench.borders.artifacts import agent_sample, forecaster_samples, serve_forecaster
-from pipelines.bench.borders.corpus import JOB, make_replay_messages, make_valid_messages
+from pipelines.bench.borders.corpus import JOB, POOL, make_replay_messages, make_valid_messages
 from pipelines.bench.borders.state import CONTRACT, goes_on, step_once, used_memory
 from pipelines.jobs.events import EventError, LoadEvent, decode_event, encode_event
 from pipelines.kafka.signing import Signer
@@ -100,6 +102,14 @@ def other_borders() -> dict[str, Border]:
             partial(_file, "jobs.yaml", lambda path: load_topology("jobs", path.parent)),
             (SettingsError,), lambda found: all(map(math.isfinite, rates_of(found).taken.values())),
         ),
+        "YAML: pool": Border(
+            "yaml", configured.POOLS, partial(_file, f"{POOL}.yaml", configured.read_pool_file), (SettingsError,),
+            lambda found: ClusterPool.model_validate_json(found.model_dump_json()) == found,
+        ),
+        "YAML: settings": Border(
+            "yaml", configured.SETTINGS, partial(_file, "settings.yaml", _settings_file), (SettingsError,),
+            lambda found: configured.reach_others(*found),
+        ),
         "YAML: signing keys": Border(
             "yaml", (b"orders: 0123456789abcdef0123456789abcdef\npayments: 'ffffffffffffffffffffffffffffffff'\n",),
             _signing_keys, (SettingsError,),
@@ -135,6 +145,10 @@ def _signing_keys(raw: bytes, folder: Path) -> None:
         Signer(file).check_file()
     finally:
         file.unlink()
+
+
+def _settings_file(file: Path) -> tuple[Settings, Path]:
+    return configured.read_settings_file(file), file.parent
 
 
 def _file(name: str, read: Callable[[Path], Any], raw: bytes, folder: Path) -> Any:

@@ -36,8 +36,8 @@ class SiteError(CorrectableError, RuntimeError):
 def postgres(folder: Path) -> Iterator[str]:
     """Run a database server with empty databases `airflow`, `mlflow` and `auth`, until the end of the `with`.
 
-    What it held by then is left in `folder`, so that it can be searched: DUMP (`postgres.sql`), a dump of all databases (in
-    its files a long value is compressed), and `postgres`, its files (with what was deleted).
+    What it held by then is left in `folder`, so that it can be searched: DUMP (`postgres.sql`), a dump of all databases
+    (in its files a long value is compressed), and `postgres`, its files (with what was deleted).
 
     Yields:
         Its address, as SQLAlchemy has it, which lacks the database's name.
@@ -80,8 +80,10 @@ def postgres(folder: Path) -> Iterator[str]:
                 subprocess.run([_binary("psql"), "-q", f"{plain}/postgres", "-c", f"CREATE DATABASE {name}"], **quiet)
             # Where no driver is named, SQLAlchemy looks for psycopg 3.
             yield plain.replace("postgresql", "postgresql+psycopg2", 1)
-            dump = [_binary("pg_dumpall"), "-h", HOST, "-p", str(port), "-U", "site", "-f", str(folder.absolute() / DUMP)]
-            subprocess.run(dump, env=os.environ | {"PGPASSWORD": DATABASE_PASSWORD}, **quiet)
+            dump = [_binary("pg_dumpall"), "-h", HOST, "-p", str(port), "-U", "site"]
+            with (folder / DUMP).open("wb") as held:
+                login = os.environ | {"PGPASSWORD": DATABASE_PASSWORD}
+                subprocess.run(dump, env=login, **(quiet | {"stdout": held}))
         finally:
             server.send_signal(signal.SIGINT)  # at SIGTERM it would wait for those who are connected
             _end(server)

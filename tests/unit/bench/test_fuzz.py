@@ -26,6 +26,14 @@ def test_every_other_mutant_of_a_tree_is_a_tree_still():
     assert all(isinstance(yaml.safe_load(raw), dict) for raw in list(make_mutants("yaml", [SAMPLE], 50, 7))[1::2])
 
 
+def test_every_other_mutant_of_a_request_is_one_with_the_length_of_its_body():
+    right = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n" + b'{"a": 1}'
+    drawn = list(make_mutants("http", [right], 400, 7))[1::2]
+    bodies = [(head, body) for head, _, body in (raw.partition(b"\r\n\r\n") for raw in drawn) if body]
+    assert len(bodies) > 100 and all(f"Content-Length: {len(body)}".encode() in head for head, body in bodies)
+    assert {b"GET", b"POST"} & {raw.split(b" ")[0] for raw in drawn} == {b"POST"}
+
+
 def told(read, sound=lambda found: True, refused=(ValueError,)):
     return fuzz_border(Border("json", (SAMPLE,), read, refused, sound), 400, 7)
 
@@ -57,7 +65,10 @@ def test_a_border_that_refuses_what_is_right_is_told():
 
 def test_no_border_falls():
     lines = []
-    found = fuzz_borders(60, seed=11, say=lines.append)
+    found = fuzz_borders(40, seed=11, say=lines.append)
     assert {name: one["faults"] for name, one in found["borders"].items() if one["faults"]} == {}
     assert len(lines) == len(found["borders"]) and found["inputs"] > 500
+    assert 40 < found["fewest"] < 55
+    assert {"topic: PoolWant", "topic: PoolState", "YAML: pool", "YAML: settings"} < {*found["borders"]}
+    assert sum(found["shares"][name] for name in ("messages", "http", "yaml", "artifacts")) < found["inputs"]
     assert all(one["accepted"] for one in found["borders"].values())
