@@ -12,7 +12,8 @@ from typing import Any
 from configs.errors import CorrectableError
 
 KEYS = ("command", "commit", "date", "machine", "seconds", "rows", "data")
-GOAL = re.compile(r"(<=|>=|==|<|>|within) (-?\d+(?:\.\d+)?)")
+_NUMBER = r"-?\d+(?:\.\d+)?"
+GOAL = re.compile(rf"(<=|>=|==|<|>|within) ({_NUMBER})|({_NUMBER}) to ({_NUMBER})")
 _SIGNS = {"<=": le, ">=": ge, "==": eq, "<": lt, ">": gt, "within": le}
 
 
@@ -26,7 +27,7 @@ class Finding:
 
     Attributes:
         what: was measured.
-        goal: such as "<= 1.05" or "within 3" (of zero); None where there is none.
+        goal: such as "<= 1.05", "0.8 to 1.2" or "within 3" (of zero); None where there is none.
         measured: a number or text; None where nothing was measured.
         n: sample size.
         interval: [low, high] of the number.
@@ -42,7 +43,8 @@ class Finding:
     def holds(self) -> bool | None:
         """Whether the goal is met; None where there is none, or nothing was measured. NaN meets no goal.
 
-        A goal is one of <=, >=, ==, <, > and a number in the row's unit, or `within X`: |measured| ≤ X.
+        A goal is one of <=, >=, ==, <, > and a number in the row's unit, `within X`: |measured| ≤ X, or a range `X to
+        Y` with both ends in it.
 
         Raises:
             FigureError: the goal has another form, or `measured` is text.
@@ -52,9 +54,11 @@ class Finding:
         asked = GOAL.fullmatch(self.goal)
         if asked is None or isinstance(self.measured, str):
             raise FigureError(
-                f"{self.what!r}: goal {self.goal!r}, measured {self.measured!r}: a goal is '<= 1.05', '>= 0.5', '== 0' "
-                "or 'within 3' (of zero), and what it judges a number."
+                f"{self.what!r}: goal {self.goal!r}, measured {self.measured!r}: a goal is '<= 1.05', '>= 0.5', '== 0',"
+                " '0.8 to 1.2' or 'within 3' (of zero), and what it judges a number."
             )
+        if asked[1] is None:
+            return bool(float(asked[3]) <= self.measured <= float(asked[4]))
         measured = abs(self.measured) if asked[1] == "within" else self.measured
         return bool(_SIGNS[asked[1]](measured, float(asked[2])))
 

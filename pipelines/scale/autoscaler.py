@@ -31,7 +31,7 @@ from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned, agent_source, rehearsal_source
 from pipelines.scale.pools import PoolDivision
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
-from pipelines.scale.stateful import OUTPUT, make_stateful_processor
+from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.spark.query_session import query_session, spread_state
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def start_query(
         .load()
         .selectExpr(KEY, "value", topic_in(settings.kafka), "partition", "offset")
     )
-    decisions = source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "ProcessingTime")
     return (
-        decisions.selectExpr(topic_out(settings.kafka), "key", "value", HEADERS)
+        add_scaling_step(source, processor)
+        .selectExpr(topic_out(settings.kafka), "key", "value", HEADERS)
         .writeStream.queryName("autoscaler")
         .format("kafka")
         .options(**spark_options(settings.kafka))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,9 +19,12 @@ from tidecast.messages import encode
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
 OUTPUT = "topic string, key string, value string, signature string"
 UNSIGNED = Signer()
+Clock = Callable[[list[dict[str, Any]]], float]
+"""The time of a step, epoch seconds, with these records of its job."""
 WATCHDOG_MS = 2000  # ms within which a job with a contract is called, if no records come
 
 
@@ -84,9 +87,20 @@ def _stepped(
     return Stepped(replace(after, timer_ms=timer_ms).to_json(), sent, timer_ms, stood_ms)
 
 
+def wall_time(rows: list[dict[str, Any]]) -> float:
+    """Return what the clock shows, whatever the records say."""
+    return time.time()
+
+
+def add_scaling_step(source: DataFrame, processor: Any) -> DataFrame:
+    """Return what a processor of `make_stateful_processor` sends, as OUTPUT, for records with the key `key`."""
+    return source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "ProcessingTime")
+
+
 def make_stateful_processor(
     accepted: AcceptedContracts, policy: str, mode: str, learned: Learned = NOTHING,
     store: StoreForecasts | None = None, signer: Signer = UNSIGNED, grants: Grants | None = None,
+    clock: Clock = wall_time,
 ) -> Any:  # fmt: skip
     """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
 
@@ -103,6 +117,7 @@ def make_stateful_processor(
         store: where forecasts are read; None takes them from the topic.
         signer: with the keys of the jobs.
         grants: what jobs were granted of their pools; None: there are none.
+        clock: the time of a step; another one where records of the past are decided on.
     """
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -133,7 +148,7 @@ def make_stateful_processor(
             planned_ms, held = timers.getCurrentProcessingTimeInMs(), self.state.get()
             granted = None if grants is None else grants.of(job)
             scaler = Scaler(job, accepted.of(job), policy, mode, learned, store, granted)
-            done = step_from(scaler, None if held is None else held[0], rows, time.time(), planned_ms / 1000)
+            done = step_from(scaler, None if held is None else held[0], rows, clock(rows), planned_ms / 1000)
             if done.kept is None:
                 self.state.clear()
             else:

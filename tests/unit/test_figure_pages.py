@@ -28,7 +28,9 @@ def figure(*rows, command="tidecast bench twin", commit=None, data=None):
     [
         ("<= 1.05", 1.05, True), ("<= 1.05", 1.06, False), (">= 0.5", 0.5, True), (">= 0.5", 0.49, False),
         ("== 0", 0, True), ("== 0", 1, False), ("< 2", 2, False), ("> 2", 2, False), ("within 3", -3.0, True),
-        ("within 3", 3.1, False), ("within 3", -3.1, False), (None, 7, None), ("<= 1", None, None),
+        ("within 3", 3.1, False), ("within 3", -3.1, False), ("0.8 to 1.2", 0.8, True), ("0.8 to 1.2", 1.2, True),
+        ("0.8 to 1.2", 0.79, False), ("0.8 to 1.2", 1.21, False), ("-1 to 0", -0.5, True), (None, 7, None),
+        ("<= 1", None, None),
     ],
 )  # fmt: skip
 def test_a_verdict_by_hand(goal, measured, holds):

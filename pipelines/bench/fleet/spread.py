@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 from configs.settings import Settings
 from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.bench.fleet.measure import format_size, measure_size
+from pipelines.bench.fleet.partitions import EVERY_S, compare_partitions
 from pipelines.kafka.broker import read_records
+from pipelines.spark.session import local_session
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 
 SIZES, PARTITIONS = (500, 2000), (1, 4)
-EVERY_S = 4.0
-"""Seconds between two metrics of a job: 2,000 jobs that tell every second would need more than two cores."""
 TRIGGER = "8 seconds"
 """Of the autoscaler: longer than a micro-batch of any of the four takes. Where the next follows at once, the quicker
 one makes more of them, and its CPU says nothing of what a job costs."""
@@ -29,11 +31,11 @@ def measure_spread(settings: Settings, minutes: float) -> dict[str, Any]:
 
     Returns:
         `every_s`; `runs`: by number of jobs and of partitions (text) what `measure_size` returns, with `decided`
-        decisions and `again`, of which executors, reason and codes come out of what they name alone; and the sums of
-        both.
+        decisions and `again`, of which executors, reason and codes come out of what they name alone; the sums of both;
+        and `log`, what `compare_partitions` returns of one recorded log.
 
     Raises:
-        Exception: as `measure_fleet`.
+        Exception: as `measure_fleet` and `compare_partitions`.
     """
     own = isolated_settings(settings, "bench")
     runs: dict[str, dict[str, Any]] = {}
@@ -46,7 +48,22 @@ def measure_spread(settings: Settings, minutes: float) -> dict[str, Any]:
             print(f"{cores} partitions: {format_size(found)}; {found['cpu_ms']} ms for a metric", flush=True)
     all_runs = [one for of_size in runs.values() for one in of_size.values()]
     sums = {name: sum(one[name] for one in all_runs) for name in ("decided", "again")}
-    return {"every_s": EVERY_S, "runs": runs, **sums}
+    return {"every_s": EVERY_S, "runs": runs, "log": _on_one_log(own.var_dir / "fleet" / "log"), **sums}
+
+
+def _on_one_log(folder: Path) -> dict[str, int]:
+    """After the runs, beside which this process would have a JVM."""
+    shutil.rmtree(folder, ignore_errors=True)
+    spark = local_session("spread", cores=max(PARTITIONS))
+    try:
+        found = compare_partitions(spark, folder, PARTITIONS)
+    finally:
+        spark.stop()
+    print(
+        f"one log of {found['jobs']} jobs: {found['decisions']} decisions, {found['differ']} differ by partitions",
+        flush=True,
+    )
+    return found
 
 
 def decided_again(stack: Stack) -> dict[str, int]:
