@@ -1,4 +1,4 @@
-"""Autoscaler and stream server with so many jobs: how late they are, and what they take."""
+"""The parts of the pipeline with so many jobs: how late they are, what they take, and how many jobs fill a core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from configs.settings import Settings
+from pipelines.bench.fleet.batch_work import measure_batch_work
 from pipelines.bench.fleet.jobs import STEP_S, send_past, write_champions, write_contracts
+from pipelines.bench.fleet.second_core import second_core_from, shares_of
 from pipelines.bench.fleet.told import CLOSING_S
 from pipelines.bench.fleet.usage import usage_of
 from pipelines.kafka.topics import create_topics
@@ -35,10 +37,11 @@ READY_S, READY_S_PER_JOB = 120.0, 2.0
 
 
 def measure_fleet(settings: Settings, sizes: Sequence[int], minutes: float) -> dict[str, Any]:
-    """Measure each number of jobs in turn, on a broker of its own; blocks for `minutes` and some three more each.
+    """Measure each number of jobs in turn, on a broker of its own; blocks for `minutes` and some five more each.
 
     Each job reports a second of metrics every second and a batch every other, as an agent does, and follows its
-    decisions; a forecast of each is due every minute, at the same moment. Contracts, state and logs stay in
+    decisions; a forecast of each is due every minute, at the same moment. Then what they have sent is ingested, and one
+    of them trained. Contracts, state and logs stay in
     `var/bench/fleet`; those of an earlier call are removed.
 
     Args:
@@ -47,7 +50,8 @@ def measure_fleet(settings: Settings, sizes: Sequence[int], minutes: float) -> d
         minutes: that count, for each.
 
     Returns:
-        `sizes`: by number of jobs (text) what `measure_size` returns; `minutes`.
+        `sizes`: by number of jobs (text) what `measure_size` and `measure_batch_work` return, and `second_core`, from
+        how many jobs on each part needs one; `minutes`.
 
     Raises:
         SettingsError: such an address is configured.
@@ -58,8 +62,9 @@ def measure_fleet(settings: Settings, sizes: Sequence[int], minutes: float) -> d
     own = isolated_settings(settings, "bench")
     found = {}
     for jobs in sizes:
-        found[str(jobs)] = size = measure_size(own, jobs, minutes)
-        print(format_size(size), flush=True)
+        size = measure_size(own, jobs, minutes, look=measure_batch_work)
+        found[str(jobs)] = size | {"second_core": second_core_from(shares_of(size))}
+        print(f"{format_size(size)}\n{format_work(found[str(jobs)])}", flush=True)
     return {"sizes": found, "minutes": minutes}
 
 
@@ -79,7 +84,7 @@ def measure_size(
         `jobs`; `decision` and `forecast`: p50_s, p95_s, p99_s from a metric to what was made of it, as its agent has
         it, and `count`; `autoscaler`, `serving`, `broker`, `agents`: `cores` and `megabytes`; `megabytes` of the first
         two together, and `cpu_ms`, milliseconds of a core that they take for a metric of a job; `late_s`, by which the
-        agents' process was late itself.
+        agents' process was late itself; `records_per_job_s`, that it sent; `forecasts_per_s`, see the function.
     """
     var = settings.var_dir / "fleet" / str(jobs)
     if state.running(var) is not None:
@@ -117,6 +122,8 @@ def measure_size(
     return {
         "jobs": jobs, "decision": _quantiles(told["decisions"]), "forecast": _quantiles(told["forecasts"]),
         **{name: used._asdict() for name, used in usage.items()}, "late_s": told["late_s"],
+        "records_per_job_s": round(told["sent"] / (WARM_S + seconds) / jobs, 3),
+        "forecasts_per_s": forecasts_per_s(jobs, _quantiles(told["forecasts"])),
         "megabytes": usage["autoscaler"].megabytes + usage["serving"].megabytes,
         "cpu_ms": round(1000 * every_s * (usage["autoscaler"].cores + usage["serving"].cores) / jobs, 3), **found,
     }  # fmt: skip
@@ -131,6 +138,27 @@ def format_size(size: dict[str, Any]) -> str:
         f"forecasts p50 {forecast['p50_s']} p95 {forecast['p95_s']} s ({forecast['count']}); {used}; the agents' "
         f"process was {size['late_s']} s late"
     )
+
+
+def format_work(size: dict[str, Any]) -> str:
+    """Format what was measured of the rest of one number of jobs, and from how many on a second core is needed."""
+    ingest, training = size["ingest"], size["training"]
+    took = "{seconds} s ({cpu_s} s of CPU, {megabytes:,.0f} MB)".format
+    needed = ", ".join(f"{part} {'-' if many is None else f'{many:,}'}" for part, many in size["second_core"].items())
+    return (
+        f"      {size['forecasts_per_s']} forecasts/s; an ingest of {ingest['records']:,} records in {took(**ingest)}, "
+        f"a training in {took(**training)}\n      jobs from which on a part needs a second core: {needed}"
+    )
+
+
+def forecasts_per_s(jobs: int, waits: dict[str, Any]) -> float | None:
+    """Return how many forecasts the server makes in a second, by those of all jobs that are due at one moment.
+
+    Args:
+        jobs: how many.
+        waits: `p95_s`, seconds until 95 in 100 of them are there; None: there were none.
+    """
+    return None if not waits["p95_s"] else round(0.95 * jobs / waits["p95_s"], 1)
 
 
 _PARTS = ("autoscaler", "serving", "broker", "agents")
