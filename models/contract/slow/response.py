@@ -34,23 +34,24 @@ class Response(Declared):
     alarm: bool = False
     inputs: tuple[float, ...] | None = None
 
-    def after(self, ratio: float | None, controls: Sequence[float | None], follows: bool) -> Response:
+    def after(self, ratio: float | None, controls: Sequence[float | None], intervals: int) -> Response:
         """Return it after an interval.
 
         Args:
             ratio: of what was measured to its limit, the worst; None: unread.
             controls: x ≥ 0, in force from the interval's end on, as many each time; None: unread.
-            follows: whether it is the interval after the newest one.
+            intervals: that are over since the newest one; only from one to the next is learned.
         """
+        follows = intervals == 1 and self.inputs is not None
         read = [ratio, *controls]
         output = math.nan if ratio is None else math.log(max(ratio, LEAST))
         inputs = None if None in read else (1.0, output, *(math.log1p(one) for one in controls if one is not None))
         model = self._model(2 + len(controls))
-        if follows and self.inputs is not None:
+        if follows and self.inputs is not None:  # the second for the checker of types
             model = learn(model, np.array(self.inputs), np.array([output]))
         return Response(
             tuple(model.weights[:, 0].tolist()), tuple(map(tuple, model.spread.tolist())), float(model.noise[0]),
-            float(model.excess[0]), model.count, model.alarm and follows and self.inputs is not None, inputs,
+            float(model.excess[0]), model.count, model.alarm and follows, inputs,
         )  # fmt: skip
 
     def _model(self, inputs: int) -> LinearModel:
