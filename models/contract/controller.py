@@ -156,7 +156,7 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     after = replace(
         state, interval=at, controls=controls, operators=known.operators, relief=relief, live_rps=known.live_rps,
         executors=known.executors, multipliers=raise_prices(state.multipliers, measured), deficits=deficits,
-        response=state.response.after(worst, (seen.live_rps, controls.replay_rps, known.executors), at - state.interval),
+        response=state.response.after(worst, (seen.live_rps, replay.rps, known.executors), at - state.interval),
         lag_ms=state.lag_ms if seen.lag_ms is None else seen.lag_ms, lag_at=state.lag_at if seen.lag_ms is None else at,
     )  # fmt: skip
     line = {

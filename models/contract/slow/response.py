@@ -47,7 +47,7 @@ class Response(Declared):
         output = math.nan if ratio is None else math.log(max(ratio, LEAST))
         inputs = None if None in read else (1.0, output, *(math.log1p(one) for one in controls if one is not None))
         model = self._model(2 + len(controls))
-        if follows and self.inputs is not None:  # the second for the checker of types
+        if follows and self.inputs is not None:
             model = learn(model, np.array(self.inputs), np.array([output]))
         return Response(
             tuple(model.weights[:, 0].tolist()), tuple(map(tuple, model.spread.tolist())), float(model.noise[0]),
