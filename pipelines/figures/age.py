@@ -28,15 +28,15 @@ def list_missing(figures: Mapping[str, Figure]) -> list[str]:
 
 
 def read_history(root: Path) -> dict[str, int]:
-    """Return when each commit of this branch was made, seconds, by its 40 digits; runs git, of which none has none."""
-    lines = (_git(root, "log", "--format=%H %ct") or "").splitlines()
-    return {commit: int(made) for commit, made in map(str.split, lines)}
+    """Return the place of each commit of this branch by its 40 digits, the oldest first; runs git, empty without it."""
+    commits = (_git(root, "log", "--format=%H") or "").splitlines()  # by date, none before what it was made from
+    return {commit: place for place, commit in enumerate(reversed(commits))}
 
 
 def find_oldest(figure: Figure, history: Mapping[str, int]) -> str | None:
     """Find the oldest of the commits that measured a figure, its 40 digits; the first where the branch has none."""
     commits = [one.removesuffix("-dirty") for one in figure.commits]
-    oldest = min((one for one in commits if one in history), key=lambda one: (history[one], one), default=None)
+    oldest = min((one for one in commits if one in history), key=history.__getitem__, default=None)
     return oldest or next(iter(commits), None)
 
 

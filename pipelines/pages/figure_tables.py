@@ -41,7 +41,7 @@ def render_figures(text: str, figures: Mapping[str, Figure], history: Mapping[st
         figures: by name. A region names some, whose rows become one table, or a table in one's data as NAME.KEY.KEY:
             a list of objects, or objects in objects, of which each that holds more than others is a row. NAME#PART
             stands for the rows of one part of a figure, and for where that was measured.
-        history: when commits were made (`age.read_history`), for the oldest of those that measured a figure.
+        history: places of commits (`age.read_history`), for the oldest of those that measured a figure.
 
     Returns:
         The page's text; outside of regions it is unchanged.
