@@ -34,6 +34,8 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
                       description="Probability with which it is done by then."),
         "most_hours": optional_field("number", "Executor-hours", "That it may cost unasked. Empty: whatever it does.",
                                      minimum=0),
+        "weight": optional_field("number", "Weight", "Among replays that run at once. Empty: what its deadline needs.",
+                                 minimum=0.001),
     },
     tags=["backfill"],
     doc_md=__doc__,

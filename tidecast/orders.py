@@ -43,17 +43,19 @@ class ReplayOrder:
     `starts` and `ends` are {topic: {partition: offset}}, of which the end is not read. `wanted`: run, pause (go on
     later), cancel (leave nothing behind), or done, which the job's agent says once it is. `most_rps` bounds its rate,
     records per wall second; where nobody decides one, it is the rate. `weight` is its part among replays that run at
-    once, `task_s` how long the records of a task should take: a core that live records need is theirs soon after.
-    Results from `begin_ms` to `end_ms`, of the job's own time in ms since the epoch, are those that it may correct.
-    `schedule` says how many executors beyond the live job's it is to have, as [[job time, executors], ...], each from
-    its time on: what is planned so that it is done `by` a job time with the probability `sure`. What the schedule asks
-    for within `keep_s` wall seconds is not given back before, if it runs. `then` says what comes
-    after all of it is read: it is published, or compared with what readers see and kept until it is to be published.
-    `table` is the path of a table of the same columns from which the range is read, "" for the topics themselves.
-    `cost` is what a record is believed to cost, in units of a live one; null: not known, and it counts as much.
-    `holds` is the newest version of the live results whose records all lie before `ends`, where that was known when it
-    was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on. `task_rows` are the
-    records that a task reads at most, as the job's agent fills in when it begins: so many take about `task_s`.
+    once, which a plan sets to the rate that it needs unless it is `weighted` by a person, `task_s` how long the records
+    of a task should take: a core that live records need is theirs soon after. Results from `begin_ms` to `end_ms`, of
+    the job's own time in ms since the epoch, are those that it may correct. `schedule` says how many executors beyond
+    the live job's it is to have, as [[job time, executors], ...], each from its time on: what is planned so that it is
+    done `by` a job time with the probability `sure`. What the schedule asks for within `keep_s` wall seconds is not
+    given back before, if it runs. `finish` is when the plan had it done, as [[probability, job time], ...], both
+    rising. `then` says what comes after all of it is read: it is published, or compared with what readers see and kept
+    until it is to be published. `table` is the path of a table of the same columns from which the range is read, "" for
+    the topics themselves. `cost` is what a record is believed to cost, in units of a live one; null: not known, and it
+    counts as much. `holds` is the newest version of the live results whose records all lie before `ends`, where that
+    was known when it was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on.
+    `task_rows` are the records that a task reads at most, as the job's agent fills in when it begins: so many take
+    about `task_s`.
     """
 
     id: JobName
@@ -78,6 +80,8 @@ class ReplayOrder:
     cost: Rate | None = None
     keep_s: Seconds = 0.0
     task_rows: Tasks | None = None
+    finish: list[Any] = field(default_factory=list)
+    weighted: bool = False
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -87,9 +91,11 @@ class ReplayOrder:
 
         Raises:
             MessageError: no partitions, others in `ends` or `open_starts` than in `starts`, no offsets, or an end
-                before its start; a schedule that is no list of rising times and whole numbers.
+                before its start; a schedule that is no list of rising times and whole numbers; a finish that is none of
+                rising probabilities and times.
         """
         _check_schedule(self.schedule)
+        _check_finish(self.finish)
         starts, ends = flat(self.starts, "starts"), flat(self.ends, "ends")
         if not starts or {*starts} != {*ends}:
             raise MessageError(
@@ -207,6 +213,16 @@ def _check_schedule(schedule: list[Any]) -> None:
         raise MessageError(
             f"schedule={short_repr(schedule)}: [[job time, executors], ...] with rising times is expected"
         )
+
+
+def _check_finish(finish: list[Any]) -> None:
+    try:
+        known = [(share, at) for share, at in finish if {type(share), type(at)} <= {int, float}]
+    except (TypeError, ValueError):
+        known = []
+    rising = all(a[0] < b[0] and a[1] <= b[1] for a, b in itertools.pairwise([(0.0, 0.0), *known, (1.0, math.inf)]))
+    if len(known) != len(finish) or not rising or any(at == math.inf for _, at in known):
+        raise MessageError(f"finish={short_repr(finish)}: [[probability, job time], ...], both rising, is expected")
 
 
 def flat(offsets: Any, name: str) -> dict[tuple[str, int], int]:

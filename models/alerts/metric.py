@@ -57,6 +57,7 @@ METRICS = (
     _of_job("decisions_total", "Decisions since this process began.", kind="counter"),
     _of_job("outcomes_total", "Outcomes of decisions since this process began.", "status", kind="counter"),
     _of_job("shortage", "Whether the newest decision says that the most executors are too few: 1 or 0."),
+    _of_job("response_changed", "Whether the newest decision says that the job responds as it did not before: 1 or 0."),
     _of_job("metric_timestamp_seconds", "When the newest metrics were measured."),
     _of_job("decision_timestamp_seconds", "When the newest decision was made."),
     _of_job("forecast_timestamp_seconds", "When the newest forecast was made."),

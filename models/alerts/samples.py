@@ -73,6 +73,7 @@ def _of_job(job: str, known: Knowledge) -> Iterator[Sample]:
     if decision := seen.decision:
         yield from of("decision_timestamp_seconds", decision.wall_time)
         yield from of("shortage", "shortage" in decision.codes)
+        yield from of("response_changed", "response_changed" in decision.codes)
     if forecast := seen.forecast:
         middle = min(range(len(forecast.levels)), key=lambda at: abs(forecast.levels[at] - 0.5))
         yield from of("forecast_records_per_second", forecast.quantiles[0][middle])

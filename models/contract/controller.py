@@ -42,6 +42,7 @@ from models.contract.terms import Terms
 
 LEAST_RPS = 1e-9
 """Rate that an operator is taken to serve at least, so that the formulas of queues stay finite."""
+CHANGED = "the job no longer responds to its controls as it did"
 
 
 class ClosedInterval(NamedTuple):
@@ -155,6 +156,7 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     after = replace(
         state, interval=at, controls=controls, operators=known.operators, relief=relief, live_rps=known.live_rps,
         executors=known.executors, multipliers=raise_prices(state.multipliers, measured), deficits=deficits,
+        response=state.response.after(worst, (seen.live_rps, replay.rps, known.executors), at - state.interval),
         lag_ms=state.lag_ms if seen.lag_ms is None else seen.lag_ms, lag_at=state.lag_at if seen.lag_ms is None else at,
     )  # fmt: skip
     line = {
@@ -163,7 +165,8 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
         "nu": {"before": dict(state.multipliers), "after": dict(after.multipliers)},
         "predicted": {"f": replay.cost, "g": replay.foreseen}, "measured": measured,
         "u": {"before": replay.units[0], "after": replay.units[1]}, "limits": replay.limits, "caps": replay.bound,
-        "ladder": relief.step, "controls": plain(controls), "reason": _reason(replay.bound, relief.step),
+        "ladder": relief.step, "controls": plain(controls), "response": plain(after.response),
+        "reason": _reason(replay.bound, relief.step, after.response.alarm),
     }  # fmt: skip
     return ClosedInterval(controls, after, line)
 
@@ -239,7 +242,8 @@ def _drift(terms: Terms, state: ControllerState, seen: Signals, at: int) -> floa
     return (seen.lag_ms - state.lag_ms) / ((at - state.lag_at) * terms.interval_s)
 
 
-def _reason(bound: Sequence[str], step: int) -> str:
+def _reason(bound: Sequence[str], step: int, changed: bool) -> str:
+    found = f"replay bound by {', '.join(bound)}" if bound else "replay rises as fast as it may"
     if step:
-        return f"relief: {ReliefStep(step).name.lower()}"
-    return f"replay bound by {', '.join(bound)}" if bound else "replay rises as fast as it may"
+        found = f"relief: {ReliefStep(step).name.lower()}"
+    return f"{found}; {CHANGED}" if changed else found

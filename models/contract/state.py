@@ -11,6 +11,7 @@ from models.contract.fairness import Credits
 from models.contract.relief import Relief
 from models.contract.service_rate import CERTAIN, ServiceRate
 from models.contract.signals import PlannedOperator, SharedPlan
+from models.contract.slow.response import Response
 from models.contract.terms import Terms
 
 
@@ -81,6 +82,7 @@ class ControllerState(Declared):
         lag_ms, lag_at: newest watermark lag that was read, and in which interval.
         executors: newest number that was read.
         deficits: records owed to tenants.
+        response: of the worst limit's ratio to the controls, and whether the newest interval told that it has changed.
     """
 
     began_s: float
@@ -94,6 +96,7 @@ class ControllerState(Declared):
     lag_at: Whole = 0
     executors: Count | None = None
     deficits: Mapping[str, float] = field(default_factory=dict)
+    response: Response = field(default_factory=Response)
 
 
 def begin(terms: Terms, plan: SharedPlan, time_s: float) -> ControllerState:

@@ -17,8 +17,8 @@ from models.contract.signals import SharedPlan, Signals
 from models.contract.state import ControllerState
 from models.contract.terms import Terms, compile_terms
 
-VERSION = 2
-"""Of the controller; a change that moves any control on the same signals makes it another."""
+VERSION = 3
+"""Of the controller; a change that moves any control on the same signals, or adds to a line, makes it another."""
 
 
 class ControlTraceError(ValueError):

@@ -27,7 +27,8 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     """Plan a backfill; nothing is ordered.
 
     Args:
-        form: job, begin, end, by, sure; and maybe topic and most_hours, executor-hours that nobody need be asked for.
+        form: job, begin, end, by, sure; and maybe topic, weight and most_hours, executor-hours that nobody need be
+            asked for.
 
     Returns:
         `sentence`, the plan in words; `hours`, executor-hours beyond the live job's that it is expected to cost; `ask`,
@@ -117,7 +118,7 @@ def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool)
 
 def _planned(form: dict[str, Any]) -> PlannedOrder:
     settings = load()
-    asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"])
+    asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"], weight=form.get("weight"))
     return plan_by(settings, make_order(settings, asked), form["by"], form["sure"])
 
 

@@ -44,6 +44,7 @@ class AskedRange(NamedTuple):
         name: of the replay; None: after the range.
         compare: whether it is compared and then waits, in place of being published.
         table: a table of the topic's records, to read it from; None: the topic itself.
+        weight: of its part of what is left over, among replays that run at once; None: 1, or what its deadline needs.
     """
 
     job: str
@@ -55,6 +56,7 @@ class AskedRange(NamedTuple):
     name: str | None = None
     compare: bool = False
     table: Path | None = None
+    weight: float | None = None
 
 
 class PlannedOrder(NamedTuple):
@@ -93,7 +95,8 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
         name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,
         begin_ms=int(moments[0] * 1000), end_ms=int(moments[1] * 1000),
         then="compare" if asked.compare else "publish", table=str(table) if table else "",
-        task_s=_task_target_s(settings, asked.job),
+        task_s=_task_target_s(settings, asked.job), weight=1.0 if asked.weight is None else asked.weight,
+        weighted=asked.weight is not None,
     )  # fmt: skip
     try:
         order = decode(ReplayOrder, encode(order))

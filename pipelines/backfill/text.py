@@ -15,7 +15,8 @@ _BAR = 24  # characters
 def describe_order(order: ReplayOrder) -> str:
     """Say what is ordered, in a line."""
     rate = "at what live records leave" if order.most_rps is None else f"at {order.most_rps:g} records/s at most"
-    return f"{order.job}: replay {order.id}, {order.records:,} records, {rate}"
+    weight = f", weight {order.weight:g}" if order.weighted else ""
+    return f"{order.job}: replay {order.id}, {order.records:,} records, {rate}{weight}"
 
 
 def describe_followed(new: FollowedOrder) -> str:

@@ -29,6 +29,9 @@ def backfill(
     by: Annotated[str | None, typer.Option(help="Be done by then: 07:00, or a date; the job's own time.")] = None,
     sure: Annotated[float | None, typer.Option(help="With this probability; 0.9 where --by is given.")] = None,
     rps: Annotated[float | None, typer.Option(help="Records per second at most, also if live leaves more.")] = None,
+    weight: Annotated[
+        float | None, typer.Option(min=0.001, help="Of its part among replays that run at once; 1, or by its deadline.")
+    ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Say what would change, and publish nothing yet.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the replay; by default after the range.")] = None,
     late_s: Annotated[float, typer.Option(help="How late a record may have been produced, wall seconds.")] = 60.0,
@@ -65,8 +68,10 @@ def backfill(
     ranged = (begin or end) is not None
     if len(asked) + ranged > 1:
         raise SettingsError("give a range, or one of --pause, --resume, --cancel, --publish.")
-    if not ranged and (by or sure is not None or compare or rps is not None):
-        raise SettingsError("--by, --sure, --rps and --compare are of a new replay: give its range, --from and --to.")
+    if not ranged and (by or compare or (sure, rps, weight) != (None, None, None)):
+        raise SettingsError(
+            "--by, --sure, --rps, --weight and --compare are of a new replay: give its range, --from and --to."
+        )
     if sure is not None and by is None:
         raise SettingsError("--sure says how surely a deadline is kept: give one, --by.")
     if asked:
@@ -79,7 +84,7 @@ def backfill(
         if wanted == "pause":
             return
     elif begin and end:
-        asked_range = AskedRange(job, begin, end, topic, late_s, rps, name, compare, table)
+        asked_range = AskedRange(job, begin, end, topic, late_s, rps, name, compare, table, weight)
         order = _ordered(settings, asked_range, by, sure)
     elif begin or end:
         raise SettingsError("a range has two ends: give both --from and --to.")

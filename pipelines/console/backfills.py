@@ -31,15 +31,17 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
     """Return what the page shows of a replay; None for what is not known.
 
     Returns:
-        Among others "begin" and "end" of the results that it may correct (the job's own time), "by", its deadline, and
-        "done_at", when it is done at its present rate (wall times), all in epoch seconds; "over", and "trouble", why it
-        needs a person ("" where it does not).
+        Among others "begin" and "end" of the results that it may correct (the job's own time), "by", its deadline,
+        "done_at", when it is done at its present rate, and "planned", when its newest plan had it done, a list of
+        [probability, moment] (wall times), all in epoch seconds; "over", and "trouble", why it needs a person ("" where
+        it does not).
     """
     order, said = replay
     state = said.state if said else "ordered"
     over = state in OVER or (order is not None and order.wanted == "done")
     left_s = (said.records - said.done) / said.rps if said and said.rps and state == "running" else None
-    by = _deadline(job, replay)
+    by = _wall_time(job, order.by) if order and order.by is not None else None
+    planned = [[level, _wall_time(job, at)] for level, at in order.finish] if order else []
     done_at = None if left_s is None or not math.isfinite(left_s) else now + left_s
     return {
         "job": job.job, "id": name, "state": state, "over": over, "reason": said.reason if said else "",
@@ -47,7 +49,8 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
         "then": order and order.then, "wanted": order and order.wanted, "sure": order and order.sure,
         "records": said.records if said else order and order.records, "done": said.done if said else 0,
         "rps": said and said.rps, "admitted_rps": said and said.admitted_rps,
-        "executors": said and said.executors, "by": by, "done_at": done_at, "heard_at": replay.heard_at,
+        "executors": said and said.executors, "by": by, "done_at": done_at,
+        "planned": [one for one in planned if one[1] is not None], "heard_at": replay.heard_at,
         "trouble": "" if over else _trouble(state, by, done_at, now - replay.heard_at),
     }  # fmt: skip
 
@@ -60,12 +63,11 @@ def _trouble(state: str, by: float | None, done_at: float | None, silent_s: floa
     return "nothing is heard of the job's agent" if silent_s > SILENT_S else ""
 
 
-def _deadline(job: FollowedJob, replay: KnownReplay) -> float | None:
-    """Wall time of a deadline, which is a job time."""
+def _wall_time(job: FollowedJob, job_time: float) -> float | None:
     newest = job.sample or job.batch
-    if replay.order is None or replay.order.by is None or newest is None:
+    if newest is None:
         return None
-    at = newest.wall_time + (replay.order.by - newest.time - newest.span_s) / newest.time_scale
+    at = newest.wall_time + (job_time - newest.time - newest.span_s) / newest.time_scale
     return at if math.isfinite(at) else None
 
 

@@ -13,8 +13,12 @@ from pipelines.figures.form import Figure
 
 
 def list_outdated(figures: Mapping[str, Figure], root: Path) -> list[str]:
-    """List the figures whose measured code changed since, or whose age is unknown, a line each; runs git."""
-    return [f"{name}: {why}" for name, figure in figures.items() if (why := _older(figure, root))]
+    """List the figures whose measured code changed since, or whose age is unknown, a line each; runs git.
+
+    What several calls measured is as old as the oldest of them.
+    """
+    history = read_history(root)
+    return [f"{name}: {why}" for name, figure in figures.items() if (why := _older(figure, root, history))]
 
 
 def list_missing(figures: Mapping[str, Figure]) -> list[str]:
@@ -23,15 +27,29 @@ def list_missing(figures: Mapping[str, Figure]) -> list[str]:
     return [one.command for one in goals.read_goals() if one.command not in measured]
 
 
-def _older(figure: Figure, root: Path) -> str | None:
+def read_history(root: Path) -> dict[str, int]:
+    """Return the place of each commit of this branch by its 40 digits, the oldest first; runs git, empty without it."""
+    commits = (_git(root, "log", "--format=%H") or "").splitlines()  # by date, none before what it was made from
+    return {commit: place for place, commit in enumerate(reversed(commits))}
+
+
+def find_oldest(figure: Figure, history: Mapping[str, int]) -> str | None:
+    """Find the oldest of the commits that measured a figure, its 40 digits; the first where the branch has none."""
+    commits = [one.removesuffix("-dirty") for one in figure.commits]
+    oldest = min((one for one in commits if one in history), key=history.__getitem__, default=None)
+    return oldest or next(iter(commits), None)
+
+
+def _older(figure: Figure, root: Path, history: Mapping[str, int]) -> str | None:
     asked = goals.goals_of(figure.command)
     if asked is None:
         return f"`{figure.command}` is not in goals.yaml, so nobody knows what it measures"
-    if figure.commit is None:
+    measured = find_oldest(figure, history)
+    if figure.commit is None or measured is None:
         return "the code that measured it was not written down"
-    measured = figure.commit.removesuffix("-dirty")
-    if _git(root, "cat-file", "-e", f"{measured}^{{commit}}") is None:
-        return f"its commit {measured[:7]} is not in this clone"
+    for commit in figure.commits:
+        if _git(root, "cat-file", "-e", f"{commit.removesuffix('-dirty')}^{{commit}}") is None:
+            return f"its commit {commit[:7]} is not in this clone"
     newest = _git(root, "rev-parse", "HEAD") or "HEAD"
     touched = (_git(root, "diff", "--name-only", measured, newest, "--", *asked.measures) or "").splitlines()
     changed = [file for file in touched if _code(root, measured, file) != _code(root, newest, file)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from operator import eq, ge, gt, le, lt
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from configs.errors import CorrectableError
 
 KEYS = ("command", "commit", "date", "machine", "seconds", "rows", "data")
+COMMIT = re.compile(r"[0-9a-f]{40}(-dirty)?")
 _NUMBER = r"-?\d+(?:\.\d+)?"
 GOAL = re.compile(rf"(<=|>=|==|<|>|within) ({_NUMBER})|({_NUMBER}) to ({_NUMBER})")
 _SIGNS = {"<=": le, ">=": ge, "==": eq, "<": lt, ">": gt, "within": le}
@@ -93,6 +95,11 @@ class Figure:
     rows: list[Finding]
     data: Any
 
+    @property
+    def commits(self) -> list[str]:
+        """Of all code that measured it, each once: its own, and what its data name as `commit` or `commits`."""
+        return list(dict.fromkeys([*_commits({"commit": self.commit}), *_commits(self.data)]))
+
     def to_text(self) -> str:
         """Format the figure as the JSON text of its file, a line per row.
 
@@ -105,6 +112,17 @@ class Figure:
         end = "\n " if rows else ""
         data = _lines(self.data, depth=1)
         return f'{{\n{head} "rows": [{rows}{end}],\n "data": {data}\n}}\n'
+
+
+def _commits(data: Any) -> Iterator[str]:
+    if isinstance(data, list):
+        for one in data:
+            yield from _commits(one)
+    elif isinstance(data, dict):
+        named = [data.get("commit"), *(data.get("commits") or [])]
+        yield from (one for one in named if isinstance(one, str) and COMMIT.fullmatch(one))
+        for one in data.values():
+            yield from _commits(one)
 
 
 def _lines(data: Any, depth: int) -> str:

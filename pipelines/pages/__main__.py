@@ -28,11 +28,11 @@ def main(check: bool) -> int:
         RuntimeError: a setting has no meaning, or a topic no entry.
         OSError: a page or figure cannot be read or written.
     """
-    figures = read_figures(ROOT / "docs" / "figures")
+    figures, history = read_figures(ROOT / "docs" / "figures"), age.read_history(ROOT)
     faults = 0
     for page in list_pages(ROOT):
         text = page.read_text(encoding="utf-8")
-        rendered = render_references(render_asked(render_figures(text, figures), figures))
+        rendered = render_references(render_asked(render_figures(text, figures, history), figures))
         for head in find_typed_tables(text):
             faults += 1
             print(f"{page.relative_to(ROOT)}: a table of measurements outside of a figure: {head}")

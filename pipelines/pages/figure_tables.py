@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pipelines.figures.age import find_oldest
 from pipelines.figures.form import Figure, FigureError, Finding, read_figure
 from pipelines.figures.goals import goals_of
 from pipelines.pages.markdown import format_table, format_value
@@ -32,7 +33,7 @@ def list_pages(root: Path) -> list[Path]:
     return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
 
 
-def render_figures(text: str, figures: Mapping[str, Figure]) -> str:
+def render_figures(text: str, figures: Mapping[str, Figure], history: Mapping[str, int]) -> str:
     """Render every region of a page anew: what stands between `<!-- figure: NAMES -->` and `<!-- /figure -->`.
 
     Args:
@@ -40,6 +41,7 @@ def render_figures(text: str, figures: Mapping[str, Figure]) -> str:
         figures: by name. A region names some, whose rows become one table, or a table in one's data as NAME.KEY.KEY:
             a list of objects, or objects in objects, of which each that holds more than others is a row. NAME#PART
             stands for the rows of one part of a figure, and for where that was measured.
+        history: places of commits (`age.read_history`), for the oldest of those that measured a figure.
 
     Returns:
         The page's text; outside of regions it is unchanged.
@@ -47,7 +49,7 @@ def render_figures(text: str, figures: Mapping[str, Figure]) -> str:
     Raises:
         FigureError: a figure is not there, or its data hold no table at that place.
     """
-    return REGION.sub(lambda region: _region(region["names"], figures), text)
+    return REGION.sub(lambda region: _region(region["names"], figures, history), text)
 
 
 def find_typed_tables(text: str) -> list[str]:
@@ -72,7 +74,7 @@ def _file(name: str) -> str:
     return re.split("[.#]", name)[0]
 
 
-def _region(names: str, figures: Mapping[str, Figure]) -> str:
+def _region(names: str, figures: Mapping[str, Figure], history: Mapping[str, int]) -> str:
     if missing := [_file(name) for name in _split(names) if _file(name) not in figures]:
         raise FigureError(f"docs/figures/{missing[0]}.json is not there; its command's --json writes it.")
     if "." in names:
@@ -80,7 +82,9 @@ def _region(names: str, figures: Mapping[str, Figure]) -> str:
         body = format_table(_data(figures[name].data, keys, names))
     else:
         shown = [_part(figures[_file(name)], name) for name in names.split()]
-        sources = dict.fromkeys(_source(one) for one in shown if any(row.measured is not None for row in one.rows))
+        sources = dict.fromkeys(
+            _source(one, history) for one in shown if any(row.measured is not None for row in one.rows)
+        )
         body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *sources])
     return f"<!-- figure: {names} -->\n{body}\n<!-- /figure -->"
 
@@ -95,7 +99,7 @@ def _part(figure: Figure, name: str) -> Figure:
     if not (rows := [row for row in figure.rows if row.what in whats]):
         raise FigureError(f"figure {name}: no row is of this part; it is the first key of where a number lies.")
     found = figure.data.get(part) if isinstance(figure.data, dict) else None
-    return replace(figure, rows=rows, **(found or {}).get("source", {}))
+    return replace(figure, rows=rows, data=found, **(found or {}).get("source", {}))
 
 
 def _rows(rows: list[Finding]) -> str:
@@ -119,10 +123,18 @@ def _goal(text: str) -> str:
     return text
 
 
-def _source(figure: Figure) -> str:
+def _source(figure: Figure, history: Mapping[str, int]) -> str:
     took = "" if figure.seconds is None else f", {figure.seconds:,.0f} s"
-    code = f", code of {figure.commit[:7]}" if figure.commit else ""
-    return f"`{figure.command}`, {figure.date}{code}, {figure.machine}{took}  "
+    return f"`{figure.command}`, {figure.date}{_code(figure, history)}, {figure.machine}{took}  "
+
+
+def _code(figure: Figure, history: Mapping[str, int]) -> str:
+    """By which code: that of the oldest commit, how many there are, and whether files differed from them."""
+    oldest, many = find_oldest(figure, history), len({one.removesuffix("-dirty") for one in figure.commits})
+    if oldest is None:
+        return ""
+    changed = " with changes" if any(one.endswith("-dirty") for one in figure.commits) else ""
+    return f", code of {oldest[:7]}{f' (the oldest of {many} commits)' if many > 1 else ''}{changed}"
 
 
 def _data(data: Any, keys: list[str], names: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """How a run went as a whole: the report of the unified batch-stream runtime, section 15, for a run on the real engine.
 
-Its error against its bound is left out: a managed job's results are exact. What approximate ones come to is measured by
-`tidecast bench signed`.
+Its error against its bound is left out: results are exact but for those of a plan that estimates, which carry their
+bounds. How often these hold is a row of `tidecast bench backfill`, for counts from a sample, and for the others tested.
 """
 
 from __future__ import annotations

@@ -186,10 +186,10 @@ class Scaler:
         }  # fmt: skip
         has = memory.executors or seen.executors, made.executors
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, *has)
-        executors, reason = with_replays(made.executors, made.reason, rate.inputs, self.contract)
+        executors, reason, codes = with_replays(made.executors, made.reason, made.codes, rate.inputs, self.contract)
         if rate.inputs is not None:
             inputs["replay"] = {**rate.inputs, "added": executors - made.executors}
-        executors, reason, codes = with_relief(executors, reason, made.codes, rate.relief, self.contract)
+        executors, reason, codes = with_relief(executors, reason, codes, rate.relief, self.contract)
         memory = dataclasses.replace(memory, replay=replay)
         if rate.relief is not None:
             inputs["relief"] = rate.relief

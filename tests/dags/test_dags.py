@@ -120,7 +120,8 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
         "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
         "end": ["follow", "order"],
     }  # fmt: skip
-    assert dag["first_run"] is None and {*dag["params"]} == {"job", "begin", "end", "topic", "by", "sure", "most_hours"}
+    asked = {"job", "begin", "end", "topic", "by", "sure", "most_hours", "weight"}
+    assert dag["first_run"] is None and {*dag["params"]} == asked
 
 
 @pytest.mark.parametrize("moment", ["for a slot", "for a new try", "as it runs"])

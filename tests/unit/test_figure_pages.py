@@ -159,11 +159,11 @@ def test_a_page_shows_what_the_files_say():
     page = (
         "before\n<!-- figure: one -->\nstale\n<!-- /figure -->\nafter\n<!-- figure: two.cells -->\n<!-- /figure -->\n"
     )
-    made = figure_tables.render_figures(page, known)
+    made = figure_tables.render_figures(page, known, {})
     assert "| cost | ≤ 1.05 | 1.2 | **no** | 160 |" in made
     assert "| a\\|b | 61,234 |" in made and "stale" not in made
     assert "`tidecast bench twin`, 2026-11-21, 2 cores, 24 GB, 1,830 s" in made
-    assert figure_tables.render_figures(made, known) == made
+    assert figure_tables.render_figures(made, known, {}) == made
     assert figure_tables.list_named_figures(page) == ["one", "two"]
 
 
@@ -173,14 +173,14 @@ def test_a_page_shows_a_part_of_a_figure_with_the_source_of_that_part():
     source = {"command": "tidecast bench team --parts alerts", "date": "2026-11-22", "seconds": 3.0}
     rows = [Finding(other, None, 1.0), Finding(told, None, 2.0), Finding(bounded, None, 3.0)]
     made = {"team": figure(*rows, command="tidecast bench team", data={"alerts": {"source": source}, "pools": {}})}
-    page = figure_tables.render_figures("<!-- figure: team#alerts -->\n<!-- /figure -->", made)
+    page = figure_tables.render_figures("<!-- figure: team#alerts -->\n<!-- /figure -->", made, {})
     assert page.count("\n| ") == 4 and other not in page and told in page and bounded in page
     assert "`tidecast bench team --parts alerts`, 2026-11-22, 2 cores, 24 GB, 3 s" in page
     assert figure_tables.list_named_figures(page) == ["team"]
-    both = figure_tables.render_figures("<!-- figure: team#pools team#alerts -->\n<!-- /figure -->", made)
+    both = figure_tables.render_figures("<!-- figure: team#pools team#alerts -->\n<!-- /figure -->", made, {})
     assert both.count("\n| ") == 5 and "`tidecast bench team`, 2026-11-21" in both
     unmeasured = figure(Finding(other, None, None), command="tidecast bench team")
-    page = figure_tables.render_figures("<!-- figure: team#pools -->\n<!-- /figure -->", {"team": unmeasured})
+    page = figure_tables.render_figures("<!-- figure: team#pools -->\n<!-- /figure -->", {"team": unmeasured}, {})
     assert "not measured" in page and "2026-11-21" not in page
 
 
@@ -188,18 +188,30 @@ def test_a_page_shows_objects_in_objects_a_row_each():
     schemes = {"default": {"fixed": {"ms": 37.25, "n": 10, "rival": {"ms": 0.5}}}, "ours": {"fixed": {"ms": 18.0}}}
     known = {"two": figure(data={"jobs": {"a job, steady": {**schemes, "source": {"seconds": 3.0}}}})}
     page = "<!-- figure: two.jobs.a job, steady -->\n<!-- /figure -->"
-    assert figure_tables.render_figures(page, known).splitlines()[1:-1] == [
+    assert figure_tables.render_figures(page, known, {}).splitlines()[1:-1] == [
         "|  | ms | n | rival: ms |", "| --- | --- | --- | --- |", "| default, fixed | 37.25 | 10 | 0.5 |",
         "| ours, fixed | 18 |  |  |",
     ]  # fmt: skip
     assert figure_tables.list_named_figures(page) == ["two"]
 
 
+def test_a_page_names_the_oldest_code_and_whether_files_differed_from_it():
+    first, second, away = "a" * 40, "b" * 40, "c" * 40
+    cells = [{"commit": first}, {"commit": f"{second}-dirty"}, {"commits": [away, "unknown"]}, {"commit": None}]
+    history = {first: 20, second: 10}
+    made = figure(Finding("cost", None, 1.0), commit=first, data={"cells": cells})
+    page = figure_tables.render_figures("<!-- figure: one -->\n<!-- /figure -->", {"one": made}, history)
+    assert f"code of {second[:7]} (the oldest of 3 commits) with changes, 2 cores" in page
+    alone = figure(Finding("cost", None, 1.0), commit=f"{away}-dirty")
+    page = figure_tables.render_figures("<!-- figure: one -->\n<!-- /figure -->", {"one": alone}, history)
+    assert f"code of {away[:7]} with changes, 2 cores" in page
+
+
 @pytest.mark.parametrize("name", ["three", "three#x", "two.rows", "two.cells.x", "two#cells"])
 def test_a_page_that_asks_for_what_is_not_there_is_refused(name):
     known = {"two": figure(data={"cells": [{"a": 1}]})}
     with pytest.raises(FigureError, match=re.split("[.#]", name)[0]):
-        figure_tables.render_figures(f"<!-- figure: {name} -->\n<!-- /figure -->", known)
+        figure_tables.render_figures(f"<!-- figure: {name} -->\n<!-- /figure -->", known, {})
 
 
 def test_a_table_of_measurements_outside_of_a_figure_is_found():
@@ -246,6 +258,17 @@ def test_a_figure_is_older_once_a_room_it_measures_has_changed(tmp_path):
     assert old.startswith("agent: of 2026-11-21; 1 commits") and "change tidecast/agent.py" in old
     commit(tmp_path, "models/twin/run.py")
     assert [line.split(":")[0] for line in age.list_outdated(known, tmp_path)] == ["twin", "agent"]
+
+
+def test_a_figure_of_several_calls_is_as_old_as_the_oldest_of_them(tmp_path):
+    git(tmp_path, "init", "-q")
+    first = commit(tmp_path, "models/twin/job.py")
+    newest = commit(tmp_path, "models/twin/run.py")
+    assert age.list_outdated({"twin": figure(commit=newest)}, tmp_path) == []
+    (old,) = age.list_outdated({"twin": figure(commit=newest, data={"kept": {"a": [{"commit": first}]}})}, tmp_path)
+    assert "1 commits" in old and "change models/twin/run.py" in old
+    (lost,) = age.list_outdated({"twin": figure(commit=newest, data={"commits": ["0" * 40]})}, tmp_path)
+    assert "0000000 is not in this clone" in lost
 
 
 def test_what_is_said_of_the_code_makes_no_figure_old(tmp_path):

@@ -26,6 +26,8 @@ from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 COST_DEVIATION = 0.1
 """Standard deviation of the logarithm of what a replayed record costs, in units of a live one."""
 LEAST_WEIGHT = 1e-3
+FINISH_LEVELS = (0.1, 0.5, 0.9, 0.99)
+"""Probabilities whose finishing times go out with an order, where the plan reaches so far."""
 OVER = ("read", "compared", "done", "cancelled", "failed")
 """States in which a replay needs no rate any more."""
 
@@ -137,14 +139,23 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
 
 
 def with_plan(order: ReplayOrder, plan: BackfillPlan, moment: JobNow) -> ReplayOrder:
-    """Return an order with a plan's schedule in it, and with the weight that its work needs among others."""
+    """Return an order with a plan's schedule and finishing times, and with the weight that its work needs.
+
+    A weight that a person gave stays.
+    """
     job_now, step = moment.clock.at(moment.now_s), plan.step_s * moment.clock.scale
     extra = plan.extra.tolist()
     changes = [k for k in range(len(extra)) if k == 0 or extra[k] != extra[k - 1]]
     schedule = [[round(job_now + k * step, 3), int(extra[k])] for k in changes]
-    weight = max(round(plan.work.records / max(plan.by_s, 1.0), 3), LEAST_WEIGHT)
+    needed = max(round(plan.work.records / max(plan.by_s, 1.0), 3), LEAST_WEIGHT)
+    weight = order.weight if order.weighted else needed
     keep_s = round(STARTS * float(np.median(lead_times(moment.known))), 3)
-    return replace(order, schedule=schedule, weight=weight, keep_s=keep_s, wall_time=later_than(order, moment.now_s))
+    done = [(level, plan.finish.quantile(level)) for level in FINISH_LEVELS]
+    finish = [[level, round(job_now + s * moment.clock.scale, 3)] for level, s in done if math.isfinite(s)]
+    return replace(
+        order, schedule=schedule, weight=weight, keep_s=keep_s, finish=finish,
+        wall_time=later_than(order, moment.now_s),
+    )  # fmt: skip
 
 
 def overlapping(order: ReplayOrder, others: Iterable[ReplayOrder]) -> ReplayOrder | None:

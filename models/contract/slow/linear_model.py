@@ -86,7 +86,7 @@ def learn(model: LinearModel, inputs: Floats, outputs: Floats) -> LinearModel:
     size = np.abs(error) / np.sqrt(np.maximum(model.noise, floor))
     excess = np.maximum(model.excess + size - SLACK, 0.0) if warm else model.excess
     counted = np.minimum(size, _WIDEST) ** 2 * np.maximum(model.noise, floor) if warm else error**2
-    share = max(1 - FORGETTING, 1 / (model.count + 1))
+    share = max(1 - FORGETTING, 1 / max(model.count + 1 - 2 * len(inputs), 1))  # the first tell what was not known
     noise = (1 - share) * model.noise + share * counted
     if (excess > ALARM).any():
         widened = spread * max(math.sqrt(_MOST_TRACE) / max(float(np.trace(spread)), 1.0), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from models.contract.signals import SharedPlan
+from models.contract.slow.response import Response
 from models.contract.state import ControllerState, begin
 from models.contract.terms import Terms
 
@@ -12,7 +13,8 @@ from models.contract.terms import Terms
 def carry_over(state: ControllerState, before: Terms, terms: Terms, plan: SharedPlan, now_s: float) -> ControllerState:
     """Return the state with which a changed contract goes on; one whose intervals have another length begins anew.
 
-    A limit that is no more has no price: nothing would lower it.
+    A limit that is no more has no price: nothing would lower it. What was learned in shares of the limits before is
+    forgotten.
 
     Args:
         state: so far.
@@ -24,7 +26,8 @@ def carry_over(state: ControllerState, before: Terms, terms: Terms, plan: Shared
     if before.interval_s != terms.interval_s:
         return begin(terms, plan, now_s)
     gone = {path.name for path in before.paths} - {path.name for path in terms.paths}
-    return replace(state, multipliers={name: nu for name, nu in state.multipliers.items() if name not in gone})
+    prices = {name: nu for name, nu in state.multipliers.items() if name not in gone}
+    return replace(state, multipliers=prices, response=Response())
 
 
 def on_clock(state: ControllerState, terms: Terms, now_s: float) -> ControllerState:

@@ -195,6 +195,7 @@ def decide_rate(
         level = next_level(control.level, worst_ratio(terms, signals), control.replays.values(), closed.state)
         control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived(), level=level)
     rps = min(closed.controls.replay_rps, admitted_now(terms, plan, state, signals)) if control.replays else None
+    inputs["response_changed"] = closed.state.response.alarm
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
 
 

@@ -6,30 +6,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from configs.contract import Contract
+from models.contract.controller import CHANGED
 from models.policy.replays.further import executors_of_use
 
 
-def with_replays(executors: int, reason: str, decided: Mapping[str, Any] | None, contract: Contract) -> tuple[int, str]:
-    """Return how many executors to ask for, and why, by the logged inputs of a rate (`control.DecidedRate.inputs`).
+def with_replays(
+    executors: int, reason: str, codes: list[str], decided: Mapping[str, Any] | None, contract: Contract
+) -> tuple[int, str, list[str]]:
+    """Return how many executors to ask for, why, and the codes, by a rate's logged inputs (`control.DecidedRate`).
 
     Executors of a schedule of which neither live records nor replays would get anything are not asked for; those that
     run are kept as long as the schedule asks for them.
 
     Args:
         executors: of live records.
-        reason: of that number.
-        decided: None where there is no replay; older logs keep no executors, and weigh none.
+        reason: of that number, one line for a person.
+        codes: the same for programs; "response_changed" is added where the controller's newest interval told of it.
+        decided: None where there is no replay; older logs keep no executors, weigh none, and tell of no response.
         contract: with the most.
     """
     if decided is None:
-        return executors, reason
+        return executors, reason, codes
     extra, running = decided.get("executors", 0), decided["signals"]["executors"] or 0
     soon, most, publishing = decided.get("executors_soon", extra), contract.executors.max, decided.get("publishing", 0)
     of_use = executors_of_use(decided.get("weighed"), executors, extra, publishing, most)
     asked, reason = add_executors(executors, reason, of_use, contract, soon, running)
     if (useless := min(executors + extra, most) - max(executors + of_use, asked)) > 0:
         reason = f"{reason}; {useless} more would bring neither live records nor replays anything"
-    return asked, reason
+    if decided.get("response_changed"):
+        return asked, f"{reason}; {CHANGED}", [*codes, "response_changed"]
+    return asked, reason, codes
 
 
 def add_executors(

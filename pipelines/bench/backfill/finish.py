@@ -13,8 +13,10 @@ from pipelines.bench.backfill.ratio import latency_quantile
 
 ROW, LOADS = "finish", (STEADY, TAXI, BURSTS)
 MINUTES, TURNS = 2.0, 1
-RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": ("fixed:32", "fixed:64")}
-"""Other ways, and the arms among which each may choose in hindsight."""
+FIXED = ("fixed:32", "fixed:64", "fixed:128", "fixed:256")
+RIVALS = {"split": ("split:2", "split:3"), "two": ("two",), "fixed": FIXED}
+"""Other ways, and the arms among which each may choose in hindsight; those of `fixed` from low to high."""
+AT_EDGE = "its best arm is the highest that was tried"
 
 
 def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
@@ -27,48 +29,65 @@ def plan_load(load: str, minutes: float) -> list[MeasuredCell]:
 def summarise(kept: Mapping[MeasuredCell, Found], load: str) -> dict[str, Any]:
     """Summarise the sessions of a load.
 
-    A way's time is the median of its arm that is soonest among those that kept the limit, which is MOST_RATIO times the
-    p99 of live alone: it may choose when all is known. A session that did not finish counts with all its time.
-
     Returns:
-        `limit_s`; `arms`, a row each (`arm`, `median_s`, `p99_s`, `kept`, `finished`, `n`); of each way the `ratio` of
-        its time to ours, and `any`, whatever became of the p99; None where TURNS sessions of MINUTES of each of
-        its arms, of ours and of live alone are not there, for `ratio` also where none of them keeps the limit (`why`
-        says which); `edge`, of the fixed limits, whether the best one is the highest or the lowest that was tried;
-        `paper`, the paper's rule alone: its time ÷ ours (`ratio`), and `p99_ratio` and `ours`, live p99 ÷ live alone of
-        each, whatever became of the limit; None where not both were measured.
+        `limit_s`, MOST_RATIO times the p99 of live alone, None before TURNS sessions of that; `arms`, a row each
+        (`arm`, `median_s`, `p99_s`, `kept`, `finished`, `n`), a session that did not finish with all its time; and what
+        `judge` adds.
     """
     sessions = of_row(kept, ROW, load, MINUTES)
-    alone_s = latency_quantile([one["latency"] for one in sessions.get(ALONE, [])])
+    alone = sessions.pop(ALONE, [])
+    alone_s = latency_quantile([one["latency"] for one in alone]) if len(alone) >= TURNS else None
     limit_s = None if alone_s is None else MOST_RATIO * alone_s
-    arms = {arm: _arm(arm, found, limit_s) for arm, found in sessions.items() if arm != ALONE}
-    ours, whole = arms.get(OURS), len(sessions.get(ALONE, [])) >= TURNS
-    ready = whole and ours is not None and ours["n"] >= TURNS
-    found: dict[str, Any] = {"limit_s": limit_s, "arms": list(arms.values())}
+    return judge({"limit_s": limit_s, "arms": [_arm(arm, found, limit_s) for arm, found in sessions.items()]})
+
+
+def judge(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge a load's arms anew, whoever judged them before: arms may have been added since.
+
+    A way's time is the median of its arm that is soonest among those that kept the limit: it may choose when all is
+    known.
+
+    Args:
+        part: `limit_s` and `arms`, as `summarise` returns them.
+
+    Returns:
+        These; of each way the `ratio` of its time to ours, and `any`, whatever became of the p99; None where TURNS
+        sessions of MINUTES of each of its arms, of ours and of live alone are not there, for `ratio` also where none
+        keeps the limit, and for the fixed limits at an edge (`why` says which); `edge`, whether the best fixed limit is
+        the highest that was tried, so that a higher one may be sooner; `paper`, the paper's rule alone: its time ÷ ours
+        (`ratio`), and `p99_ratio` and `ours`, live p99 ÷ live alone of each, whatever became of the limit; None where
+        not both were measured.
+    """
+    arms = {one["arm"]: one for one in part["arms"]}
+    ours = arms.get(OURS)
+    ready = part["limit_s"] is not None and ours is not None and ours["n"] >= TURNS
+    judged: dict[str, Any] = {"limit_s": part["limit_s"], "arms": [*part["arms"]]}
     for way, names in RIVALS.items():
         there = [arms[name] for name in names if name in arms and arms[name]["n"] >= TURNS]
-        found[way] = _beside(there, ours if ready and len(there) == len(names) else None)
-    found["paper"] = _rules(arms.get(PAPER), ours if ready else None, alone_s)
-    best = found["fixed"]["arm"]
-    found["edge"] = None if best is None else best in (RIVALS["fixed"][0], RIVALS["fixed"][-1])
-    return found
+        judged[way] = _beside(there, ours if ready and len(there) == len(names) else None)
+    alone_s = None if part["limit_s"] is None else part["limit_s"] / MOST_RATIO
+    judged["paper"] = _rules(arms.get(PAPER), ours if ready else None, alone_s)
+    judged["edge"] = judged["fixed"]["arm"] == FIXED[-1]
+    if judged["edge"]:
+        judged["fixed"] |= {"ratio": None, "why": AT_EDGE}
+    return judged
 
 
 def over_loads(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Summarise all loads: of each way the median of its ratios, None where a load's is not known.
 
     A load's is `ratio`, `any`, and `least`: where none of a way's arms keeps the limit, its slowest one counts, as to
-    keep it would take longer still; those of each load are `loads`. Also `keeping`, on how many of the loads that were
-    measured a way, and `ours`, keeps it; `n`, sessions with a replay; `p99_ratio`, ours ÷ live alone, of the worst
-    load; `inexact`, sessions whose finished replay did not see just its range.
+    keep it would take longer still; those of each load are `loads`. Also `keeping`, on how many of the loads a way, and
+    `ours`, keeps it, None while arms are missing that may; `n`, sessions with a replay; `p99_ratio`, ours ÷ live alone,
+    of the worst load; `inexact`, sessions whose finished replay did not see just its range.
     """
-    found: dict[str, Any] = {"ours": {"keeping": sum(_keeps(part, (OURS,)) for part in parts.values())}}
+    found: dict[str, Any] = {"ours": {"keeping": _keeping(parts, (OURS,))}}
     for way, names in RIVALS.items():
         kinds = {kind: [part[way][kind] for part in parts.values()] for kind in ("ratio", "any")}
         least = {load: _at_least(part, way) for load, part in parts.items()}
         kinds["least"] = [*least.values()]
         found[way] = {kind: None if None in own or not own else median(own) for kind, own in kinds.items()}
-        found[way] |= {"loads": least, "keeping": sum(_keeps(part, names) for part in parts.values())}
+        found[way] |= {"loads": least, "keeping": _keeping(parts, names)}
     arms = [(arm, part["limit_s"]) for part in parts.values() for arm in part["arms"]]
     ours = [MOST_RATIO * arm["p99_s"] / limit_s for arm, limit_s in arms if arm["arm"] == OURS and limit_s]
     return {
@@ -77,8 +96,15 @@ def over_loads(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _keeps(part: Mapping[str, Any], names: Sequence[str]) -> bool:
-    return any(one["kept"] for one in part["arms"] if one["arm"] in names)
+def _keeping(parts: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> int | None:
+    each = [_keeps(part, names) for part in parts.values()]
+    return None if None in each else sum(map(bool, each))
+
+
+def _keeps(part: Mapping[str, Any], names: Sequence[str]) -> bool | None:
+    """Whether one of the arms keeps the limit; None where those that were tried do not, and others were not tried."""
+    kept = {one["arm"]: one["kept"] for one in part["arms"]}
+    return True if any(kept.get(name) for name in names) else None if None in map(kept.get, names) else False
 
 
 def _at_least(part: Mapping[str, Any], way: str) -> float | None:
@@ -86,8 +112,8 @@ def _at_least(part: Mapping[str, Any], way: str) -> float | None:
     arms = {one["arm"]: one for one in part["arms"]}
     if part[way]["ratio"] is not None:
         return float(part[way]["ratio"])
-    if not _keeps(part, (OURS,)) or not {*RIVALS[way]} <= arms.keys():
-        return None
+    if not _keeps(part, (OURS,)) or _keeps(part, RIVALS[way]) is not False:
+        return None  # also where its best is at an edge
     return float(max(arms[name]["median_s"] for name in RIVALS[way]) / arms[OURS]["median_s"])
 
 

@@ -125,7 +125,8 @@ def _run(stack: Stack, cell: MeasuredCell, row: TableRow, kept: Mapping[Measured
 
 
 def _figures(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {**summarise(kept, before), "controller": read_figure(CONTROLLER).data}
+    controller = read_figure(CONTROLLER)
+    return {**summarise(kept, before), "controller": {**controller.data, "commit": controller.commit}}
 
 
 def _rest(

@@ -97,7 +97,8 @@ def summarise(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | No
         known = {load: one for load, one in earlier.get(module.ROW, {}).items() if (module.ROW, load) not in measured}
         return {load: known.get(load) or module.summarise(kept, load) for load in module.LOADS}
 
-    finished, limited = of_loads(finish), of_loads(limits)
+    finished = {load: finish.judge(one) for load, one in of_loads(finish).items()}
+    limited = of_loads(limits)
     dated = any(row == deadlines.ROW for row, _ in measured)
     lines = [{**cell._asdict(), **_short(found)} for cell, found in kept.items()]
     lines += [

@@ -11,6 +11,7 @@ from configs.settings import Settings
 from pipelines.bench.site.deployment import deploy
 from pipelines.bench.site.full_queue import full_queue
 from pipelines.bench.site.neighbours import ring_beside_services, ring_on_yarn
+from pipelines.figures.written import find_commit
 from pipelines.stack.isolation import isolated_settings
 
 ROWS: dict[str, Callable[[Settings, Path], dict[str, Any]]] = {
@@ -41,6 +42,6 @@ def measure_site(
         folder = own.var_dir / "site" / row
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        found[row] = ROWS[row](own, folder)
+        found[row] = {**ROWS[row](own, folder), "commit": find_commit()}
         print(f"{row}: {found[row]}", flush=True)
         save(found)

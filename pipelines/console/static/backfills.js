@@ -24,8 +24,12 @@ function rowOf(one, now) {
   row.append(element("td", one.begin === null ? DASH : `${moment(one.begin)} to ${moment(one.end)}`, "nowrap"));
   row.append(element("td", one.by === null ? DASH : `${clock(one.by)}${one.sure === null ? "" : `, ${share(one.sure)} sure`}`, "nowrap"));
   const finish = one.over ? ago(now - one.heard_at) : one.done_at === null ? DASH : `${clock(one.done_at)}, in ${seconds(Math.round(one.done_at - now))}`;
-  row.append(element("td", finish, "nowrap"));
-  for (const [place, cell] of [...row.cells].entries()) if (place > 2) cell.dataset.title = titles[place];
+  const cell = row.appendChild(element("td", finish, "nowrap"));
+  if (!one.over && one.planned.length) {
+    const times = one.planned.map(([level, at]) => `${share(level)} by ${clock(at)}`);
+    cell.append(element("div", `planned: ${times.join(", ")}`));
+  }
+  for (const [place, one] of [...row.cells].entries()) if (place > 2) one.dataset.title = titles[place];
   return row;
 }
 

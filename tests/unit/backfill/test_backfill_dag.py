@@ -39,6 +39,8 @@ def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
     world.hours = 2.5
     assert dag.plan(FORM)["ask"] and not dag.plan({**FORM, "most_hours": None})["ask"]
     assert world.asked[0].job == "orders" and world.asked[0].topic == "sales" and not world.sent
+    dag.plan({**FORM, "weight": 2.0})
+    assert [one.weight for one in (world.asked[0], world.asked[-1])] == [None, 2.0]
 
 
 def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):

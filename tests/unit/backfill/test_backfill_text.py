@@ -17,6 +17,7 @@ def _said(state, done, **fields):
 
 def test_an_order_and_its_progress_are_a_line_each():
     assert describe_order(ORDER) == "orders: replay fix, 41,200 records, at what live records leave"
+    assert describe_order(ReplayOrder(**{**vars(ORDER), "weight": 2.5, "weighted": True})).endswith(", weight 2.5")
     bounded = ReplayOrder(**{**vars(ORDER), "most_rps": 250.0})
     assert describe_order(bounded).endswith("at 250 records/s at most")
     running = _said("running", 10_300, rps=95.4, admitted_rps=100.0)

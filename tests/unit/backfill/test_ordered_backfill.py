@@ -42,6 +42,12 @@ def test_a_plan_comes_from_what_the_autoscaler_knows_and_goes_into_the_order():
     assert steps == plan.extra.tolist() and max(steps) > 0
     assert sent.schedule[0][0] == NOW and sent.weight == pytest.approx(400_000 / HOUR, rel=1e-3)
     assert all(a[1] != b[1] for a, b in zip(sent.schedule, sent.schedule[1:], strict=False))
+    weighted = decode(ReplayOrder, encode(with_plan(due(weight=2.5, weighted=True), plan, now)))
+    assert weighted.weight == 2.5 and weighted.weighted and not sent.weighted
+    assert [level for level, _ in sent.finish] == [0.1, 0.5, 0.9, 0.99]
+    assert [at - NOW for _, at in sent.finish] == pytest.approx(
+        [plan.finish.quantile(level) for level, _ in sent.finish], abs=0.002
+    )
     assert sent.keep_s == pytest.approx(STARTS * np.median(lead_times(now.known)), abs=0.001)
 
 

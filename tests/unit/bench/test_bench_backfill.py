@@ -252,8 +252,10 @@ def test_finishing_by_hand():
         "two": 320,
         "fixed:32": 360,
         "fixed:64": 190,
+        "fixed:128": 150,
+        "fixed:256": 140,
     }
-    p99 = {"fixed:64": 461, "paper": 500}  # over 1.15 x 4 s
+    p99 = {"fixed:64": 461, "fixed:128": 500, "fixed:256": 500, "paper": 500}  # over 1.15 x 4 s
 
     def showed(cell):
         if cell.arm == "alone":
@@ -264,11 +266,11 @@ def test_finishing_by_hand():
     made = finish.summarise(kept_of(planned, showed), "taxi")
     assert made["limit_s"] == pytest.approx(4.6)
     assert (made["split"]["ratio"], made["split"]["arm"]) == (1.3, "split:3")
-    assert (made["two"]["ratio"], made["fixed"]["ratio"], made["fixed"]["any"]) == (1.6, 1.8, 0.95)
-    assert made["fixed"]["arm"] == "fixed:32" and made["edge"] is True
+    assert (made["two"]["ratio"], made["fixed"]["ratio"], made["fixed"]["any"]) == (1.6, 1.8, 0.7)
+    assert made["fixed"]["arm"] == "fixed:32" and made["edge"] is False
     kept = {one["arm"]: one["kept"] for one in made["arms"]}
-    assert kept.pop("fixed:64") is kept.pop("paper") is False and all(kept.values())
-    assert made["paper"] == {"ratio": 1.05, "p99_ratio": 1.25, "ours": 1.15}
+    assert [kept.pop(arm) for arm in p99] == [False] * 4 and all(kept.values())
+    assert made["paper"] == pytest.approx({"ratio": 1.05, "p99_ratio": 1.25, "ours": 1.15})
 
     part = finish.summarise(kept_of(planned[:-1], showed), "taxi")  # the last one is an arm of `fixed`
     assert part["fixed"]["ratio"] is None and part["fixed"]["why"] == "not measured to its end"
@@ -277,7 +279,33 @@ def test_finishing_by_hand():
     each = dict.fromkeys(("steady", "taxi", "bursts"), 1.3)
     assert over["split"] == {"ratio": 1.3, "any": 1.3, "least": 1.3, "loads": each, "keeping": 3}
     assert over["p99_ratio"] == pytest.approx(1.15) and over["ours"] == {"keeping": 3}
-    assert finish.over_loads({"steady": made, "taxi": part})["fixed"]["ratio"] is None
+    fixed = finish.over_loads({"steady": made, "taxi": part})["fixed"]
+    assert fixed["ratio"] is None and fixed["loads"]["taxi"] is None and fixed["keeping"] == 2
+
+
+def test_the_best_fixed_limit_is_not_judged_at_the_edge_of_those_that_were_tried():
+    def showed(cell):
+        return session(400) if cell.arm == "alone" else finished(100 if cell.arm == "fixed:256" else 200)
+
+    made = finish.summarise(kept_of(finish.plan_load("taxi", finish.MINUTES), showed), "taxi")
+    assert made["edge"] is True and made["fixed"]["arm"] == "fixed:256" and made["fixed"]["any"] == 0.5
+    assert made["fixed"]["ratio"] is None and made["fixed"]["why"] == finish.AT_EDGE
+    over = finish.over_loads({"taxi": made})
+    assert over["fixed"]["loads"] == {"taxi": None} and over["two"]["loads"] == {"taxi": 1.0}
+
+
+def test_an_earlier_judgement_is_made_anew_where_arms_have_been_added_since():
+    def showed(cell):
+        return session(400) if cell.arm == "alone" else finished(200, 460 if cell.arm == "ours" else 900)
+
+    planned = finish.plan_load("taxi", finish.MINUTES)
+    fewer = [cell for cell in planned if cell.arm not in ("fixed:128", "fixed:256")]
+    before = rows.summarise(kept_of(fewer, showed))
+    before["finish"]["taxi"]["fixed"] = {"ratio": 1.2, "any": 1.2, "arm": "fixed:64", "why": ""}
+    made = rows.summarise({}, before)["finish"]
+    assert made["taxi"]["fixed"]["ratio"] is None and made["all"]["fixed"]["loads"]["taxi"] is None
+    assert made["all"]["fixed"]["keeping"] is None  # an arm that was not tried may keep it
+    assert made["taxi"]["split"] == before["finish"]["taxi"]["split"]
 
 
 def test_who_does_not_keep_the_limit_has_no_ratio_and_who_does_not_finish_counts_with_all_its_time():

@@ -83,10 +83,11 @@ def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monk
         return {"counted": 3}
 
     monkeypatch.setattr(measure, "ROWS", {"yarn": row, "compose": failing})
+    monkeypatch.setattr(measure, "find_commit", lambda: "abc")
     (tmp_path / "bench" / "site" / "yarn" / "old").mkdir(parents=True)
     with pytest.raises(RuntimeError, match="no podman"):
         measure.measure_site(load(var=tmp_path), ["yarn", "compose"], {"services": {"counted": 1}}, saved.append)
-    assert saved == [{"services": {"counted": 1}, "yarn": {"counted": 3}}]
+    assert saved == [{"services": {"counted": 1}, "yarn": {"counted": 3, "commit": "abc"}}]
 
 
 def test_an_unknown_row_is_named():

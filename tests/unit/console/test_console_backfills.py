@@ -25,6 +25,14 @@ def test_a_running_one_is_done_by_its_rate_and_late_if_that_is_after_its_deadlin
     assert (shown["done_at"], shown["trouble"]) == (NOW + 100, "late at its present rate")
 
 
+def test_when_its_plan_has_it_done_is_shown_in_wall_time():
+    finish = [[0.1, NOW + 40.0], [0.9, NOW + 90.0]]
+    shown = row(interval("orders", NOW), order("orders", "fix", NOW, by=NOW + 100.0, finish=finish))
+    assert shown["planned"] == [[0.1, NOW + 39], [0.9, NOW + 89]]  # [NOW, NOW + 1) was measured at NOW
+    assert row(order("orders", "fix", NOW, finish=finish))["planned"] == []  # no clock of the job is known
+    assert row(interval("orders", NOW), order("orders", "fix", NOW))["planned"] == []
+
+
 def test_a_deadline_of_a_replayed_load_is_in_wall_time():
     fast = json.loads(interval("orders", NOW).value) | {"time": 5000.0, "span_s": 200.0, "time_scale": 200.0}
     shown = row(record("metrics", "orders", json.dumps(fast).encode()), order("orders", "fix", NOW, by=7200.0))

@@ -38,6 +38,7 @@ def test_a_trace_replays_to_itself():
     assert (first["hash"], first["t0"], first["interval_s"], first["models"]) == (TERMS.hash, 1e9, 10, {"blend": "7"})
     assert last["hash"] == TERMS.hash and (last["n"], last["t"]) == (30, 1e9 + 300)
     assert {"y", "posteriors", "nu", "predicted", "u", "caps", "ladder", "controls", "reason"} <= set(last)
+    assert last["response"]["count"] == 29 and len(last["response"]["inputs"]) == 5  # the first one has none before it
 
 
 def test_a_trace_may_begin_anywhere():
@@ -77,7 +78,7 @@ def test_other_signals_are_found_in_what_follows_from_them():
 def test_a_contract_or_a_release_that_is_another_is_refused():
     for key, value, told in (
         ("hash", "0" * 16, "line 1: hash='0000000000000000', its contract's is"),
-        ("controller", 0, "controller=0, this is 2"), ("terms", {}, "line 1: name: missing"),
+        ("controller", 0, "controller=0, this is 3"), ("terms", {}, "line 1: name: missing"),
         ("state", {}, "line 1: began_s: missing"), ("plan", 3, "line 1: SharedPlan=3"),
     ):  # fmt: skip
         with pytest.raises(ControlTraceError, match=told):

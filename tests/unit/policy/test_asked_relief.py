@@ -6,6 +6,7 @@ import json
 import pytest
 
 from configs.contract import Contract, Executors, Planning
+from models.contract.controller import CHANGED
 from models.contract.terms import compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
@@ -124,3 +125,19 @@ def test_asked_for_are_no_more_than_the_contract_allows_and_no_fewer_than_withou
     more = f": {expected - executors} more executors" if expected > executors else ""
     assert found == (expected, f"hold; relief step 4, capacity{more}", ["hold", "relief"])
     assert with_relief(executors, "hold", ["hold"], None, contract) == (executors, "hold", ["hold"])
+
+
+def test_a_job_that_responds_otherwise_is_told_by_the_decision_and_again_from_its_inputs():
+    life = Life(HELD)
+    for second in range(66):
+        life.lasts(1, 3.0 + 0.1 * (second // 2 % 2))
+    assert not any(one["inputs"]["replay"]["response_changed"] for one in life.logged)
+    for _ in range(6):
+        life.lasts(1, 7.0)  # still within its limit
+    told = [one for one in life.logged if one["inputs"]["replay"]["response_changed"]]
+    assert 1 <= len(told) <= 2  # the decisions of one interval
+    assert told[0]["reason"].endswith(CHANGED) and told[0]["codes"][-1] == "response_changed"
+    for one in life.logged[60:]:
+        assert replay_decision(one, {HELD.hash: HELD}) == (one["executors"], one["reason"], one["codes"])
+        alarm = recompute_interval(one["inputs"]["replay"]).state.response.alarm
+        assert alarm == one["inputs"]["replay"]["response_changed"]

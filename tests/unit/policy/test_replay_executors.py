@@ -27,7 +27,7 @@ def test_asked_for_and_kept_by_hand(live, extra, soon, running, executors, words
 
 
 def test_what_older_logs_do_not_hold_keeps_nothing():
-    assert with_replays(2, "so", None, CONTRACT) == (2, "so")
+    assert with_replays(2, "so", ["up"], None, CONTRACT) == (2, "so", ["up"])
     decided = {"executors": 1, "signals": {"executors": 6}}
-    assert with_replays(2, "so", decided, CONTRACT) == (3, "so; 1 more for replays")
-    assert with_replays(2, "so", {**decided, "executors_soon": 3}, CONTRACT)[0] == 5
+    assert with_replays(2, "so", ["up"], decided, CONTRACT) == (3, "so; 1 more for replays", ["up"])
+    assert with_replays(2, "so", ["up"], {**decided, "executors_soon": 3}, CONTRACT)[0] == 5

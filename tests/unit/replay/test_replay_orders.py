@@ -24,6 +24,7 @@ GOOD = {
 
 def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
     planned = {"schedule": [[110.0, 0], [120.5, 3]], "by": 200.0, "sure": 0.9, "then": "compare"}
+    planned["finish"] = [[0.1, 130.0], [0.9, 190.0], [0.99, 190.0]]
     order = decode(ReplayOrder, encode(ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5, **planned)))
     assert order == ReplayOrder(**GOOD, most_rps=40.0, begin_ms=5, **planned)
     assert [order.executors_at(at) for at in (100, 110, 120.5, 1e9)] == [0, 0, 3, 3]
@@ -55,6 +56,11 @@ def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_a
     ({"schedule": [[5.0, 1], [5.0, 2]]}, "schedule="),
     ({"schedule": [[5.0, 1.5]]}, "schedule="),
     ({"schedule": 3}, "schedule=3: a list is expected"),
+    ({"finish": [[0.9, 5.0], [0.5, 6.0]]}, r"finish=\[\[0.9, 5.0\].*both rising"),
+    ({"finish": [[0.5, 5.0], [0.9, 4.0]]}, "finish="),
+    ({"finish": [[1.0, 5.0]]}, "finish="),
+    ({"finish": [[True, 5.0]]}, "finish="),
+    ({"finish": [5.0]}, "finish="),
     ({"sure": 1.5}, "sure=1.5: at most 1 is expected"),
     ({"by": -1.0}, "by=-1.0"),
     ({"most_rps": -1.0}, "most_rps"),
