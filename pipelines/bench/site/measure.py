@@ -10,6 +10,8 @@ from typing import Any
 from configs.settings import Settings
 from pipelines.bench.site.deployment import deploy
 from pipelines.bench.site.full_queue import full_queue
+from pipelines.bench.site.kept.backup import back_up_and_restore
+from pipelines.bench.site.kept.upgrade import upgrade_and_back
 from pipelines.bench.site.neighbours import ring_beside_services, ring_on_yarn
 from pipelines.figures.written import find_commit
 from pipelines.stack.isolation import isolated_settings
@@ -19,6 +21,8 @@ ROWS: dict[str, Callable[[Settings, Path], dict[str, Any]]] = {
     "queue": full_queue,
     "services": ring_beside_services,
     "compose": lambda settings, folder: deploy(folder),
+    "backup": back_up_and_restore,
+    "upgrade": upgrade_and_back,
 }
 
 

@@ -11,7 +11,7 @@ from configs.settings import ROOT, Settings
 from pipelines.bench.site.brokers import Brokers
 from pipelines.bench.site.hadoop import Hadoop
 from pipelines.bench.site.hadoop_configuration import CORES_PER_NODE
-from pipelines.bench.site.rings import TRAINING, WAVE, close_ring, write_wave
+from pipelines.bench.site.rings import WAVE, close_ring, shortened, write_wave
 from pipelines.bench.site.servers import mlflow_with_logins, postgres
 from pipelines.lake.file_lake import opened_lake
 from pipelines.lake.folder import lake_folder
@@ -142,9 +142,5 @@ def ring_beside_services(settings: Settings, folder: Path) -> dict[str, Any]:
 
 
 def _short(settings: Settings, folder: Path, sections: Mapping[str, Any]) -> Settings:
-    wave = WAVE | {"trace": str(write_wave(folder / "wave.csv"))}
-    update = {
-        "var": folder / "var", "replay": settings.replay.model_copy(update=wave),
-        "training": settings.training.model_copy(update=TRAINING), **sections,
-    }  # fmt: skip
-    return settings.model_copy(update=update)
+    wave = settings.replay.model_copy(update=WAVE | {"trace": str(write_wave(folder / "wave.csv"))})
+    return shortened(settings, folder, {"replay": wave, **sections})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from configs.settings import Settings
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import STAGES, create_run_dir, left_alive, list_failures, run_stages, update_run_json
 from pipelines.kafka.topics import create_topics
@@ -85,6 +86,15 @@ def write_wave(file: Path) -> Path:
     lines = (f"{time},{value:.0f}" for time, value in zip(times, (1000 * shape * noise).ravel(), strict=True))
     file.write_text("\n".join(["timestamp,value", *lines, ""]))
     return file
+
+
+def shortened(settings: Settings, folder: Path, sections: Mapping[str, Any]) -> Settings:
+    """Copy the settings with a short replay, quick trainings and all state in `folder/var`, and with other sections."""
+    update = {
+        "var": folder / "var", "replay": settings.replay.model_copy(update=REPLAY),
+        "training": settings.training.model_copy(update=TRAINING), **sections,
+    }  # fmt: skip
+    return settings.model_copy(update=update)
 
 
 def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:

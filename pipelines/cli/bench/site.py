@@ -17,12 +17,15 @@ def measure_real_neighbours(
     rows: Annotated[str, typer.Option(help="Of the table, with commas between; all by default.")] = "",
     as_json: JsonFile = None,
 ) -> None:
-    """Close a short ring on real neighbours, and bring the deployment in containers up, down and up again.
+    """Close a short ring on real neighbours, and see what a deployment keeps over a restart, a restore and an upgrade.
 
     `yarn`: the job on YARN, its state and the lake on HDFS, of whose nodes one leaves. `queue`: a queue of YARN that is
     full. `services`: three brokers with logins and ACLs, of which one is killed, PostgreSQL under Airflow and MLflow,
     MLflow with logins, a hundred DAGs of others. `compose`: `docker/compose.yaml` on stand-ins of the official images;
-    needs podman, root and 15 GB under `var`. Some ten minutes each; what the file of `--json` says of the others stays.
+    needs podman, root and 15 GB under `var`. `backup`: what a short ring leaves, by `tidecast backup` and `restore` on
+    an empty folder, started there. `upgrade`: serving and autoscaler of the release before (the newest tag; without one
+    the last commit of the day before the newest of `CHANGELOG.md`) replaced by this one's beside a job under load, and
+    back; needs the clone's history. Some ten minutes each; what the file of `--json` says of the others stays.
 
     Raises:
         SettingsError: no such row; or the address of a service is set (status 2).

@@ -92,7 +92,9 @@ def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monk
 
 def test_an_unknown_row_is_named():
     done = CliRunner().invoke(app, ["bench", "site", "--rows", "kubernetes"])
-    assert "kubernetes" in str(done.exception) and "yarn, queue, services, compose" in str(done.exception)
+    assert "kubernetes" in str(done.exception) and "yarn, queue, services, compose, backup, upgrade" in str(
+        done.exception
+    )
 
 
 def test_the_load_of_a_short_ring_rises_and_falls_within_ninety_seconds(tmp_path):
