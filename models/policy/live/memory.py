@@ -94,7 +94,7 @@ class Memory:
     def to_json(self) -> str:
         """Serialise the memory; `from_json` is the inverse."""
         # A third of a step's time with `dataclasses.asdict`, which copies every number of the past.
-        return json.dumps(vars(self), default=vars, separators=(",", ":"))
+        return json.dumps(vars(self), default=_json_values, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Memory:
@@ -121,6 +121,10 @@ class Memory:
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
         return cls(**data)
+
+
+def _json_values(value: Any) -> dict[str, Any]:
+    return value.to_json_values() if isinstance(value, ReplayControl) else vars(value)
 
 
 def fresh(contract: Contract) -> Memory:
