@@ -124,7 +124,9 @@ class Memory:
 
 
 def _json_values(value: Any) -> dict[str, Any]:
-    return value.to_json_values() if isinstance(value, ReplayControl) else vars(value)
+    """Leave out what no replay has set: the release before refuses a job's whole memory for a field that it lacks."""
+    values = vars(value)
+    return values if values.get("of_use", 0) is not None else {n: one for n, one in values.items() if n != "of_use"}
 
 
 def fresh(contract: Contract) -> Memory:

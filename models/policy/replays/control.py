@@ -69,14 +69,6 @@ class ReplayControl:
     level: float = CERTAIN
     of_use: int | None = None
 
-    def to_json_values(self) -> dict[str, Any]:
-        """Return what JSON holds of it; `from_json_values` is the inverse.
-
-        A release that does not know a field refuses all of a job's memory for it: a job without replays has none that
-        the release before lacks, so that it goes on with what was learned on the way back.
-        """
-        return {name: value for name, value in vars(self).items() if name != "of_use" or value is not None}
-
     @classmethod
     def from_json_values(cls, values: Mapping[str, Any]) -> ReplayControl:
         """Build it from what JSON holds of it; missing fields take their defaults.

@@ -62,5 +62,7 @@ def test_a_memory_is_kept_whole():
         kept = step(kept).kept
     memory = Memory.from_json(kept)
     assert memory.to_json() == kept
-    assert json.loads(kept) == json.loads(json.dumps(dataclasses.asdict(memory)))
+    whole = dataclasses.asdict(memory)
+    assert whole["replay"].pop("of_use") is None  # and so left out, for the release before this one
+    assert json.loads(kept) == json.loads(json.dumps(whole))
     assert memory.standing is not None and memory.past.at  # nested values are among them
