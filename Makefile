@@ -44,7 +44,7 @@ setup: $(VENV)/.ready var/jars.json var/class-archive/.ready var/compiled/.ready
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
-# Three workers, for tests wait more than they compute. A file at a time, or all that share the Spark session: the ring
+# Three workers, for tests wait more than they compute. A file at a time, or all that share Spark or Airflow: the ring
 # is the first of one of them, and the others give way to it (tests/conftest.py).
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)

@@ -54,6 +54,8 @@ LONG_LIVED, HEAP = "-XX:ReservedCodeCacheSize=240m -Xms1400m -Xmn700m", "1400m"
 """Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill; and
 plans of many tests fill the heap of a task."""
 ORDER = ("ring", "spark", "integration", "dags", "unit", "site")
+SHARED = ("spark", "dags")
+"""Rooms that are one worker's: one JVM is started and warmed up, one process imports Airflow for all its scripts."""
 POLITE, HURRIED = 10, 5
 """How far tests give way to the ring, and those that use the session, who take longest of the others."""
 EVENT_PARTITIONS = 4
@@ -114,15 +116,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file is one worker's, and so are all that use the session: one JVM is started and warmed up, not two."""
+    """A file is one worker's, and so are all of a room in `SHARED`."""
     from xdist.scheduler import LoadFileScheduling
 
-    class OneSession(LoadFileScheduling):
+    class OneStart(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "spark" if room(Path(__file__).parent.parent / file) == "spark" else file
+            own = room(Path(__file__).parent.parent / file)
+            return own if own in SHARED else file
 
-    return OneSession(config, log) if config.getvalue("dist") == "loadfile" else None
+    return OneStart(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from airflow.utils.db import initdb
 
 EVENTS: list[dict[str, Any]] = []
@@ -67,4 +68,5 @@ if __name__ == "__main__":
     server.shutdown()  # whoever sends now is refused
     server.server_close()
     states["without a receiver"] = str(ingest_metrics().test().state)
+    get_openlineage_listener().executor.shutdown()  # what sends a run's events outlives a fork, which ends at once
     Path(sys.argv[1]).write_text(json.dumps({"events": EVENTS, "ran first": WAITED, "states": states}))

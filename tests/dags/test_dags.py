@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
 from configs.sections import AgentTraining, Training
-from configs.settings import ROOT
 
 HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
 DAGS = (
@@ -25,45 +19,6 @@ DAGS = (
     "retrain_forecaster",
     "serve_forecasts",
 )
-
-
-@pytest.fixture(scope="session")
-def found(tmp_path_factory):
-    """What the scripts beside this file found, all run by one process, for importing Airflow takes longest."""
-    home = tmp_path_factory.mktemp("airflow")
-    (home / "contracts").mkdir()
-    runs = {
-        "parsed": ("look.py", ROOT / "dags", {}),
-        "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
-        "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
-        "ingests": ("ingests.py", None, {}),
-        "ended": ("ended.py", None, {}),
-        "trainings": (
-            "trainings.py",
-            None,
-            {
-                "TIDECAST_RETRAINING__BEGIN_S": "60",
-                "TIDECAST_RETRAINING__AT_ONCE": "3",
-                "TIDECAST_RETRAINING__LONGEST_S": "600",
-            },
-        ),
-        "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
-    }
-    asked = [
-        (script, [*([str(folder)] if folder else []), str(home / f"{name}.json")], more)
-        for name, (script, folder, more) in runs.items()
-    ]
-    env = os.environ | {
-        "AIRFLOW_HOME": str(home),  # which airflow reads at its first import
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),
-        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",  # parsing is to be light, not this machine quick
-    }
-    command = [sys.executable, str(Path(__file__).parent / "forks.py"), json.dumps(asked)]
-    began = time.time()
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return {"began": began} | {name: json.loads((home / f"{name}.json").read_text()) for name in runs}
 
 
 @pytest.fixture

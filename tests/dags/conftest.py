@@ -1,0 +1,72 @@
+"""What scripts beside this file find in Airflow, all run by one process, for importing Airflow takes longest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from configs.settings import ROOT
+
+NEIGHBOURS = {
+    "TIDECAST_KAFKA__BOOTSTRAP": "kafka-1:9092,kafka-2:9092",
+    "TIDECAST_KAFKA__PREFIX": "team.",
+    "TIDECAST_MLFLOW__TRACKING_URI": "http://mlflow:5000",
+    "TIDECAST_LAKE__ADDRESS": "hdfs://namenode:8020/tidecast/lake",
+}
+"""Of the team whose DAGs tell OpenLineage what they touch."""
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory):
+    """What each script found, and when all began."""
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "contracts").mkdir()
+    runs = {
+        "parsed": ("look.py", ROOT / "dags", {}),
+        "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
+        "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
+        "ingests": ("ingests.py", None, {}),
+        "ended": ("ended.py", None, {}),
+        "trainings": (
+            "trainings.py",
+            None,
+            {
+                "TIDECAST_RETRAINING__BEGIN_S": "60",
+                "TIDECAST_RETRAINING__AT_ONCE": "3",
+                "TIDECAST_RETRAINING__LONGEST_S": "600",
+            },
+        ),
+        "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
+        "lineage": (
+            "lineage.py",
+            None,
+            {
+                **NEIGHBOURS,
+                "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+                "AIRFLOW__OPENLINEAGE__EXECUTE_IN_THREAD": "True",
+                "AIRFLOW__OPENLINEAGE__NAMESPACE": "tidecast",
+                "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",  # the endpoint is judged, not this machine
+            },
+        ),
+    }
+    asked = [
+        (script, [*([str(folder)] if folder else []), str(home / f"{name}.json")], more)
+        for name, (script, folder, more) in runs.items()
+    ]
+    env = os.environ | {
+        "AIRFLOW_HOME": str(home),  # which airflow reads at its first import
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",  # parsing is to be light, not this machine quick
+    }
+    command = [sys.executable, str(Path(__file__).parent / "forks.py"), json.dumps(asked)]
+    began = time.time()
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return {"began": began} | {name: json.loads((home / f"{name}.json").read_text()) for name in runs}
