@@ -46,8 +46,9 @@ def backfill(
     """Read a range of a running job's topic again, beside its live records and at the rate that these leave.
 
     The job's driver runs it as a second query in the same application. With --by the cheapest executors beside the live
-    job's are planned that have it done in time, and planned anew while the command follows it. Without a range and an
-    action: the job's replays, and how far they are. Status 1 where the replay failed.
+    job's are planned that have it done in time, and planned anew while the command follows it; or an application of
+    its own is started, where the contract has a command for one and that is cheaper. Without a range and an action: the
+    job's replays, and how far they are. Status 1 where the replay failed.
 
     Raises:
         typer.Exit: 1, as above.
@@ -83,6 +84,7 @@ def backfill(
         print(f"{job}: replay {target}: {wanted} is ordered")
         if wanted == "pause":
             return
+        _start_apart(settings, order)
     elif begin and end:
         asked_range = AskedRange(job, begin, end, topic, late_s, rps, name, compare, table, weight)
         order = _ordered(settings, asked_range, by, sure)
@@ -110,7 +112,16 @@ def _ordered(settings: Settings, asked: AskedRange, by: str | None, sure: float 
     print(describe_order(order))
     if sentence:
         print(sentence)
+    _start_apart(settings, order)
     return order
+
+
+def _start_apart(settings: Settings, order: ReplayOrder) -> None:
+    """Start the application of an order that is to have one of its own, and say so; one that runs goes on."""
+    from pipelines.backfill.application import start_application
+
+    if order.apart is not None and (log := start_application(settings, order)) is not None:
+        print(f"its application is started; what it says is in {log}")
 
 
 def _list(settings: Settings, job: str) -> None:

@@ -1,0 +1,56 @@
+"""The application of its own in which an order may be read: started by the command of its job's contract."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from configs.contract import load_contract
+from configs.settings import Settings
+from pipelines.backfill.orders import OrderError, newest_progress
+from pipelines.kafka.signing import Signer
+from pipelines.stack.processes import ProcessError, spawn
+from tidecast.agent import ADDRESS, PREFIX, SIGNING_KEY
+from tidecast.orders import ReplayOrder
+
+HEARD_S = 15.0
+"""Seconds within which an application that runs has said something: it does so every five."""
+ENDED = ("paused", "compared", "failed", "cancelled", "done")
+"""What an application says last."""
+
+
+def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
+    """Start what reads an order apart, unless it runs; it outlives this process, and ends by itself.
+
+    Args:
+        settings: of the job's stack; the application is told broker, prefix and signing key in its environment.
+        order: that was sent.
+
+    Returns:
+        The file of its output, `log/<job>.replays.log` under `var`; None where it runs.
+
+    Raises:
+        OrderError: the job's contract has no such application any more, or its command cannot be started.
+        SettingsError: the contract is wrong, or the job has none.
+        BrokerError, ValueError: the topic of what is said of replays cannot be read.
+        OSError: the log cannot be written.
+    """
+    assert order.apart is not None
+    said = newest_progress(settings.kafka, order.job).get(order.id)
+    if said is not None and said.state not in ENDED and time.time() - said.wall_time < HEARD_S:
+        return None
+    stated = load_contract(order.job, settings.contracts_dir).backpressure
+    if stated is None or stated.apart is None:
+        raise OrderError(
+            f"replay {order.id!r} of job {order.job!r} is read in an application of its own, and {order.job}.yaml "
+            "has no backpressure.apart any more: state it, or cancel the replay in such an application"
+        )
+    kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
+    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, SIGNING_KEY: Signer.of(kafka).keys_of(order.job)}
+    env = os.environ | {name: value for name, value in told.items() if value is not None}
+    try:
+        spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
+    except ProcessError as error:
+        raise OrderError(f"{error}. It stands in {order.job}.yaml, backpressure.apart.command") from None
+    return log
