@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from configs.contract import load_contract
+from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.backfill.orders import OrderError, newest_progress
+from pipelines.backfill.orders import OrderError, newest_progress, send_order
 from pipelines.kafka.signing import Signer
 from pipelines.stack.processes import ProcessError, spawn
-from tidecast.agent import ADDRESS, PREFIX, SIGNING_KEY
-from tidecast.orders import ReplayOrder
+from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
+from tidecast.orders import ReplayOrder, later_than
 
 HEARD_S = 15.0
 """Seconds within which an application that runs has said something: it does so every five."""
 ENDED = ("paused", "compared", "failed", "cancelled", "done")
 """What an application says last."""
+
+
+def give_order(settings: Settings, order: ReplayOrder) -> Path | None:
+    """Send an order, and start the application that is to read it, where it is to have one.
+
+    Returns:
+        As `start_application`; None also where the live job's agent reads it.
+
+    Raises:
+        OrderError, SettingsError: the application cannot be started; then the order is over.
+        BrokerError, ValueError, OSError: as `send_order` and `start_application`.
+    """
+    send_order(settings.kafka, order)
+    if order.apart is None:
+        return None
+    try:
+        return start_application(settings, order)
+    except (OrderError, SettingsError):
+        send_order(settings.kafka, replace(order, wanted="done", wall_time=later_than(order, time.time())))
+        raise
 
 
 def start_application(settings: Settings, order: ReplayOrder) -> Path | None:

@@ -9,10 +9,10 @@ from typing import Any
 
 from configs.errors import FinalError
 from configs.settings import load
-from pipelines.backfill.application import start_application
+from pipelines.backfill.application import give_order
 from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
-from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_orders, send_order
+from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_orders
 from pipelines.backfill.text import describe_followed
 from tidecast.orders import ReplayOrder
 
@@ -62,9 +62,8 @@ def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
             "another run, or allow more"
         )
     with _cancelled_when_ended(found.order.job, found.order.id):
-        send_order(load().kafka, found.order)
-        if found.order.apart is not None:
-            print(f"its application is started; what it says is in {start_application(load(), found.order)}")
+        if (log := give_order(load(), found.order)) is not None:
+            print(f"its application is started; what it says is in {log}")
     print(f"{found.order.job}: backfill {found.order.id}: {found.sentence}")
     return found.order.id
 

@@ -59,6 +59,7 @@ def backfill(
         BackfillPlanError: the deadline cannot be planned or met; the message says which can (status 2).
         BrokerError: the broker cannot be reached (status 2).
     """
+    from pipelines.backfill.application import start_application
     from pipelines.backfill.follow import follow_order
     from pipelines.backfill.ordering import AskedRange, publish_order
     from pipelines.backfill.orders import change_order
@@ -84,7 +85,8 @@ def backfill(
         print(f"{job}: replay {target}: {wanted} is ordered")
         if wanted == "pause":
             return
-        _start_apart(settings, order)
+        if order.apart is not None:
+            _say_started(start_application(settings, order))
     elif begin and end:
         asked_range = AskedRange(job, begin, end, topic, late_s, rps, name, compare, table, weight)
         order = _ordered(settings, asked_range, by, sure)
@@ -100,27 +102,24 @@ def backfill(
 def _ordered(settings: Settings, asked: AskedRange, by: str | None, sure: float | None) -> ReplayOrder:
     """Order a range, by a deadline if there is one, and say so."""
     from models.backfill.plan import SURE
+    from pipelines.backfill.application import give_order
     from pipelines.backfill.ordering import make_order, plan_by
-    from pipelines.backfill.orders import send_order
     from pipelines.backfill.text import describe_order
 
     order, sentence = make_order(settings, asked), ""
     if by is not None:
         planned = plan_by(settings, order, by, SURE if sure is None else sure)
         order, sentence = planned.order, planned.sentence
-    send_order(settings.kafka, order)
+    log = give_order(settings, order)
     print(describe_order(order))
     if sentence:
         print(sentence)
-    _start_apart(settings, order)
+    _say_started(log)
     return order
 
 
-def _start_apart(settings: Settings, order: ReplayOrder) -> None:
-    """Start the application of an order that is to have one of its own, and say so; one that runs goes on."""
-    from pipelines.backfill.application import start_application
-
-    if order.apart is not None and (log := start_application(settings, order)) is not None:
+def _say_started(log: Path | None) -> None:
+    if log is not None:
         print(f"its application is started; what it says is in {log}")
 
 

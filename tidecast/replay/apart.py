@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidecast.agent import ADDRESS, PREFIX, SIGNING_KEY
+from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
 from tidecast.connection.outbox import Outbox
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.signing import SigningKeys
