@@ -16,8 +16,8 @@ from pipelines.stack.processes import ProcessError, spawn
 from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
 from tidecast.orders import ReplayOrder, later_than
 
-HEARD_S = 15.0
-"""Seconds within which an application that runs has said something: it does so every five."""
+HEARD_S, POLL_S = 15.0, 1.0
+"""Seconds within which an application that runs says something, which it does every five; and between two looks."""
 ENDED = ("paused", "compared", "failed", "cancelled", "done")
 """What an application says last."""
 
@@ -50,7 +50,8 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
         order: that was sent.
 
     Returns:
-        The file of its output, `log/<job>.replays.log` under `var`; None where it runs.
+        The file of its output, `log/<job>.replays.log` under `var`; None where it runs. Whether one that has just
+        spoken does is seen by what it says next, within HEARD_S.
 
     Raises:
         OrderError: the job's contract has no such application any more, or its command cannot be started.
@@ -59,8 +60,7 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
         OSError: the log cannot be written.
     """
     assert order.apart is not None
-    said = newest_progress(settings.kafka, order.job).get(order.id)
-    if said is not None and said.state not in ENDED and time.time() - said.wall_time < HEARD_S:
+    if _still_speaks(settings, order):
         return None
     stated = load_contract(order.job, settings.contracts_dir).backpressure
     if stated is None or stated.apart is None:
@@ -76,3 +76,15 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     except ProcessError as error:
         raise OrderError(f"{error}. It stands in {order.job}.yaml, backpressure.apart.command") from None
     return log
+
+
+def _still_speaks(settings: Settings, order: ReplayOrder) -> bool:
+    first = newest_progress(settings.kafka, order.job).get(order.id)
+    if first is None or first.state in ENDED or time.time() - first.wall_time > HEARD_S:
+        return False
+    until = time.monotonic() + HEARD_S
+    while time.monotonic() < until:
+        time.sleep(POLL_S)
+        if newest_progress(settings.kafka, order.job)[order.id].wall_time > first.wall_time:
+            return True
+    return False

@@ -1,8 +1,10 @@
 """The application in which an order is read apart: started as its contract says, once, with what it needs to know."""
 
+import itertools
 import json
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -44,14 +46,22 @@ def test_it_is_started_by_the_contracts_command_and_told_where_the_broker_is(wor
     assert application.give_order(settings, order()) is None and len(sent) == 2  # the live job's agent reads that
 
 
-@pytest.mark.parametrize(("state", "age_s", "starts"), [
-    ("running", 1.0, False), ("waiting", 1.0, False), ("running", 60.0, True), ("paused", 1.0, True),
-    ("failed", 1.0, True), ("compared", 1.0, True),
+@pytest.mark.parametrize(("state", "age_s", "speaks", "starts"), [
+    ("running", 1.0, True, False), ("waiting", 1.0, True, False), ("running", 1.0, False, True),
+    ("running", 60.0, False, True), ("paused", 1.0, False, True), ("failed", 1.0, False, True),
+    ("compared", 1.0, False, True),
 ])  # fmt: skip
-def test_one_that_still_speaks_is_not_started_a_second_time(world, state, age_s, starts):
-    settings, said, _ = world
-    said["fix"] = progress(state=state, apart=2)
-    object.__setattr__(said["fix"], "wall_time", time.time() - age_s)
+def test_one_that_still_speaks_is_not_started_a_second_time(world, monkeypatch, state, age_s, speaks, starts):
+    monkeypatch.setattr(application, "HEARD_S", 2.0)
+    monkeypatch.setattr(application, "POLL_S", 0.01)
+    settings, *_ = world
+    looks, spoken_at = itertools.count(), time.time() - age_s
+
+    def said(kafka, job):
+        at = spoken_at + (0.5 if speaks and next(looks) > 3 else 0.0)
+        return {"fix": replace(progress(state=state, apart=2), wall_time=at)}
+
+    monkeypatch.setattr(application, "newest_progress", said)
     assert (application.start_application(settings, order(apart=2)) is not None) == starts
 
 
