@@ -6,6 +6,7 @@ follows from the promise and the executors (`models/contract/promised`).
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -111,6 +112,38 @@ class StatedControls(Stated):
     theta: StatedShare = StatedShare()
 
 
+class ApartTerms(Stated):
+    """An application of its own in which a backfill may be read, away from the live job's executors.
+
+    Attributes:
+        executors: that it may have at most.
+        command: that starts it, without a shell; `{executors}` in it becomes the number that was planned.
+        start_s: from that start until its executors work, wall seconds.
+    """
+
+    executors: Count
+    command: str = Field(min_length=1)
+    start_s: Positive = 45.0
+
+    @field_validator("command")
+    @classmethod
+    def _readable(cls, command: str) -> str:
+        try:
+            said = shlex.split(command.format(executors=1))
+        except (ValueError, KeyError, IndexError, AttributeError) as error:
+            raise ValueError(
+                f"{command!r} is no command ({error!r}). Write it as for a terminal, with {{executors}} where their "
+                "number belongs"
+            ) from None
+        if not said:
+            raise ValueError("an empty command starts nothing. Leave apart out, or state what starts the application")
+        return command
+
+    def argv(self, executors: int) -> list[str]:
+        """Return the command that starts it with so many executors."""
+        return shlex.split(self.command.format(executors=executors))
+
+
 class Backpressure(Stated):
     """The section `backpressure` of a contract; `models/contract/terms.py` has the compiled form.
 
@@ -120,6 +153,7 @@ class Backpressure(Stated):
         seed: for all sampling.
         admit_by: what live records a replay is admitted beside: the most that is forecast for the next interval
             ("forecast", where None), or as many as come by now, the paper's rule alone ("arrivals").
+        apart: where a backfill with a deadline may be read instead if that is cheaper; None: always beside live.
         weights: prices of latency, energy, error and goodput; who states one states every scale, too.
         scales, paths, lag, controls: by promise and executors where None or left out.
         memory, net, energy: no such limit where None.
@@ -130,6 +164,7 @@ class Backpressure(Stated):
     interval_s: Count = 10
     seed: Whole = 0
     admit_by: Literal["forecast", "arrivals"] | None = None
+    apart: ApartTerms | None = None
     weights: ObjectiveWeights | None = None
     scales: StatedScales = Field(StatedScales(), validate_default=True)
     paths: tuple[StatedPath, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any
 
 from tidecast.arrivals import SAMPLE_S, Arrivals
 from tidecast.commands import Commands
+from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
 from tidecast.connection.outbox import Outbox
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.security import client_options
@@ -32,8 +33,6 @@ from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subs
 
 log = logging.getLogger("tidecast")
 
-ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
-SIGNING_KEY = "TIDECAST_SIGNING_KEY"
 SAID_S = 60.0  # seconds after which what still fails is said again
 RETRY_S = 5.0  # seconds before a broker that has not answered is asked again, so that no wrong login locks an account
 

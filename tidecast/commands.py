@@ -23,7 +23,7 @@ from tidecast.messages import (
     decode_keyed,
 )
 from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact
-from tidecast.orders import ReplayOrder, order_key, standing_order
+from tidecast.orders import ReplayOrder, order_key
 from tidecast.outcomes import outcome
 from tidecast.spark.sensors import lag_records
 
@@ -141,7 +141,7 @@ class Commands:
             elif topic == CONTROL and key.startswith(order_key(job.name, "")):
                 if record.value is not None:
                     self._check_signature(record, key)
-                    self._follow_order(key, decode(ReplayOrder, record.value))
+                    job.take_order(key, decode(ReplayOrder, record.value))
             elif topic == HEARTBEATS and key == job.name:
                 beat = decode_keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
@@ -181,11 +181,6 @@ class Commands:
             self._requested_mode = control.mode
             if self._control_read:
                 apply_control_mode(job, control.mode)
-
-    def _follow_order(self, key: str, order: ReplayOrder) -> None:
-        if order_key(order.job, order.id) != key:
-            raise MessageError(f"job={order.job!r}, id={order.id!r} under the key {key!r}")
-        self._job.orders[order.id] = standing_order(self._job.orders.get(order.id), order)
 
     def _follow_decision(self, decision: Decision, now: float) -> None:
         job = self._job

@@ -1,4 +1,4 @@
-"""The state of a job that the agent's threads share."""
+"""The state of a job: what replays of it need, and what the threads of its agent share."""
 
 from __future__ import annotations
 
@@ -11,25 +11,68 @@ from tidecast.connection.outbox import Outbox
 from tidecast.connection.signing import SigningKeys
 from tidecast.control import WALL, Clock
 from tidecast.guard import Limits, SeenDecisions
-from tidecast.messages import MetricSample
-from tidecast.orders import ReplayOrder
+from tidecast.messages import MessageError, MetricSample
+from tidecast.orders import ReplayOrder, order_key, standing_order
 from tidecast.outcomes import Tracker
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.sensors import BottleneckStage, OffsetCurve, Offsets, Partition
 
 
-@dataclass
-class Job:
-    """The state that the agent's threads share about one job; times are wall times in epoch seconds.
+@dataclass(kw_only=True)
+class OrderedJob:
+    """What is known of a job where ranges of it are read again; times are wall times in epoch seconds.
 
     Attributes:
-        widest_mode: the widest mode that `attach` allows.
+        name: of the job.
         clock: the job's own; None while a replay's has not been announced.
-        limits: what decisions may ask for.
+        outbox: for what is told.
+        topics: that its query reads; none where that is not known, or not this application's.
         lost_contact_s: silence of the autoscaler after which an acting agent hands back.
         mode: the present one.
         prefix: of the names of Tidecast's own topics.
         signing: keys of what this job obeys; None: it obeys unsigned messages, too.
+        last_contact_at: wall time of the autoscaler's last sign of life.
+        orders: newest order of each replay, by its id.
+        replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
+        record_s: run time of the heaviest stage's tasks for each record of a batch; None before one is known.
+    """
+
+    name: str
+    clock: Clock | None
+    outbox: Outbox
+    topics: tuple[str, ...] = ()
+    lost_contact_s: float = 60.0
+    mode: str = "observe"
+    prefix: str = ""
+    signing: SigningKeys | None = None
+    last_contact_at: float = 0.0
+    orders: dict[str, ReplayOrder] = field(default_factory=dict)
+    replay_rps: float | None = None
+    record_s: float | None = None
+
+    @property
+    def time(self) -> Clock:
+        """The job's clock; wall time while a replay's has not been announced."""
+        return self.clock or WALL
+
+    def take_order(self, key: str, order: ReplayOrder) -> None:
+        """Take an order that came under a key of `control`, if it is newer than the known one of its replay.
+
+        Raises:
+            MessageError: it is another replay's.
+        """
+        if order_key(order.job, order.id) != key:
+            raise MessageError(f"job={order.job!r}, id={order.id!r} under the key {key!r}")
+        self.orders[order.id] = standing_order(self.orders.get(order.id), order)
+
+
+@dataclass(kw_only=True)
+class Job(OrderedJob):
+    """The state of a job that its agent's threads share.
+
+    Attributes:
+        widest_mode: the widest mode that `attach` allows.
+        limits: what decisions may ask for.
         lock: guards what several threads change together: mode, target, tracker.
         stop: set when the agent's threads are to end.
         curves: sampled end offsets over time, by (topic, partition).
@@ -38,30 +81,18 @@ class Job:
         executors: cores of every registered executor by id.
         owns_executors: whether this agent sets how many executors the application has for this query.
         executors_at_takeover: executors that were there when the agent took over.
-        last_contact_at: wall time of the autoscaler's last sign of life.
         handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).
-        orders: newest order of each replay, by its id.
-        replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
         admission_rps: live records per wall second that may be read, as decided last; None: all.
         admitted_by: the decision that says so and its contract's hash, for people.
         weights: of the topics that share these, by name without the prefix, as the contract has them; 1 where it says
             none.
         batches: how many with records have been seen; `rows` is those of the newest one.
         period_s: from the begin of one batch of records to that of the next, wall seconds; at least as long as it took.
-        record_s: run time of the heaviest stage's tasks for each record of a batch; None before one is known.
     """
 
-    name: str
     widest_mode: str
-    clock: Clock | None
     limits: Limits
     actuator: ExecutorActuator
-    outbox: Outbox
-    topics: tuple[str, ...]
-    lost_contact_s: float = 60.0
-    mode: str = "observe"
-    prefix: str = ""
-    signing: SigningKeys | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
     seen: SeenDecisions = field(default_factory=SeenDecisions)
@@ -73,22 +104,13 @@ class Job:
     executors: dict[str, int] = field(default_factory=dict)
     owns_executors: bool = False
     executors_at_takeover: int = 0
-    last_contact_at: float = 0.0
     handed_back: bool = False
-    orders: dict[str, ReplayOrder] = field(default_factory=dict)
-    replay_rps: float | None = None
     admission_rps: float | None = None
     admitted_by: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     batches: int = 0
     rows: int = 0
     period_s: float = 1.0
-    record_s: float | None = None
-
-    @property
-    def time(self) -> Clock:
-        """The job's clock; wall time while a replay's has not been announced."""
-        return self.clock or WALL
 
     def ceiling(self) -> int | None:
         """Return how many tasks of the bottleneck stage run in parallel at most; more cores than that are of no use.

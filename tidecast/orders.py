@@ -55,7 +55,8 @@ class ReplayOrder:
     counts as much. `holds` is the newest version of the live results whose records all lie before `ends`, where that
     was known when it was ordered. Windows that begin at `open_ms` or later are in records from `open_starts` on.
     `task_rows` are the records that a task reads at most, as the job's agent fills in when it begins: so many take
-    about `task_s`.
+    about `task_s`. It is read in an application of its own of so many executors where it says `apart`, else beside the
+    live query (`tidecast.replay.apart`).
     """
 
     id: JobName
@@ -82,6 +83,7 @@ class ReplayOrder:
     task_rows: Tasks | None = None
     finish: list[Any] = field(default_factory=list)
     weighted: bool = False
+    apart: Tasks | None = None
     schema: int = SCHEMA
 
     WANTED: ClassVar = WANTED
@@ -150,7 +152,8 @@ class ReplayProgress:
     `task_s` each and all of its tasks together `work_s`; its query was started at the wall time
     `reading_since`. `executors` are those beyond the live job's that its schedule
     asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record. It is
-    `warm` where a dry run has taken from its first batch what makes that slow.
+    `warm` where a dry run has taken from its first batch what makes that slow. One that is read `apart`, by so many
+    executors of an application of its own, takes nothing from live records.
     """
 
     id: JobName
@@ -173,6 +176,7 @@ class ReplayProgress:
     reading_since: Time | None = None
     executors_soon: Count | None = None
     warm: bool = False
+    apart: Tasks | None = None
     schema: int = SCHEMA
 
 

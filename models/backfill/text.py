@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from models.backfill.apart import ApartPlan
 from models.backfill.finish import FinishTimes
 from models.backfill.plan import BackfillPlan, DeadlineError
 
@@ -21,7 +22,9 @@ FLAT = 1.25
 HOURS = ((5, "night"), (11, "morning"), (17, "afternoon"), (22, "evening"), (24, "night"))
 
 
-def plan_sentence(plan: BackfillPlan, now_s: float, zone: str, speed: float = 1.0) -> str:
+def plan_sentence(
+    plan: BackfillPlan, now_s: float, zone: str, speed: float = 1.0, apart: ApartPlan | None = None
+) -> str:  # fmt: skip
     """Tell a plan: records, when they are replayed, when they are done, what it costs.
 
     Args:
@@ -29,21 +32,46 @@ def plan_sentence(plan: BackfillPlan, now_s: float, zone: str, speed: float = 1.
         now_s: epoch seconds of the plan's beginning; in a replay of a trace, of the trace.
         zone: IANA name, of the job.
         speed: seconds of the trace that pass in a real one; 1 where none is replayed.
+        apart: what an application of its own would come to, which is dearer; None: there is none.
 
     Returns:
         Such as "41.2 M records; into the valley from 01:10 to 05:40 and beside the morning; done by 05:52 (90 %),
         07:00 with 99 %; live promise kept; 6.1 executor-hours more (at once: 14.3)".
     """
     now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
-    told, late = (_clock(now, plan.finish.quantile(level) * speed) for level in (plan.sure, LATE))
-    sure = f"done by {told} ({100 * plan.sure:.3g} %)"
-    surer = f", {late} with {100 * LATE:.3g} %" if plan.sure < LATE else ""
     promise = "live promise kept"
     if plan.live_risk > 1 - LATE:
         promise = f"live records alone are more than all executors serve with {100 * plan.live_risk:.0f} %"
-    hours = f"{_hours(plan.schedule.hours)} executor-hours more (at once: {_hours(plan.at_once_hours)})"
-    when = _when(plan, now, speed)
-    return "; ".join([f"{format_records(plan.work.records)} records", when, sure + surer, promise, hours])
+    hours = f"{_hours(plan.schedule.hours)} executor-hours more (at once: {_hours(plan.at_once_hours)}"
+    hours += ")" if apart is None else f", in an application of its own: {_hours(apart.hours)})"
+    parts = [_when(plan, now, speed), _done(plan.finish, plan.sure, now, speed), promise, hours]
+    return "; ".join([f"{format_records(plan.work.records)} records", *parts])
+
+
+def apart_sentence(
+    plan: ApartPlan, sure: float, now_s: float, zone: str, speed: float = 1.0, beside: BackfillPlan | None = None
+) -> str:  # fmt: skip
+    """Tell a plan in an application of its own.
+
+    Args:
+        plan: of the backfill.
+        sure: probability asked for.
+        now_s: epoch seconds of now; in a replay of a trace, of the trace.
+        zone: IANA name, of the job.
+        speed: seconds of the trace that pass in a real one.
+        beside: what it would come to beside live records, which is dearer; None: it is not in time there.
+
+    Returns:
+        Such as "41.2 M records; in an application of its own, 4 executors; done by 05:52 (90 %), 06:10 with 99 %; 9.1
+        executor-hours with its driver (beside live records: 14.3)".
+    """
+    now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
+    other = (
+        "beside live records not in time" if beside is None else f"beside live records: {_hours(beside.schedule.hours)}"
+    )
+    own = f"in an application of its own, {plan.executors} executor{'s' * (plan.executors > 1)}"
+    hours = f"{_hours(plan.hours)} executor-hours with its driver ({other})"
+    return "; ".join([f"{format_records(plan.work.records)} records", own, _done(plan.finish, sure, now, speed), hours])
 
 
 def finish_words(finish: FinishTimes, by_s: float, now_s: float, zone: str, speed: float = 1.0) -> str:
@@ -96,6 +124,11 @@ def format_records(records: float) -> str:
             digits = max(2 - int(math.log10(max(records / size, 1.0)) + 1e-9), 0)
             return f"{records / size:.{digits}f}{unit}"
     return f"{records:.0f}"
+
+
+def _done(finish: FinishTimes, sure: float, now: datetime, speed: float) -> str:
+    told, late = (_clock(now, finish.quantile(level) * speed) for level in (sure, LATE))
+    return f"done by {told} ({100 * sure:.3g} %)" + (f", {late} with {100 * LATE:.3g} %" if sure < LATE else "")
 
 
 def _hours(hours: float) -> str:

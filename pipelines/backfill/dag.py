@@ -9,9 +9,10 @@ from typing import Any
 
 from configs.errors import FinalError
 from configs.settings import load
+from pipelines.backfill.application import give_order
 from pipelines.backfill.follow import follow_order
-from pipelines.backfill.ordering import AskedRange, PlannedOrder, make_order, plan_by
-from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_orders, send_order
+from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
+from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_orders
 from pipelines.backfill.text import describe_followed
 from tidecast.orders import ReplayOrder
 
@@ -31,15 +32,14 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
             asked for.
 
     Returns:
-        `sentence`, the plan in words; `hours`, executor-hours beyond the live job's that it is expected to cost; `ask`,
+        `sentence`, the plan in words; `hours`, executor-hours that it is expected to cost beside the live job; `ask`,
         whether that is more than `most_hours`.
 
     Raises:
         CorrectableError: as `make_order` and `plan_by` raise it.
     """
     found = _planned(form)
-    hours = found.plan.schedule.hours
-    return {"sentence": found.sentence, "hours": hours, "ask": hours > _bound(form)}
+    return {"sentence": found.sentence, "hours": found.hours, "ask": found.hours > _bound(form)}
 
 
 def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
@@ -51,17 +51,19 @@ def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
 
     Raises:
         BackfillRunError: it costs more now than the form allows, and than was planned and approved.
+        OrderError: it is to have an application of its own, which cannot be started.
         CorrectableError: as `plan`.
     """
     found = _planned(form)
-    hours, allowed = found.plan.schedule.hours, max(_bound(form), DEARER * planned["hours"])
+    hours, allowed = found.hours, max(_bound(form), DEARER * planned["hours"])
     if hours > allowed:
         raise BackfillRunError(
             f"the plan costs {hours:.2g} executor-hours now, {allowed:.2g} were allowed: {found.sentence}. Begin "
             "another run, or allow more"
         )
     with _cancelled_when_ended(found.order.job, found.order.id):
-        send_order(load().kafka, found.order)
+        if (log := give_order(load(), found.order)) is not None:
+            print(f"its application is started; what it says is in {log}")
     print(f"{found.order.job}: backfill {found.order.id}: {found.sentence}")
     return found.order.id
 
@@ -116,7 +118,7 @@ def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool)
     raise BackfillRunError("the run has not come to its end: a task before this one says why, or somebody ended it")
 
 
-def _planned(form: dict[str, Any]) -> PlannedOrder:
+def _planned(form: dict[str, Any]) -> CheapestOrder:
     settings = load()
     asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"], weight=form.get("weight"))
     return plan_by(settings, make_order(settings, asked), form["by"], form["sure"])

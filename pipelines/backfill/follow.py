@@ -29,13 +29,15 @@ class FollowedOrder(NamedTuple):
         said: by the job's agent; None where nothing has been heard for 30 s, or something else is new.
         finish: when it is done, in words, by the newest look; "" without a deadline.
         note: what has changed in the plan, or why it could not be looked at; "" for nothing.
-        silent: whether nothing has been heard of the job's agent.
+        silent: whether nothing has been heard of the job's agent, or of the application that reads it `apart`.
+        apart: whether that is one of its own.
     """
 
     said: ReplayProgress | None
     finish: str = ""
     note: str = ""
     silent: bool = False
+    apart: bool = False
 
 
 def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
@@ -52,9 +54,9 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
         SettingsError: an order with a deadline of a job without a contract.
         BrokerError, ValueError: a topic cannot be followed; an unknown security option.
     """
-    if order.by is None:
+    if order.by is None or order.apart is not None:  # where it is apart nothing of its plan can be changed
         for said in follow_progress(settings.kafka, order):
-            yield FollowedOrder(said, silent=said is None)
+            yield FollowedOrder(said, silent=said is None, apart=order.apart is not None)
         return
     heard, looks = time.monotonic(), PlanLooks(settings, order)
     with JobWatch(settings, order.job) as watch:

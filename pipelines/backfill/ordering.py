@@ -14,10 +14,11 @@ from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.deadline import read_deadline
 from models.backfill.given import BackfillPlanError
+from models.backfill.live.apart import plan_order_apart, with_apart
 from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
 from models.backfill.live.task_target import task_target_s
 from models.backfill.plan import BackfillPlan, DeadlineError
-from models.backfill.text import plan_sentence, refusal_sentence
+from models.backfill.text import apart_sentence, plan_sentence, refusal_sentence
 from pipelines.backfill.further import reaching
 from pipelines.backfill.orders import OrderError, change_order, read_orders
 from pipelines.backfill.ranges import TimeRange
@@ -73,6 +74,20 @@ class PlannedOrder(NamedTuple):
     sentence: str
 
 
+class CheapestOrder(NamedTuple):
+    """An order with a deadline where it is the cheapest: beside live records, or in an application of its own.
+
+    Attributes:
+        order: with its schedule, or with the executors that it has `apart`.
+        sentence: its plan in words.
+        hours: executor-hours that it is expected to cost.
+    """
+
+    order: ReplayOrder
+    sentence: str
+    hours: float
+
+
 def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     """Find what a range comes to, and return its order; nothing is sent (`orders.send_order`).
 
@@ -125,8 +140,8 @@ def refuse_second(order: ReplayOrder, known: dict[str, ReplayOrder]) -> None:
         )
 
 
-def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> PlannedOrder:
-    """Plan an order so that it is done by a time; nothing is sent.
+def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> CheapestOrder:
+    """Plan an order so that it is done by a time, where that is the cheapest; nothing is sent.
 
     Args:
         settings: of the job's stack.
@@ -140,7 +155,31 @@ def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> Pla
         SettingsError: the job has no contract.
         BrokerError, ValueError: a topic cannot be read; an unknown security option.
     """
-    return plan_at(order, by, sure, settings.replay.timezone, read_now(settings, order.job))
+    return plan_cheapest(order, by, sure, settings.replay.timezone, read_now(settings, order.job))
+
+
+def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: JobNow) -> CheapestOrder:
+    """Plan an order beside live records, and in an application of its own where its contract has one; take the cheaper.
+
+    Raises:
+        BackfillPlanError: as `plan_by`.
+    """
+    job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
+    due = read_due(order, by, sure, zone, job_now)
+    apart = plan_order_apart(due, reaching(moment, moment.by_s(due)))
+    try:
+        beside = plan_due(due, zone, moment)
+    except BackfillPlanError:
+        if apart is None:
+            raise
+        return CheapestOrder(
+            with_apart(due, apart, moment), apart_sentence(apart, sure, job_now, zone, speed), apart.hours
+        )
+    if apart is not None and apart.hours < beside.plan.schedule.hours:
+        sentence = apart_sentence(apart, sure, job_now, zone, speed, beside.plan)
+        return CheapestOrder(with_apart(due, apart, moment), sentence, apart.hours)
+    sentence = plan_sentence(beside.plan, job_now, zone, speed, apart)
+    return CheapestOrder(beside.order, sentence, beside.plan.schedule.hours)
 
 
 def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float) -> ReplayOrder:

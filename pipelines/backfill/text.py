@@ -16,11 +16,15 @@ def describe_order(order: ReplayOrder) -> str:
     """Say what is ordered, in a line."""
     rate = "at what live records leave" if order.most_rps is None else f"at {order.most_rps:g} records/s at most"
     weight = f", weight {order.weight:g}" if order.weighted else ""
+    if order.apart is not None:
+        rate = f"by {order.apart} executors of its own" + ("" if order.most_rps is None else f", {rate}")
     return f"{order.job}: replay {order.id}, {order.records:,} records, {rate}{weight}"
 
 
 def describe_followed(new: FollowedOrder) -> str:
     """Say what is new of an order that is followed, in a line."""
+    if new.silent and new.apart:
+        return "nothing is heard of the application that reads it: does it start? Its output is in the log named above"
     if new.silent:
         return "nothing is heard of the job's agent: does it run, attached with replay=, in mode act?"
     return new.note if new.said is None else describe_progress(new.said, new.finish)

@@ -46,8 +46,9 @@ def backfill(
     """Read a range of a running job's topic again, beside its live records and at the rate that these leave.
 
     The job's driver runs it as a second query in the same application. With --by the cheapest executors beside the live
-    job's are planned that have it done in time, and planned anew while the command follows it. Without a range and an
-    action: the job's replays, and how far they are. Status 1 where the replay failed.
+    job's are planned that have it done in time, and planned anew while the command follows it; or an application of
+    its own is started, where the contract has a command for one and that is cheaper. Without a range and an action: the
+    job's replays, and how far they are. Status 1 where the replay failed.
 
     Raises:
         typer.Exit: 1, as above.
@@ -58,6 +59,7 @@ def backfill(
         BackfillPlanError: the deadline cannot be planned or met; the message says which can (status 2).
         BrokerError: the broker cannot be reached (status 2).
     """
+    from pipelines.backfill.application import start_application
     from pipelines.backfill.follow import follow_order
     from pipelines.backfill.ordering import AskedRange, publish_order
     from pipelines.backfill.orders import change_order
@@ -83,6 +85,8 @@ def backfill(
         print(f"{job}: replay {target}: {wanted} is ordered")
         if wanted == "pause":
             return
+        if order.apart is not None:
+            _say_started(start_application(settings, order))
     elif begin and end:
         asked_range = AskedRange(job, begin, end, topic, late_s, rps, name, compare, table, weight)
         order = _ordered(settings, asked_range, by, sure)
@@ -98,19 +102,25 @@ def backfill(
 def _ordered(settings: Settings, asked: AskedRange, by: str | None, sure: float | None) -> ReplayOrder:
     """Order a range, by a deadline if there is one, and say so."""
     from models.backfill.plan import SURE
+    from pipelines.backfill.application import give_order
     from pipelines.backfill.ordering import make_order, plan_by
-    from pipelines.backfill.orders import send_order
     from pipelines.backfill.text import describe_order
 
     order, sentence = make_order(settings, asked), ""
     if by is not None:
         planned = plan_by(settings, order, by, SURE if sure is None else sure)
         order, sentence = planned.order, planned.sentence
-    send_order(settings.kafka, order)
+    log = give_order(settings, order)
     print(describe_order(order))
     if sentence:
         print(sentence)
+    _say_started(log)
     return order
+
+
+def _say_started(log: Path | None) -> None:
+    if log is not None:
+        print(f"its application is started; what it says is in {log}")
 
 
 def _list(settings: Settings, job: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from configs.contract import Contract, load_contract
 from configs.errors import CorrectableError
 from configs.settings import Settings, load
+from pipelines.jobs.apart import Apart, read_apart
 from pipelines.jobs.launch import TOPICS, Launch, fix_first_offsets, refuse_order
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
@@ -36,6 +37,7 @@ def run_job(
     job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None,
     topics: Sequence[str] = TOPICS, room: str = "",
     replay: Callable[[Launch, StreamingQuery], Replayable] | None = None, merges: bool = False, keyed: bool = False,
+    apart: Apart | None = None,
 ) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
@@ -53,6 +55,7 @@ def run_job(
         merges: whether its results are merged into a Delta table, so that live and gap can meet after an outage.
         keyed: whether each of its results replaces the one before of the same key, so that batches may be cut otherwise
             where a damaged checkpoint is repaired.
+        apart: how ranges of it are read again in an application of their own, by `--replays`; None: they are not.
 
     Returns:
         0 after a clean stop; 1 if the query failed, or if settings, broker, Java or jars are wrong, which stderr says.
@@ -71,12 +74,16 @@ def run_job(
     parser.add_argument("--no-agent", action="store_true", help=alone)
     stock = "start executors as stock Spark does: no class archive, Spark's own worker daemon"
     parser.add_argument("--stock-starts", action="store_true", help=stock)
+    own = "read the ranges that are ordered apart from its live query, with so many executors, and end"
+    parser.add_argument("--replays", type=int, metavar="EXECUTORS", help=own)
     args = parser.parse_args(argv)
     stop = stop_on_signals()
     try:
         settings = with_stack_addresses(load())
         Signer.of(settings.kafka).check_file()
         contract = load_contract(job, settings.contracts_dir / room)
+        if args.replays is not None:
+            return read_apart(job, apart, args.replays, settings, contract, args.run_dir, stop.is_set)
         if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
             least = contract.executors.model_copy(update={"max": contract.executors.min})
             contract = contract.model_copy(update={"executors": least})

@@ -66,4 +66,4 @@ class Sent(list):
 def job(name: str = "orders", widest_mode: str = "act", **fields: Any) -> Job:
     """A job with one executor, 1 to 4 allowed."""
     parts = {"limits": Limits(1, 4), "actuator": NotedActuator(), "outbox": Sent(), "topics": ("events",)}
-    return Job(name, widest_mode, WALL, **{**parts, "executors": {"0": 1}, **fields})
+    return Job(name=name, widest_mode=widest_mode, clock=WALL, **{**parts, "executors": {"0": 1}, **fields})

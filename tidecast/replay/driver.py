@@ -1,14 +1,13 @@
-"""The replays of one job in its driver: each order is met by a query of its own beside the live one."""
+"""The replays of one job: each order is met by a query of its own, beside the live one or in another application."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from dataclasses import replace
 from typing import Any
 
-from tidecast.job import Job
+from tidecast.job import Job, OrderedJob
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 from tidecast.replay.closing import Closing
 from tidecast.replay.dry_run import DryRun
@@ -16,9 +15,9 @@ from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
 from tidecast.replay.pool import enter_pool
 from tidecast.replay.query import ReplayQuery
+from tidecast.replay.rates import decided_rates, own_rates
 from tidecast.replay.replayable import Replayable
 from tidecast.spark.locality import StateWait
-from tidecast.spark.shares import water_fill
 
 log = logging.getLogger("tidecast")
 
@@ -26,24 +25,21 @@ POLL_S = 0.25  # seconds between two polls
 SAY_S = 5.0  # seconds after which an unchanged progress is said again
 AGAIN_S = 20.0
 """Seconds between two publications of a replay of whose range live may still tell windows."""
-CHANCE_S = 20.0
-"""Seconds that an autoscaler that is heard has for deciding a rate, before what was ordered counts."""
-LEAST_WEIGHT = 1e-9
-"""Of an order that may weigh nothing: it has what all others leave."""
 
 
 class Replays:
     """Meets the orders of one job; call `poll` every POLL_S, always in the same thread."""
 
-    def __init__(self, job: Job, replayable: Replayable | None, live: Any = None) -> None:
+    def __init__(self, job: OrderedJob, replayable: Replayable | None, live: Any = None) -> None:
         """Meet the orders of a job.
 
         Args:
-            job: its state.
+            job: its state. Where it is not that of an agent (`Job`), this is an application of the replays' own, which
+                meets the orders that are to have one; else all others are met.
             replayable: how ranges of it are read again; None: orders are refused.
             live: its query, between whose batches those of replays begin; None: at any time.
         """
-        self._job, self._replayable = job, replayable
+        self._job, self._replayable, self._apart = job, replayable, not isinstance(job, Job)
         self._pauses = LivePauses(live)
         self._queries: dict[str, ReplayQuery] = {}
         self._over: dict[str, float] = {}
@@ -57,7 +53,7 @@ class Replays:
         self._free = True
         self._wait = StateWait()
         dry_run = None if replayable is None else replayable.dry_run
-        self._dry_run = None if dry_run is None else DryRun(job, dry_run, enter_pool)
+        self._dry_run = DryRun(job, dry_run, enter_pool) if dry_run is not None and isinstance(job, Job) else None
 
     def poll(self) -> None:
         """Start, pace, pause, publish and cancel as ordered; what fails ends that replay alone, and is said.
@@ -66,19 +62,29 @@ class Replays:
             py4j.protocol.Py4JError: Spark's JVM does not answer.
         """
         self._place_own()
-        live = [order for order in list(self._job.orders.values()) if not self._is_over(order)]
+        live = self._standing()
         if self._job.mode == "act" and self._dry_run is not None and self._dry_run.going_on(bool(live)):
             return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
         self._free = not self._queries or self._pauses.may_begin()
-        shares = self._shares([order for order in live if order.wanted == "run" and order.id not in read])
+        rates = self._rates([order for order in live if order.wanted == "run" and order.id not in read])
         for order in live:
             try:
-                self._meet(order, shares.get(order.id, 0.0))
+                self._meet(order, rates.get(order.id, 0.0))
             except Exception as error:
                 log.exception("%s: replay %s failed", self._job.name, order.id)
                 self._end(order, "failed", f"{error}"[:500])
         self._wait.hold(bool(self._queries))
+
+    def waiting(self) -> list[str]:
+        """Return the orders that stand and are waited for: not those that are paused, or compared and not published."""
+        told = self.states()
+        kept = ("compare", "compared")
+        return [one.id for one in self._standing() if one.wanted != "pause" and (one.then, told.get(one.id)) != kept]
+
+    def states(self) -> dict[str, str]:
+        """Return what was last said of each replay, by its id: a state (`tidecast.orders.STATES`)."""
+        return {name: said.state for name, (said, _) in self._said.items()}
 
     def close(self) -> None:
         """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
@@ -90,10 +96,15 @@ class Replays:
         if self._replayable is not None:
             self._replayable.close()
 
+    def _standing(self) -> list[ReplayOrder]:
+        """The orders that this application is to meet, and that are not over."""
+        mine = [order for order in list(self._job.orders.values()) if (order.apart is not None) == self._apart]
+        return [order for order in mine if not self._is_over(order)]
+
     def _is_over(self, order: ReplayOrder) -> bool:
         return order.wanted == "done" or self._over.get(order.id, 0.0) >= order.wall_time
 
-    def _meet(self, order: ReplayOrder, share_rps: float) -> None:
+    def _meet(self, order: ReplayOrder, rps: float) -> None:
         query = self._queries.get(order.id)
         if self._replayable is None:
             self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
@@ -110,7 +121,7 @@ class Replays:
             self._replayable.cancel(order)
             self._end(order, "cancelled", "as ordered")
         elif query is None and order.wanted == "run":
-            self._begin(order, self._rate(order, share_rps), self._replayable)
+            self._begin(order, rps, self._replayable)
         elif query is None:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
@@ -120,7 +131,6 @@ class Replays:
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")
         else:
-            rps = self._rate(order, share_rps)
             query.admit(rps, self._free)
             self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
 
@@ -170,21 +180,11 @@ class Replays:
                 order, "done", "it was published before it could be cancelled" if order.wanted == "cancel" else ""
             )
 
-    def _shares(self, orders: list[ReplayOrder]) -> dict[str, float]:
-        """Each order's part of the decided rate by its weight; what one may not use is the others'."""
-        most = [math.inf if order.most_rps is None else order.most_rps for order in orders]
-        weights = [max(order.weight, LEAST_WEIGHT) for order in orders]
-        shares = water_fill(self._job.replay_rps or 0.0, most, weights)
-        return {order.id: rps for order, rps in zip(orders, shares, strict=True)}
-
-    def _rate(self, order: ReplayOrder, share_rps: float) -> float:
-        """The order's part of the decided rate; without a decider, what it may be."""
-        heard = time.time() - self._job.last_contact_at <= self._job.lost_contact_s
-        if self._job.replay_rps is None:
-            now = time.monotonic()
-            waits = heard and now - self._begun.get(order.id, now) < CHANCE_S
-            return 0.0 if waits or order.most_rps is None else order.most_rps
-        return share_rps if heard else 0.0  # whoever decided and is silent does not see what live records need
+    def _rates(self, orders: list[ReplayOrder]) -> dict[str, float]:
+        """Records per wall second that each of the orders that are to be read has now."""
+        if self._apart:
+            return own_rates(orders, {name: query.served_rps for name, query in self._queries.items()})
+        return decided_rates(self._job, orders, self._begun)
 
     def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
         """Start an order's query once it has a rate: the first batch is the dearest, however little it reads."""
@@ -203,7 +203,7 @@ class Replays:
             enter_pool()
             self._in_pool = True
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
-        if not order.table:
+        if not order.table and not self._apart:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
         self._queries[order.id] = ReplayQuery(order, replayable.start(order))
 
@@ -237,7 +237,7 @@ class Replays:
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
-            warm=self._dry_run is not None and self._dry_run.done,
+            warm=self._dry_run is not None and self._dry_run.done, apart=order.apart,
             **{"done": 0, "cost": order.cost, **measured},
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))

@@ -111,6 +111,11 @@ class ReplayQuery:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows
 
+    @property
+    def served_rps(self) -> float | None:
+        """Records/s of its newest batch while that ran; None before one."""
+        return self.newest.rows / self.newest.batch_s if self.newest is not None and self.newest.batch_s > 0 else None
+
     def measured(self) -> dict[str, Any]:
         """Return the fields of `ReplayProgress` that its batches tell."""
         done = self._done()

@@ -119,12 +119,13 @@ def earliest_s(order: ReplayOrder, moment: JobNow) -> float:
 
 
 def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
-    """Look again at an order that stands; None where its deadline has passed, or it does not run.
+    """Look again at an order that stands; None where its deadline has passed, it does not run, or runs apart.
 
     Raises:
         BackfillPlanError: the deadline lies beyond the forecast, or too little is known of the job now.
     """
-    if order.by is None or not order.sure or not moment.runs(order) or moment.by_s(order) <= 0:
+    apart = order.apart is not None  # nothing of it is the live job's, and nothing is left to be planned
+    if apart or order.by is None or not order.sure or not moment.runs(order) or moment.by_s(order) <= 0:
         return None
     by_s = moment.by_s(order)
     grid = grid_until(moment.known, by_s)
@@ -173,7 +174,7 @@ def overlapping(order: ReplayOrder, others: Iterable[ReplayOrder]) -> ReplayOrde
 def _first(order: ReplayOrder, moment: JobNow, grid: StepGrid) -> tuple[OtherBackfill, ...]:
     """The backfills with an earlier deadline, by deadline, as their schedules stand."""
     rank = (order.by or 0.0, order.id)
-    dated = [one for one in moment.orders.values() if one.by is not None and moment.runs(one)]
+    dated = [one for one in moment.orders.values() if one.by is not None and one.apart is None and moment.runs(one)]
     earlier = sorted(
         (one.by or 0.0, one.id) for one in dated if ((one.by or 0.0), one.id) < rank and one.id != order.id
     )

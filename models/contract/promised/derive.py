@@ -67,8 +67,8 @@ def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0)
 
 def _others(stated: Backpressure) -> dict[str, Any]:
     """The parts that have one form in file and terms."""
-    said = _said(stated)
-    return {name: value for name, value in said.items() if name not in ("paths", "scales", "controls", "admit_by")}
+    own = ("paths", "scales", "controls", "admit_by", "apart")
+    return {name: value for name, value in _said(stated).items() if name not in own}
 
 
 def _said(part: Section) -> dict[str, Any]:

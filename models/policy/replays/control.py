@@ -121,7 +121,12 @@ class DecidedRate:
 
 
 def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> ReplayControl:
-    """Return the control after a word of the agent: fields of a `tidecast.orders.ReplayProgress`."""
+    """Return the control after a word of the agent: fields of a `tidecast.orders.ReplayProgress`.
+
+    One that is read in an application of its own takes nothing from live records, and is not decided about.
+    """
+    if progress.get("apart") is not None:
+        return control
     replays = {name: known for name, known in control.replays.items() if name != progress["id"]}
     if progress["state"] in READING or progress.get("executors"):  # those of one that is published are kept for that
         replays[progress["id"]] = {name: progress.get(name) for name in _KEPT}

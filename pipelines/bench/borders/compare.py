@@ -142,7 +142,9 @@ def _scaler(entry: OddRecord, now: float) -> bool:
 def _agent(entry: OddRecord, now: float) -> bool:
     sent = _Sent()
     watched: Any = SimpleNamespace(own=list)  # an agent that observes touches no executor
-    job = Job(JOB, "observe", None, Limits(1, 4), watched, cast(Any, sent), ())
+    job = Job(
+        name=JOB, widest_mode="observe", clock=None, limits=Limits(1, 4), actuator=watched, outbox=cast(Any, sent)
+    )
     commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
     if entry.topic != "control" and _key(entry) != JOB:
         return False  # another job's: it is not looked at

@@ -45,7 +45,15 @@ def run_merged(job: str, plan: Callable[[DataFrame], DataFrame], keys: Sequence[
         keys: columns of the totals' key, beside those of the window.
     """
     merged = MergedJob(plan, keys)
-    return run_job(job, merged.start, topics=("events",), room=ROOM, replay=merged.replayable, merges=True)
+    return run_job(
+        job,
+        merged.start,
+        topics=("events",),
+        room=ROOM,
+        replay=merged.replayable,
+        merges=True,
+        apart=partial(merged.apart, job),
+    )
 
 
 def _start(plan: Plan, topics: Sequence[str], launch: Launch) -> StreamingQuery:

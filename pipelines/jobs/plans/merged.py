@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from configs.contract import Contract
 from configs.errors import SettingsError
+from configs.settings import Settings
 from models.backfill.live.task_target import task_target_s
 from pipelines.jobs.launch import Launch
 from pipelines.kafka.clocks import read_clock
+from pipelines.kafka.spark import spark_options
 from tidecast.control import WALL
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tidecast.recovery import Recovery
@@ -89,3 +91,17 @@ class MergedJob:
         if self._recovery is None:
             raise ValueError(f"{launch.job}: start its query first; what is to be filled follows from how it began")
         return self._recovery.replay_into(self._plan, output_mode=MODE, trigger=launch.settings.job.trigger)
+
+    def apart(self, job: str, spark: SparkSession, settings: Settings, run_dir: Path) -> Replayable:
+        """Return how ranges are read again and correct the table where the live query is another application's.
+
+        Raises:
+            BrokerError: no broker is set.
+            SettingsError: a security option that Spark's client cannot follow.
+        """
+        from tidecast.backfill import replay_into
+
+        source = spark_options(settings.kafka) | {"kafka.fetch.max.wait.ms": "20"}
+        return replay_into(
+            spark, str(table_of(run_dir, job)), self._plan, source, output_mode=MODE, trigger=settings.job.trigger
+        )

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.backfill import dag
 from pipelines.backfill.follow import FollowedOrder
+from pipelines.backfill.ordering import CheapestOrder
 from pipelines.backfill.orders import OrderError
 from tests.fakes.planned_job import order, progress
 
@@ -21,13 +22,11 @@ def world(monkeypatch):
     found = SimpleNamespace(hours=1.0, sent=[], asked=[], changed=[], news=[], known=order())
 
     def planned(settings, made, by, sure):
-        return SimpleNamespace(
-            order=made, sentence="so it is", plan=SimpleNamespace(schedule=SimpleNamespace(hours=found.hours))
-        )
+        return CheapestOrder(made, "so it is", found.hours)
 
     monkeypatch.setattr(dag, "make_order", lambda settings, asked: found.asked.append(asked) or order())
     monkeypatch.setattr(dag, "plan_by", planned)
-    monkeypatch.setattr(dag, "send_order", lambda kafka, one: found.sent.append(one))
+    monkeypatch.setattr(dag, "give_order", lambda settings, one: found.sent.append(one))
     monkeypatch.setattr(dag, "read_orders", lambda kafka, job: {"fix": found.known})
     monkeypatch.setattr(dag, "change_order", lambda kafka, *what: found.changed.append(what))
     monkeypatch.setattr(dag, "follow_order", lambda settings, one: iter(found.news))
@@ -84,7 +83,7 @@ def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world,
         world.sent.append(one)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(dag, "send_order", sent)
+    monkeypatch.setattr(dag, "give_order", sent)
     with pytest.raises(dag.BackfillRunError, match="is cancelled, because its task was ended"):
         dag.order(FORM, {"hours": 1.0})
     assert world.changed == [("orders", "fix", "cancel")]

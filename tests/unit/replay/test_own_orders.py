@@ -10,7 +10,7 @@ from tests.fakes.driver import job as new_job
 from tests.fakes.waiting import wait_until
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
-from tidecast.replay import driver
+from tidecast.replay import driver, rates
 from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import Replayable
 
@@ -108,7 +108,7 @@ def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, mo
 
     monkeypatch.setattr(driver, "ReplayQuery", Running)
     monkeypatch.setattr(driver, "SAY_S", 0.02)
-    monkeypatch.setattr(driver, "CHANCE_S", 0.02)
+    monkeypatch.setattr(rates, "CHANCE_S", 0.02)
     job.orders["gap-1"], job.last_contact_at = order(most_rps=5.0), time.time()
     replays = Replays(job, Replayable(lambda one: one))
     replays.poll()

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.driver import job as new_job
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
-from tidecast.replay import driver
+from tidecast.replay import driver, rates
 from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import Replayable
 
@@ -271,7 +271,7 @@ def test_an_autoscaler_that_is_heard_has_its_chance_before_the_ordered_rate_coun
     for _ in range(2):
         replays.poll()
     assert queries == []
-    monkeypatch.setattr(driver, "CHANCE_S", 0.0)
+    monkeypatch.setattr(rates, "CHANCE_S", 0.0)
     for _ in range(2):
         replays.poll()
     assert queries[0].rates == [50.0]

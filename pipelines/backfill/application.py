@@ -1,0 +1,90 @@
+"""The application of its own in which an order may be read: started by the command of its job's contract."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from configs.contract import load_contract
+from configs.errors import SettingsError
+from configs.settings import Settings
+from pipelines.backfill.orders import OrderError, newest_progress, send_order
+from pipelines.kafka.signing import Signer
+from pipelines.stack.processes import ProcessError, spawn
+from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
+from tidecast.orders import ReplayOrder, later_than
+
+HEARD_S, POLL_S = 15.0, 1.0
+"""Seconds within which an application that runs says something, which it does every five; and between two looks."""
+ENDED = ("paused", "compared", "failed", "cancelled", "done")
+"""What an application says last."""
+
+
+def give_order(settings: Settings, order: ReplayOrder) -> Path | None:
+    """Send an order, and start the application that is to read it, where it is to have one.
+
+    Returns:
+        As `start_application`; None also where the live job's agent reads it.
+
+    Raises:
+        OrderError, SettingsError: the application cannot be started; then the order is over.
+        BrokerError, ValueError, OSError: as `send_order` and `start_application`.
+    """
+    send_order(settings.kafka, order)
+    if order.apart is None:
+        return None
+    try:
+        return start_application(settings, order)
+    except (OrderError, SettingsError):
+        send_order(settings.kafka, replace(order, wanted="done", wall_time=later_than(order, time.time())))
+        raise
+
+
+def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
+    """Start what reads an order apart, unless it runs; it outlives this process, and ends by itself.
+
+    Args:
+        settings: of the job's stack; the application is told broker, prefix and signing key in its environment.
+        order: that was sent.
+
+    Returns:
+        The file of its output, `log/<job>.replays.log` under `var`; None where it runs. Whether one that has just
+        spoken does is seen by what it says next, within HEARD_S.
+
+    Raises:
+        OrderError: the job's contract has no such application any more, or its command cannot be started.
+        SettingsError: the contract is wrong, or the job has none.
+        BrokerError, ValueError: the topic of what is said of replays cannot be read.
+        OSError: the log cannot be written.
+    """
+    assert order.apart is not None
+    if _still_speaks(settings, order):
+        return None
+    stated = load_contract(order.job, settings.contracts_dir).backpressure
+    if stated is None or stated.apart is None:
+        raise OrderError(
+            f"replay {order.id!r} of job {order.job!r} is read in an application of its own, and {order.job}.yaml "
+            "has no backpressure.apart any more: state it, or cancel the replay in such an application"
+        )
+    kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
+    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, SIGNING_KEY: Signer.of(kafka).keys_of(order.job)}
+    env = os.environ | {name: value for name, value in told.items() if value is not None}
+    try:
+        spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
+    except ProcessError as error:
+        raise OrderError(f"{error}. It stands in {order.job}.yaml, backpressure.apart.command") from None
+    return log
+
+
+def _still_speaks(settings: Settings, order: ReplayOrder) -> bool:
+    first = newest_progress(settings.kafka, order.job).get(order.id)
+    if first is None or first.state in ENDED or time.time() - first.wall_time > HEARD_S:
+        return False
+    until = time.monotonic() + HEARD_S
+    while time.monotonic() < until:
+        time.sleep(POLL_S)
+        if newest_progress(settings.kafka, order.job)[order.id].wall_time > first.wall_time:
+            return True
+    return False

@@ -1,0 +1,80 @@
+"""The application in which an order is read apart: started as its contract says, once, with what it needs to know."""
+
+import itertools
+import json
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import load
+from pipelines.backfill import application
+from pipelines.backfill.orders import OrderError
+from tests.fakes.planned_job import order, progress
+from tests.fakes.waiting import PATIENCE_S, wait_until
+
+WRITE = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['TIDECAST_KAFKA__BOOTSTRAP']]))"
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """Settings, a contract whose application prints what it was told, and a broker of which nothing is asked."""
+    found = load(var=tmp_path / "var", contracts=tmp_path, kafka={"bootstrap": "broker:9092", "prefix": "mine."})
+    told = tmp_path / "told.py"
+    told.write_text(WRITE)
+    _state(tmp_path, f"{sys.executable} {told} --n {{executors}}")
+    said, sent = {}, []
+    monkeypatch.setattr(application, "newest_progress", lambda kafka, job: said)
+    monkeypatch.setattr(application, "send_order", lambda kafka, one: sent.append(one))
+    return found, said, sent
+
+
+def _state(folder, command):
+    (folder / "orders.yaml").write_text(
+        f"job: orders\nbackpressure:\n  apart: {{executors: 4, command: {json.dumps(command)}}}\n"
+    )
+
+
+def test_it_is_started_by_the_contracts_command_and_told_where_the_broker_is(world):
+    settings, _, sent = world
+    log = application.give_order(settings, order(apart=3))
+    assert [one.wanted for one in sent] == ["run"]
+    wait_until(lambda: log.read_text().endswith("\n"), "its words", PATIENCE_S)
+    assert json.loads(log.read_text()) == [["--n", "3"], "broker:9092"]
+    assert application.give_order(settings, order()) is None and len(sent) == 2  # the live job's agent reads that
+
+
+@pytest.mark.parametrize(("state", "age_s", "speaks", "starts"), [
+    ("running", 1.0, True, False), ("waiting", 1.0, True, False), ("running", 1.0, False, True),
+    ("running", 60.0, False, True), ("paused", 1.0, False, True), ("failed", 1.0, False, True),
+    ("compared", 1.0, False, True),
+])  # fmt: skip
+def test_one_that_still_speaks_is_not_started_a_second_time(world, monkeypatch, state, age_s, speaks, starts):
+    monkeypatch.setattr(application, "HEARD_S", 2.0)
+    monkeypatch.setattr(application, "POLL_S", 0.01)
+    settings, *_ = world
+    looks, spoken_at = itertools.count(), time.time() - age_s
+
+    def said(kafka, job):
+        at = spoken_at + (0.5 if speaks and next(looks) > 3 else 0.0)
+        return {"fix": replace(progress(state=state, apart=2), wall_time=at)}
+
+    monkeypatch.setattr(application, "newest_progress", said)
+    assert (application.start_application(settings, order(apart=2)) is not None) == starts
+
+
+def test_an_order_whose_application_cannot_be_started_is_over_and_says_why(world):
+    settings, _, sent = world
+    _state(settings.contracts_dir, "no-such-command {executors}")
+    with pytest.raises(OrderError, match=r"does not start: .*no-such-command.*orders.yaml, backpressure.apart.command"):
+        application.give_order(settings, order(apart=2))
+    assert [one.wanted for one in sent] == ["run", "done"] and sent[1].wall_time > sent[0].wall_time
+    (settings.contracts_dir / "orders.yaml").write_text("job: orders\n")
+    with pytest.raises(OrderError, match=r"has no backpressure.apart any more"):
+        application.start_application(settings, order(apart=2))
+    (settings.contracts_dir / "orders.yaml").write_text("job: others\n")
+    with pytest.raises(SettingsError):
+        application.give_order(settings, order(apart=2))
+    assert sent[-1].wanted == "done"
