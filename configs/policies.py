@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 PolicyName = Literal[
-    "static", "hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", "schedule",
-    "reactive", "forecast", "mpc", "dqn",
+    "static", "hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", "md_stream",
+    "schedule", "reactive", "forecast", "mpc", "dqn",
 ]  # fmt: skip
 POLICIES: tuple[str, ...] = get_args(PolicyName)
 """Every policy, the simplest first; `models/policy/catalogue.py` builds them."""

@@ -121,6 +121,7 @@ class Topology(Section):
         broker: cluster in which the topics lie.
         code: module whose SOURCES and OPERATORS say what the operators do; None: it can be planned, and not run.
         hop: what an edge through a topic costs.
+        quota_cores: that the executors of all its queries may have together, on all clusters; None: no bound.
         sources: by name.
         operators: by name.
         clusters: by name.
@@ -136,6 +137,7 @@ class Topology(Section):
     broker: Name
     code: Name | None = None
     hop: Hop = Hop()
+    quota_cores: Annotated[int, Field(ge=1, le=MOST_COUNT)] | None = None
     sources: Annotated[Mapping[Name, RecordSource], Field(min_length=1)]
     operators: Annotated[Mapping[Name, JobOperator], Field(min_length=1)]
     clusters: Annotated[Mapping[Name, SparkCluster], Field(min_length=1)]
@@ -193,6 +195,10 @@ def _list_wrong(topology: Topology, name: str) -> Iterator[tuple[Key, str]]:
     if cycle:
         yield ("operators", cycle[0], "of"), f": {' > '.join(cycle)} is a cycle. Take one edge out."
     yield from _wrong_trips(topology)
+    least = min(one.executor_cores for one in topology.clusters.values())
+    if topology.quota_cores is not None and topology.quota_cores < least:
+        what = f"={topology.quota_cores}: one executor has {least} cores at least. State as many or more."
+        yield ("quota_cores",), what
 
 
 def _wrong_trips(topology: Topology) -> Iterator[tuple[Key, str]]:

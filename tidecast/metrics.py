@@ -34,7 +34,8 @@ class MetricSample:
 
     Where a batch's time went: `planning_s`, `offsets_s`, `log_s` beside its tasks; summed over tasks `state_commit_s`,
     `run_s`, of that `gc_s` (garbage collection) and `sink_wait_s` (tasks of the last stage that waited), and
-    `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage. `operator_rows`:
+    `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage, and `busiest_s`,
+    what the tasks of the executor that worked most took together. `operator_rows`:
     records of each step inside the query, by its name, where it counts them (`tidecast job up`).
     """
 
@@ -70,6 +71,7 @@ class MetricSample:
     spilled_bytes: Count | None = None
     task_median_s: Seconds | None = None
     task_max_s: Seconds | None = None
+    busiest_s: Seconds | None = None
     mode: str | None = None
     operator_rows: dict[str, Any] | None = None
     schema: int = SCHEMA

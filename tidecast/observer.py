@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tidecast.job import Job
 from tidecast.spark.actuator import ActuatorError
-from tidecast.spark.cluster import Cluster, Spread, Stage
+from tidecast.spark.cluster import Cluster, Stage
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Latency, OffsetCurve, batch_latency, guess_first_starts, lag_records
 from tidecast.spark.yarn import YarnQueue
@@ -36,9 +36,9 @@ class Observer:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
 
         A batch metric holds rows, records/s, seconds, latency (s), lag (records), executors, and where the time went:
-        phases, garbage collection, spill, waiting; every SPREAD_S (10 s) also how far its tasks lie apart. In mode
-        "act" also asks surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the query
-        has ended, queues its last batches and sets `job.stop`, which ends the agent.
+        phases, garbage collection, spill, waiting; every SPREAD_S (10 s) also how far its tasks and its
+        executors lie apart. In mode "act" also asks surplus executors to leave that registered late, at most once in
+        TIDY_S (1 s). When the query has ended, queues its last batches and sets `job.stop`, which ends the agent.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
@@ -79,7 +79,8 @@ class Observer:
     def _handle(self, batch: Batch) -> None:
         job = self._job
         stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
-        used = self._cluster.executors_used(stages) if job.tracker.awaits_use() else set()
+        spread = self._spread_due(batch, stages)
+        used = self._cluster.executors_used(stages) if spread or job.tracker.awaits_use() else {}
         with job.lock:
             if not self._subscribed:
                 self._find_topics(batch)
@@ -95,7 +96,11 @@ class Observer:
             job.committed = batch.ends or None
             waiting = lag_records(job.ends, job.committed)
             job.tracker.observe_batch(batch, used, waiting)
-        self._publish(batch, stages, latency, waiting, self._spread(batch, stages))
+        told: dict[str, float] = {}
+        if spread:
+            tasks = self._cluster.task_spread(max(stages, key=lambda stage: stage.run_s))
+            told = {**(tasks._asdict() if tasks else {}), **({"busiest_s": max(used.values())} if used else {})}
+        self._publish(batch, stages, latency, waiting, told)
 
     def _time(self, batch: Batch) -> None:
         """Note how long it is from batch to batch; one without records tells nothing of those with."""
@@ -106,12 +111,12 @@ class Observer:
             self._job.period_s = max(began - self._began, batch.batch_s)
         self._began = began if batch.rows else None
 
-    def _spread(self, batch: Batch, stages: list[Stage]) -> Spread | None:
-        """How far the tasks of the heaviest stage lie apart; not asked for with every batch, as it costs the driver."""
+    def _spread_due(self, batch: Batch, stages: list[Stage]) -> bool:
+        """Whether it is asked how far tasks and executors lie apart: not with every batch, as it costs the driver."""
         if not stages or batch.rows < 1 or batch.finished - self._spread_at < SPREAD_S:
-            return None
+            return False
         self._spread_at = batch.finished
-        return self._cluster.task_spread(max(stages, key=lambda stage: stage.run_s))
+        return True
 
     def _find_topics(self, batch: Batch) -> None:
         """Those of its source, of which a pattern may match more or fewer later on."""
@@ -122,7 +127,7 @@ class Observer:
             log.warning("%s: reads no Kafka topic; arrivals and lag are not measured, batches are", self._job.name)
 
     def _publish(
-        self, batch: Batch, stages: list[Stage], latency: Latency | None, waiting: int | None, spread: Spread | None
+        self, batch: Batch, stages: list[Stage], latency: Latency | None, waiting: int | None, told: dict[str, float]
     ) -> None:
         job, began = self._job, batch.finished - batch.batch_s
         if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
@@ -135,7 +140,7 @@ class Observer:
             batch_id=batch.batch_id, batch_rows=batch.rows, batch_s=batch.batch_s,
             stage_s=max((s.wall_s for s in stages), default=None), watermark_lag_s=behind, state_rows=batch.state_rows,
             operator_rows=batch.operator_rows,
-            **(latency._asdict() if latency else {}), **batch.phases._asdict(), **(spread._asdict() if spread else {}),
+            **(latency._asdict() if latency else {}), **batch.phases._asdict(), **told,
             **(sum_stages(stages, batch.phases.state_commit_s or 0.0) if stages else {}),
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from models.policy.planners.mpc import Mpc
 from models.policy.planners.planner import Planner
 from models.policy.rules import ds2, flink, kubernetes, spark
 from models.policy.rules.fixed import Schedule, Static
+from models.policy.rules.md_stream import MdStream
 
 MOST_KNOB_VALUES = 8
 """Most values of a knob (a policy's one tuned parameter) in a sweep."""
@@ -74,6 +75,7 @@ CATALOGUE: dict[str, Entry] = {
     "spark_dstream": Entry(spark.SparkDstream.of, (0.5, 0.6, 0.75, 0.9, 1.1, 1.4, 1.8, 2.4), 0.9, spark.INTERVAL_S),
     "spark_microbatch": Entry(spark.SparkMicrobatch.of, (0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.4), None, None),
     "flink": Entry(flink.Flink.of, BUSY_SHARE_KNOBS, 0.7, flink.INTERVAL_S),
+    "md_stream": Entry(MdStream.of, BUSY_SHARE_KNOBS),
     "schedule": Entry(Schedule.of, UTILISATION_KNOBS),
     "reactive": Entry(Planner.of, UTILISATION_KNOBS, stricter=-1),
     "forecast": Entry(Planner.of, UTILISATION_KNOBS, stricter=-1),

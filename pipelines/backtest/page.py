@@ -23,6 +23,7 @@ _STYLES: dict[str, tuple[str, str, float]] = {
     "forecast": ("@forecast", "solid", 2.6), "mpc": ("@forecast", "dash", 2.6), "dqn": ("@forecast", "dot", 2.6),
     "reactive": ("@arrival", "solid", 1.8), "hpa": ("@capacity", "solid", 1.5), "keda": ("@capacity", "dash", 1.5),
     "flink": ("@executors", "solid", 1.5), "ds2": ("@executors", "dash", 1.5),
+    "md_stream": ("@executors", "dot", 1.5),
     "spark_dstream": ("@bad", "solid", 1.5), "spark_microbatch": ("@bad", "dash", 1.5),
     "schedule": ("@other", "dash", 1.5), "static": ("@other", "dot", 1.5),
 }  # fmt: skip

@@ -155,6 +155,7 @@ def test_observing_measures_and_touches_nothing(life):
     later = lambda: life.until(lambda m: getattr(m, "task_max_s", None) is not None, "spread of tasks", 60)  # noqa: E731
     spread = told[0] if told else later()
     assert 0 <= spread.task_median_s <= spread.task_max_s
+    assert spread.run_s / spread.executors * 0.9 <= spread.busiest_s  # its tasks took at least the mean one's
 
 
 def test_a_scale_up_is_confirmed_by_use(life):

@@ -126,17 +126,19 @@ class Cluster:
         found = self._read(self._store.taskSummary(stage.stage_id, stage.attempt, levels))
         return Spread(*(ms / 1000 for ms in found["executorRunTime"])) if found else None
 
-    def executors_used(self, stages: list[Stage]) -> set[str]:
-        """Return the ids of the executors on which a task of these stages succeeded.
+    def executors_used(self, stages: list[Stage]) -> dict[str, float]:
+        """Return the executors on which a task of these stages succeeded, with the seconds that all their tasks took.
 
         Raises:
             py4j.protocol.Py4JError: the status store has dropped a stage (Py4JJavaError), or the JVM does not answer.
         """
-        ids: set[str] = set()
+        took_s: dict[str, float] = {}
         for stage in stages:
             summary = self._read(self._store.executorSummary(stage.stage_id, stage.attempt))
-            ids |= {executor for executor, s in summary.items() if s["succeededTasks"] > 0}
-        return ids
+            for executor, told in summary.items():
+                if told["succeededTasks"] > 0:
+                    took_s[executor] = took_s.get(executor, 0.0) + told["taskTime"] / 1000
+        return took_s
 
     def kafka_source_options(self) -> list[Mapping[str, str]]:
         """Return the options of each Kafka source in the query's plan, as the user gave them, keys in lower case.

@@ -23,16 +23,14 @@ class ScaledStage(NamedTuple):
         selectivity: records that it makes of one.
         least: instances.
         most: likewise.
-        cores: of an instance.
         lag: records that wait for it.
-        offloaded: whether it runs on another cluster, where neither `most` nor the quota binds it.
+        offloaded: whether it runs on another cluster, where `most` does not bind it.
     """
 
     capacity_rps: float
     selectivity: float = 1.0
     least: int = 1
     most: int = 1 << 30
-    cores: int = 1
     lag: float = 0.0
     offloaded: bool = False
 
@@ -43,7 +41,7 @@ class StageNeed(NamedTuple):
     Attributes:
         rps: records/s that reach it, and those that wait over the time in which they are to be worked on.
         needed: instances for that, without bounds.
-        instances: within its bounds, and within the quota of all.
+        instances: within its bounds.
     """
 
     rps: float
@@ -53,7 +51,7 @@ class StageNeed(NamedTuple):
 
 def needs_of(
     stages: Mapping[str, ScaledStage], taken: Mapping[str, Mapping[str, float]], source_rps: Mapping[str, float],
-    utilisation: float = 1.0, quota: int | None = None,
+    utilisation: float = 1.0,
 ) -> dict[str, StageNeed]:  # fmt: skip
     """Return what each stage needs at a load.
 
@@ -65,7 +63,6 @@ def needs_of(
         taken: by stage the stages before it, with the share of their records that it takes.
         source_rps: records/s that reach stages from outside.
         utilisation: share of its time that an instance may be busy; 1 is the paper's arithmetic.
-        quota: cores of all stages together; instances are taken from where the load of one rises least; None: any.
     """
     order = TopologicalSorter({name: taken.get(name, {}).keys() for name in stages}).static_order()
     sent: dict[str, float] = {}
@@ -79,22 +76,6 @@ def needs_of(
         sent[name] = one.selectivity * able
         most = max(needed, one.least) if one.offloaded else one.most
         found[name] = StageNeed(rps, needed, min(max(needed, one.least), most))
-    return found if quota is None else _within(stages, found, quota)
-
-
-def _within(stages: Mapping[str, ScaledStage], found: dict[str, StageNeed], quota: int) -> dict[str, StageNeed]:
-    """Instances taken, one at a time, from the stage whose instances then have the least load each, to a quota."""
-    here = [name for name in found if not stages[name].offloaded]
-    while sum(found[name].instances * stages[name].cores for name in here) > quota:
-        able = [name for name in here if found[name].instances > max(stages[name].least, 1)]
-        if not able:
-            break
-
-        def load(name: str) -> tuple[float, str]:
-            return found[name].rps / (stages[name].capacity_rps * (found[name].instances - 1)), name
-
-        chosen = min(able, key=load)
-        found[chosen] = found[chosen]._replace(instances=found[chosen].instances - 1)
     return found
 
 

@@ -89,7 +89,7 @@ class Measure:
         """Return blocks on given clusters with executors by their work, and more while a result is too late.
 
         Of further executors the one that takes most off what results are late, for its price. None where the clusters
-        have no room for the executors that the work needs, or the partitions no task for them.
+        or the quota have no room for the executors that the work needs, or the partitions no task for them.
         """
         executors = [
             max(1, math.ceil(load / (UTILISATION * self.topology.clusters[own].executor_cores) - 1e-9))
@@ -101,12 +101,13 @@ class Measure:
         free = {name: self.topology.clusters[name].cores for name in clusters}
         for name, many in zip(clusters, executors, strict=True):
             free[name] -= many * self.topology.clusters[name].executor_cores + self.topology.driver_cores
+        left = self._left(clusters, executors)
         late_s = self._late_s(blocks, ways_s, latencies_s)
         while late_s > 0:
             tried = []
             for number, name in enumerate(clusters):
                 unit, more = self.topology.clusters[name].executor_cores, executors[number] + 1
-                if free[name] >= unit and more * unit <= max(self.topology.partitions, unit):
+                if min(free[name], left) >= unit and more * unit <= max(self.topology.partitions, unit):
                     sooner = list(latencies_s)
                     sooner[number] = self._latency_s(blocks, number, more * unit)
                     gain_s = late_s - self._late_s(blocks, ways_s, sooner)
@@ -117,15 +118,18 @@ class Measure:
             _, _, place, latencies_s = max(tried)
             executors[-place] += 1
             free[clusters[-place]] -= self.topology.clusters[clusters[-place]].executor_cores
+            left = self._left(clusters, executors)
             late_s = self._late_s(blocks, ways_s, latencies_s)
         return self._placed(blocks, clusters, executors)
 
     def given(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement | None:
-        """Return what blocks come to as they are stated; None where the clusters have no room for them so."""
+        """Return what blocks come to as they are stated; None where clusters or quota have no room for them so."""
         return self._placed(blocks, clusters, executors) if self._has_room(blocks, clusters, executors) else None
 
     def _has_room(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> bool:
-        """Whether each cluster has cores and memory for all that lies on it, and each query tasks for its cores."""
+        """Whether clusters have cores and memory for all that lies on them, the quota cores, and queries tasks."""
+        if self._left(clusters, executors) < 0:
+            return False
         cores, held = dict.fromkeys(clusters, 0), dict.fromkeys(clusters, 0.0)
         for name, many, more in zip(clusters, executors, self.wiring(blocks).held, strict=True):
             own = many * self.topology.clusters[name].executor_cores
@@ -137,6 +141,14 @@ class Measure:
         return all(
             cores[name] <= there[name].cores and held[name] <= there[name].memory_gb * GIGABYTE for name in cores
         )  # fmt: skip
+
+    def _left(self, clusters: Sequence[str], executors: Sequence[int]) -> float:
+        """Cores that the quota leaves."""
+        quota = self.topology.quota_cores
+        taken = sum(
+            self.topology.clusters[name].executor_cores * many for name, many in zip(clusters, executors, strict=True)
+        )
+        return math.inf if quota is None else quota - taken
 
     def _late_s(self, blocks: Blocks, ways_s: Sequence[Sequence[float]], latencies_s: Sequence[float]) -> float:
         """By how much the results of all queries are late, seconds."""

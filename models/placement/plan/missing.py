@@ -18,14 +18,15 @@ TRIED = 4
 
 
 def what_is_missing(topology: Topology, factor: float, best: Best) -> str:
-    """Return why a topology has no plan: pins, partitions, or cores and memory in all, and what would do instead.
+    """Return why a topology has no plan: quota, pins, partitions, or cores and memory, and what would do instead.
 
     Args:
         topology: of the job.
         factor: of the sources' rates, for which there is no room.
         best: plans another topology, or another load.
     """
-    why = _of_pins(topology, factor, best) or _of_partitions(topology, factor, best) or _of_all(topology, factor)
+    of_one = next(filter(None, (of(topology, factor, best) for of in (_of_quota, _of_pins, _of_partitions))), None)
+    why = of_one or _of_all(topology, factor)
     able = next((share for share in SHARES if best(topology, share * factor)), None)
     less = f"there is room for {able:.0%} of the load" if able else "there is none for a tenth of the load either"
     return f"{topology.name}: no set of queries has room. {why}; as it is {less}."
@@ -60,18 +61,43 @@ def _pinned(topology: Topology, cores: Mapping[str, float], cluster: str, pinned
     )
 
 
-def _of_partitions(topology: Topology, factor: float, best: Best) -> str | None:
-    """The least partitions for which there is room, where that is all that is missing."""
-    few, enough = topology.partitions, max(one.cores for one in topology.clusters.values())
-    made = best(_with_partitions(topology, enough), factor) if enough > few else None
+def _of_quota(topology: Topology, factor: float, best: Best) -> str | None:
+    """The least quota for which there is room, where that is all that is missing."""
+    if (quota := topology.quota_cores) is None:
+        return None
+    there = sum(one.cores for one in topology.clusters.values())
+    found = _fewest(quota, there, lambda many: best(topology.model_copy(update={"quota_cores": many}), factor))
+    if found is None:
+        return None
+    enough, made = found
+    return (
+        f"quota_cores={quota}: all queries together may have these cores, each one executor at least and so many that "
+        f"{UTILISATION:.0%} of them are busy. State quota_cores: {enough} at least: there is room then "
+        f"({summary(made)})"
+    )
+
+
+def _fewest(few: int, enough: int, best: Callable[[int], Placement | None]) -> tuple[int, Placement] | None:
+    """The least number above `few`, up to `enough`, for which there is a placement, and that; None: for none."""
+    made = best(enough) if enough > few else None
     if made is None:
         return None
     while enough - few > 1:
         middle = (few + enough) // 2
-        if (found := best(_with_partitions(topology, middle), factor)) is not None:
+        if (found := best(middle)) is not None:
             enough, made = middle, found
         else:
             few = middle
+    return enough, made
+
+
+def _of_partitions(topology: Topology, factor: float, best: Best) -> str | None:
+    """The least partitions for which there is room, where that is all that is missing."""
+    few, enough = topology.partitions, max(one.cores for one in topology.clusters.values())
+    found = _fewest(few, enough, lambda many: best(topology.model_copy(update={"partitions": many}), factor))
+    if found is None:
+        return None
+    enough, made = found
     return (
         f"partitions={topology.partitions}: more cores than these do nothing for a query, and one needs more. State "
         f"partitions: {enough} at least, where its topics have as many: there is room then ({summary(made)})"
@@ -122,7 +148,3 @@ def _without_pins(topology: Topology, names: Collection[str]) -> Topology:
         for name, own in topology.operators.items()
     }
     return topology.model_copy(update={"operators": operators})
-
-
-def _with_partitions(topology: Topology, many: int) -> Topology:
-    return topology.model_copy(update={"partitions": many})

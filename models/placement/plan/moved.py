@@ -50,6 +50,14 @@ def move_block(topology: Topology, placement: Placement, operator: str, cluster:
         if (stated := topology.operators[name].cluster) not in (None, cluster):
             raise PlanError(f"operators.{name}.cluster={stated!r}: it may not run on {cluster}. Take that away first.")
     made = _measured(topology, _with(placement, own.operators, cluster, own.executors))
+    if made is None and topology.quota_cores is not None:
+        cores = {name: one.executor_cores for name, one in topology.clusters.items()}
+        others = sum(one.executors * cores[one.cluster] for one in placement.blocks if one is not own)
+        if (taken := others + own.executors * cores[cluster]) > topology.quota_cores:
+            raise PlanError(
+                f"quota_cores={topology.quota_cores}: {own.executors} executors on {cluster} have {cores[cluster]} "
+                f"cores each, and all queries had {taken} then. Begin the job with a larger quota to move it there."
+            )
     if made is None:
         there = topology.clusters[cluster]
         taken = sum(one.executors for one in placement.blocks if one.cluster == cluster) * there.executor_cores

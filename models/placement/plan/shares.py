@@ -47,9 +47,9 @@ def path_shares(topology: Topology, placement: Placement) -> list[PathShare]:
 def most_executors(
     topology: Topology, placement: Placement, number: int, cluster: str, kept: Callable[[int], int] = lambda at: 1
 ) -> int:
-    """Return how many executors a query may have on a cluster, beside those of the other queries there.
+    """Return how many executors a query may have on a cluster, beside those of the other queries.
 
-    Not more than its partitions have tasks for; 0 where its memory has no room.
+    Not more than its partitions have tasks for, and than the job's quota leaves; 0 where its memory has no room.
 
     Args:
         topology: of the job.
@@ -65,6 +65,11 @@ def most_executors(
         return 0
     taken = own.executor_cores * sum(map(kept, others))
     room = own.cores - topology.driver_cores * (len(others) + 1) - taken
+    if topology.quota_cores is not None:
+        room = min(room, topology.quota_cores - sum(
+            kept(at) * topology.clusters[one.cluster].executor_cores
+            for at, one in enumerate(placement.blocks) if at != number
+        ))  # fmt: skip
     return max(min(room, max(topology.partitions, own.executor_cores)) // own.executor_cores, 0)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +51,29 @@ def add_batch(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s
         work_s: seconds of that which were work, not overhead.
         slots: parallel slots that it ran on.
     """
-    gap = duration_s if seen.ended_at is None else wall - seen.ended_at
-    span = max(gap, duration_s)  # the two come from different clocks
+    span = _span_s(seen, wall, duration_s)
     return replace(
         seen, ended_at=wall, count=seen.count + 1, rows=seen.rows + rows, duration_s=seen.duration_s + duration_s,
         span_s=seen.span_s + span, work=seen.work + work_s * slots, slots=seen.slots + span * slots,
     )  # fmt: skip
+
+
+def busiest_share(known: float | None, seen: BatchSums, sample: dict[str, Any], cores: int) -> float | None:
+    """Return the share of the time since the batch before in which the cores of the busiest executor ran tasks.
+
+    Args:
+        known: what it was; returned where this batch does not tell.
+        seen: the sums without this batch.
+        sample: of kind "batch": "wall_time" (epoch s of its end), "batch_s", and maybe "busiest_s", seconds of tasks.
+        cores: of an executor.
+    """
+    worked_s, span = sample.get("busiest_s"), _span_s(seen, sample["wall_time"], sample["batch_s"] or 0.0)
+    return known if worked_s is None or span <= 0 else float(min(worked_s / (cores * span), 1.0))
+
+
+def _span_s(seen: BatchSums, wall: float, duration_s: float) -> float:
+    gap = duration_s if seen.ended_at is None else wall - seen.ended_at
+    return max(gap, duration_s)  # the two come from different clocks
 
 
 def measure_shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) -> Floats:

@@ -81,6 +81,7 @@ class View:
         lag_records: (runs,) produced and not committed.
         processed_rps: (runs,) committed records/s since the last look.
         busy: (runs,) share, 0 to 1, of the executors' slot time since the last look that was work.
+        busiest: (runs,) likewise, of the executor that worked most; NaN where no agent has told it.
         in_batch: (runs,) share of the time since the last look in which a batch ran.
         batch_s: (runs,) mean duration of the batches that ended since the last look; NaN without any.
         executors, starting, leaving: (runs,) that run (with those leaving), were asked for, are asked to leave.
@@ -99,6 +100,7 @@ class View:
     lag_records: Floats
     processed_rps: Floats
     busy: Floats
+    busiest: Floats
     in_batch: Floats
     batch_s: Floats
     executors: Floats
@@ -133,7 +135,7 @@ class View:
         """Return what is seen of some of the runs, with the forecasts that these receive."""
         return View(
             self.now_s, self.since_s, self.arrival_rps[runs], self.lag_records[runs], self.processed_rps[runs],
-            self.busy[runs], self.in_batch[runs], self.batch_s[runs], self.executors[runs], self.starting[runs],
-            self.leaving[runs], self.target[runs], self.since_change_s[runs], self.least[runs], self.most[runs],
-            self.capacity.select(runs), self.late_s[runs], self.counted_s[runs], ahead,
+            self.busy[runs], self.busiest[runs], self.in_batch[runs], self.batch_s[runs], self.executors[runs],
+            self.starting[runs], self.leaving[runs], self.target[runs], self.since_change_s[runs], self.least[runs],
+            self.most[runs], self.capacity.select(runs), self.late_s[runs], self.counted_s[runs], ahead,
         )  # fmt: skip

@@ -78,6 +78,7 @@ def evaluate(
         now_s=now, since_s=since_s, job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps,
         lag_records=memory.lag_records,
         processed_rps=batches.processed_rps, busy=batches.busy, in_batch=batches.in_batch, batch_s=batch_s,
+        busiest=0.0 if batches.busy == 0 else memory.busiest,
         executors=executors, target=target, tasks=memory.ceiling(contract),
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,

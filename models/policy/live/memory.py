@@ -12,7 +12,7 @@ from typing import Any
 
 from configs.contract import Contract
 from models.policy.core.batch_time import COLD_BATCHES, BatchTime, learn_from_batch
-from models.policy.core.batches import BatchSums, add_batch
+from models.policy.core.batches import BatchSums, add_batch, busiest_share
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
@@ -42,14 +42,14 @@ class Memory:
         refuted: whether nothing has come of the load that forecasts said was sure.
         mode: what the job's agent does with decisions, as it last said.
         standing: the decision written last.
-        beat_at: when a heartbeat was last written.
-        unknown_at: since when the job has had no contract.
+        beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
         lead: what its raises took; None before one.
         account: of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
         behind_at: since when the job is behind; None where it is not.
         no_room: whether the cluster has no room for all of `target`, as an outcome said.
+        busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
     """
 
@@ -81,6 +81,7 @@ class Memory:
     replay: ReplayControl = field(default_factory=ReplayControl)
     behind_at: float | None = None
     no_room: bool = False
+    busiest: float | None = None
     timer_ms: int | None = None
 
     def ceiling(self, contract: Contract) -> int:
@@ -177,7 +178,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
         memory: so far; not changed.
         sample: of kind "batch": "batch_rows" (records), "batch_s" (seconds), "executors", each None where unknown, and
             "wall_time" (epoch seconds of its end); with a "latency_max_s", "time_scale" too. "run_s" and "stage_s",
-            where an agent measured them, bound the work.
+            where an agent measured them, bound the work; "busiest_s" tells how busy the busiest executor was.
         contract: of the job, for cores per executor and `planning.scaling`.
 
     Raises:
@@ -191,6 +192,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     memory = replace(
         memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth),
         account=_accounted(memory, sample, contract), replay=with_latency(memory.replay, sample),
+        busiest=busiest_share(memory.busiest, memory.batches, sample, contract.executors.cores),
     )  # fmt: skip
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)

@@ -14,11 +14,11 @@ from models.policy.core.view import View
 from models.policy.received.outlook import Outlook
 
 _SEEN = (
-    "arrival_rps", "lag_records", "processed_rps", "busy", "in_batch", "batch_s", "executors", "target",
+    "arrival_rps", "lag_records", "processed_rps", "busy", "busiest", "in_batch", "batch_s", "executors", "target",
     "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
-_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet")
+_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Observation:
             any second of production, and in older logs, which say nothing of it.
         behind_s: since the job has been behind; None where it is not, and in older logs.
         scatter: of the batches around what was learned (`rate_spread`); None in older logs.
+        busiest: as in `View`; None before a batch has told it, and in older logs.
         unmet: executors asked for, where the cluster has no room for all of them; else None, as in older logs.
     """
 
@@ -86,6 +87,7 @@ class Observation:
     behind_s: float | None = None
     scatter: float | None = None
     unmet: int | None = None
+    busiest: float | None = None
 
     @property
     def asked(self) -> int:

@@ -141,7 +141,7 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
     return View(
         now_s=float(now), since_s=since_s, late_s=late_s, counted_s=np.full(len(lag), since_s),
         arrival_rps=(new - load.arrived[load.row, start]) / max(now - start, 1),
-        lag_records=lag, processed_rps=known[:, 0], busy=known[:, 1], in_batch=known[:, 2],
+        lag_records=lag, processed_rps=known[:, 0], busy=known[:, 1], busiest=known[:, 1], in_batch=known[:, 2],
         batch_s=np.where(x["batches"] > 0, x["batch_s"] / np.maximum(x["batches"], 1), np.nan),
         executors=x["executors"].copy(), starting=x["waiting"].copy(), leaving=x["leaving"].copy(),
         target=x["target"].copy(), since_change_s=np.minimum(now - x["changed_at"], 1e6),

@@ -113,7 +113,9 @@ def _records(spark: SparkSession, jobs: int, begin: int, seconds: int) -> DataFr
         **dict.fromkeys(("latency_p50_s", "latency_p95_s", "latency_max_s"), "if(whole, NULL, round(2 * rand(), 3))"),
         **dict.fromkeys(("planning_s", "offsets_s", "log_s", "state_commit_s"), "if(whole, NULL, round(rand(), 3))"),
         **dict.fromkeys(("run_s", "gc_s", "sink_wait_s"), "if(whole, NULL, round(8 * rand(), 3))"),
-        **dict.fromkeys(("task_median_s", "task_max_s"), "if(whole OR rand() > 0.2, NULL, round(rand(), 3))"),
+        **dict.fromkeys(
+            ("task_median_s", "task_max_s", "busiest_s"), "if(whole OR rand() > 0.2, NULL, round(rand(), 3))"
+        ),
         "spilled_bytes": "if(whole, NULL, 0)", "operator_rows": "NULL",
     }  # fmt: skip
     fields = [f"CAST({made[name]} AS {kind}) AS `{name}`" for name, kind in spark_columns(MetricSample).items()]

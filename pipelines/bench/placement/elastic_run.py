@@ -6,16 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.placement.elastic.rule import WINDOW_S, Elasticity, Hysteresis, OperatorWindow, PrintedElasticity, ScaleMove
 from models.placement.graph import Floats
 from models.placement.instances.job import Counts
 from models.placement.instances.moved import add_instances, take_instances
 from models.placement.twin.follow import empty_state, follow_job, move_instances
 from models.placement.twin.station import STEP_S
+from models.policy.rules.elasticity import (
+    SETTLED_S,
+    WINDOW_S,
+    Elasticity,
+    Hysteresis,
+    OperatorWindow,
+    PrintedElasticity,
+)
 from pipelines.bench.placement.testbeds import Testbed
-
-SETTLED_S, HOUR_S = 700.0, 3600.0
-"""After which instances may change (the paper's stable time), and how long a run is."""
 
 
 class HourResult(NamedTuple):
@@ -39,7 +43,7 @@ def run_hour(
         rule: by which instances change, every minute from SETTLED_S on; None: they do not.
     """
     job, nodes = testbed.job, testbed.nodes
-    queued, calm = empty_state(job, nodes), [Hysteresis()] * job.operators
+    queued, calm = empty_state(job, nodes), Hysteresis()
     latency, throughput, load = [], [], []
     for minute, factor in enumerate(scale):
         steps = np.full(int(WINDOW_S / STEP_S), factor)
@@ -50,14 +54,12 @@ def run_hour(
         throughput.append(course.throughput_rps[0])
         load.append(course.load[0].mean())
         if rule is not None:
-            after = counts
-            for own in range(job.operators):
-                seen = _seen(testbed, counts, own, float(factor), course.load[0], queued.at, float(latency[-1]))
-                calm[own], decision = rule.decide(calm[own], seen)
-                more = decision.instances - seen.instances
-                if decision.move is ScaleMove.OUT:
+            after, seen = counts, _seen(testbed, counts, float(factor), course.load[0], queued.at, float(latency[-1]))
+            calm, wanted = rule.decide(calm, seen)
+            for own, more in enumerate((wanted - seen.instances).astype(int).tolist()):
+                if more > 0:
                     after = add_instances(job, nodes, after, own, more)
-                elif decision.move is ScaleMove.IN:
+                elif more < 0:
                     after = take_instances(job, nodes, after, own, -more)
             if after is not counts:
                 counts, queued = after, move_instances(queued, after)
@@ -65,10 +67,10 @@ def run_hour(
 
 
 def _seen(
-    testbed: Testbed, counts: Counts, own: int, factor: float, load: Floats, at: Floats, latency_ms: float
+    testbed: Testbed, counts: Counts, factor: float, load: Floats, at: Floats, latency_ms: float
 ) -> OperatorWindow:  # fmt: skip
     job = testbed.job
     return OperatorWindow(
-        int(counts[own].sum()), float(job.taken_rps[own]) * factor, min(float(load[own]), 1.0),
-        1 / float(job.service_s[own]), float(at[own].sum()), latency_ms > testbed.limit_ms,
+        counts.sum(axis=1), job.taken_rps * factor, np.minimum(load, 1.0), 1 / job.service_s, at.sum(axis=1),
+        np.full(job.operators, latency_ms > testbed.limit_ms),
     )  # fmt: skip

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from models.placement.elastic.rule import Elasticity, PrintedElasticity
 from models.placement.graph import Floats
 from models.placement.instances.initial import place_initially
 from models.placement.instances.job import Counts
@@ -16,6 +15,7 @@ from models.placement.learned.evaluator import TwinEvaluator
 from models.placement.learned.reward import RewardWeights
 from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import train_placement
+from models.policy.rules.elasticity import Elasticity, PrintedElasticity
 from pipelines.bench.placement.elastic_run import HourResult, run_hour
 from pipelines.bench.placement.schemes import SCHEMES
 from pipelines.bench.placement.testbeds import Testbed, testbeds

@@ -58,21 +58,27 @@ def write_query_contracts(job: Job) -> None:
     """Write a contract for each query of a job that has none: from its next start on the autoscaler scales the query.
 
     Each gets its share of the job's target, and from one executor to as many as the largest cluster has room for on
-    which it may run. Change the files as those of any other job.
+    which it may run. Change the files as those of any other job. Where the topology states `quota_cores`, a pool of the
+    job's name keeps it: all its queries together never have more.
 
     Raises:
-        SettingsError: the job was never begun, or none can have the name (status 2).
+        SettingsError: the job was never begun, none can have the name, or its quota is less than the least executors
+            of its queries (status 2).
         OSError: a file cannot be written.
     """
     from pipelines.placement.running import job_folder
     from pipelines.placement.scaled.contracts import write_contracts
+    from pipelines.placement.scaled.quota_pool import write_quota_pool
 
     settings = settings_from_options()
-    made = write_contracts(settings, job_folder(settings, job))
+    folder = job_folder(settings, job)
+    made = write_contracts(settings, folder)
     for file in made:
         print(file)
     if not made:
         print(f"{job}: each of its queries has a contract in {settings.contracts_dir}")
+    for line in write_quota_pool(settings, folder):
+        print(line)
 
 
 @app.command("measure")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.measured import Placement
 from models.placement.plan.shares import allowed_clusters, most_executors, path_shares
 from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.scaled.written import is_as_written, signed, write_whole
 
 WRITTEN = "# Written by Tidecast; the target follows the job's plan until this file is edited: "
-"""Begins a contract that was written here, before the digest of what follows."""
+"""Begins a contract that was written here."""
 
 
 def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
@@ -51,7 +51,7 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
                 "executors": executors, "error_budget": max(round(1 - topology.quantile, 6), LEAST_BUDGET),
                 "planning": {"overhead_s": topology.overhead_s},
             }  # fmt: skip
-            _write(file, _text(topology, block, told))
+            write_whole(file, _text(topology, block, told))
             load_contract(block.name, settings.contracts_dir)
             made.append(file)
     return made
@@ -74,13 +74,13 @@ def update_targets(settings: Settings, folder: JobFolder) -> Iterator[str]:
     for block, target_s in zip(applications_of(topology, placement), _targets(topology, placement), strict=True):
         file = contract_file(settings, block.name)
         text = file.read_text(errors="replace") if file.is_file() else ""
-        if not _is_as_written(text):
+        if not is_as_written(text, WRITTEN):
             continue
         told = yaml.safe_load(text)
         if (before_s := told["latency_target_s"]) != target_s:
             changed = _text(topology, block, {**told, "latency_target_s": target_s})
             if file.read_text(errors="replace") == text:  # nobody has written to it meanwhile
-                _write(file, changed)
+                write_whole(file, changed)
                 yield f"{block.name}: {target_s:g} s of {topology.target_s:g}, after {before_s:g}"
 
 
@@ -90,25 +90,7 @@ def _targets(topology: Topology, placement: Placement) -> list[float]:
 
 def _text(topology: Topology, block: BlockApplication, told: dict[str, Any]) -> str:
     what = f"# {' + '.join(block.operators)} of {topology.name}: its share of {topology.target_s:g} s.\n"
-    body = what + str(yaml.safe_dump(told, sort_keys=False))
-    return f"{WRITTEN}{_digest(body)}\n{body}"
-
-
-def _is_as_written(text: str) -> bool:
-    head, _, body = text.partition("\n")
-    return head == f"{WRITTEN}{_digest(body)}"
-
-
-def _digest(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()[:12]
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a contract, whole or not at all."""
-    there = file.resolve()
-    coming = there.with_suffix(".coming")
-    coming.write_text(text)
-    coming.replace(there)
+    return signed(WRITTEN, what + str(yaml.safe_dump(told, sort_keys=False)))
 
 
 def contract_file(settings: Settings, query: str) -> Path:

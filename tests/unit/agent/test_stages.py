@@ -1,9 +1,12 @@
 """What Spark's status store says of a stage, and what the agent sends of a batch's stages."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
 from tidecast.observer import sum_stages
-from tidecast.spark.cluster import Stage, _stage
+from tidecast.spark.cluster import Cluster, Stage, _stage
 
 TOLD = {
     "attemptId": 1, "numTasks": 8, "submissionTime": 1000, "completionTime": 3500, "executorRunTime": 9000,
@@ -21,3 +24,16 @@ def test_the_sink_is_the_last_stage_and_committing_state_is_no_waiting_for_it():
     found = {"run_s": 11.0, "gc_s": pytest.approx(0.8), "sink_wait_s": 1.2, "spilled_bytes": 25}
     assert sum_stages(stages, 0.3) == found
     assert sum_stages(stages, 9.0)["sink_wait_s"] == 0.0
+
+
+def test_an_executor_worked_as_long_as_its_tasks_of_all_stages_took():
+    def told(ms, succeeded=1):
+        return {"taskTime": ms, "succeededTasks": succeeded}
+
+    summaries = {7: {"1": told(900), "2": told(2_400)}, 8: {"1": told(700), "2": told(0, succeeded=0)}}
+    cluster = object.__new__(Cluster)  # what it needs of a driver is its status store alone
+    cluster._store = SimpleNamespace(executorSummary=lambda stage, attempt: summaries[stage])
+    cluster._mapper = SimpleNamespace(writeValueAsString=json.dumps)
+    stages = [Stage(7, 0, 3, 3.3, 2.5), Stage(8, 0, 1, 0.7, 0.8)]
+    assert cluster.executors_used(stages) == pytest.approx({"1": 1.6, "2": 2.4})
+    assert cluster.executors_used([]) == {}

@@ -29,7 +29,7 @@ CONTRACT = Contract(
 )
 
 POLICIES = [name for name in ALL if name not in LEARNED]
-UNMOVED = ("flink", "spark_dstream")  # they look at minutes
+UNMOVED = ("flink", "md_stream", "spark_dstream")  # they look at minutes
 FORECAST, REACTIVE = (Planner.of(name, CONTRACT) for name in ("forecast", "reactive"))
 
 

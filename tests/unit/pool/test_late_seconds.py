@@ -18,8 +18,9 @@ def view(arrival_rps, lag=0.0, ready=2, most=4, ahead=None):
     capacity = Capacity(np.arange(most + 1.0)[None], 0.0 * one, 0.1 * one, BATCH_S)
     return View(
         now_s=0.0, since_s=5.0, arrival_rps=arrival_rps * one, lag_records=lag * one, processed_rps=one, busy=one,
-        in_batch=one, batch_s=one, executors=ready * one, starting=0 * one, leaving=0 * one, target=ready * one,
-        since_change_s=one, least=one, most=most * one, capacity=capacity, late_s=0 * one, counted_s=one, ahead=ahead,
+        busiest=one, in_batch=one, batch_s=one, executors=ready * one, starting=0 * one, leaving=0 * one,
+        target=ready * one, since_change_s=one, least=one, most=most * one, capacity=capacity,
+        late_s=0 * one, counted_s=one, ahead=ahead,
     )  # fmt: skip
 
 
