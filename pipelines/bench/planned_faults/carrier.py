@@ -12,7 +12,7 @@ from typing import Protocol
 import psutil
 
 from models.workload.faults import Fault
-from pipelines.bench.planned_faults.due import Standing, begun_between, ends_s, standing_at
+from pipelines.bench.planned_faults.due import FaultsHeld, begun_between, ends_s, standing_at
 
 TICK_S = 0.05
 
@@ -62,7 +62,7 @@ class FaultCarrier:
         self._thread.join(30)
 
     def _run(self) -> None:
-        before, stands = 0.0, Standing()
+        before, stands = 0.0, FaultsHeld()
         try:
             while not self._over.wait(TICK_S) and before <= ends_s(self._plan):
                 at_s = time.time() - self._began
@@ -77,7 +77,7 @@ class FaultCarrier:
             self.failure = error
         finally:
             self._stand_still(frozenset())
-            self._way.hinder(*Standing()[1:])
+            self._way.hinder(*FaultsHeld()[1:])
 
     def _begin(self, fault: Fault) -> None:
         if fault.kind in ("bandwidth cap", "packet loss"):

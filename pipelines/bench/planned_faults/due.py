@@ -17,7 +17,7 @@ LOST, RESENT_S, MOST_RESENT = 0.05, 0.2, 6
 least), and doublings of that."""
 
 
-class Standing(NamedTuple):
+class FaultsHeld(NamedTuple):
     """What holds at a moment: workers that stand still, bytes/s of the way, and the share of packets that it loses."""
 
     still: frozenset[str] = frozenset()
@@ -25,12 +25,12 @@ class Standing(NamedTuple):
     lost: float = 0.0
 
 
-def standing_at(plan: Sequence[Fault], at_s: float) -> Standing:
+def standing_at(plan: Sequence[Fault], at_s: float) -> FaultsHeld:
     """Return what holds so many seconds after a plan's begin; kills hold for no time."""
     held = [one for one in plan if one.at_s <= at_s < one.at_s + one.duration_s]
     kinds = {one.kind for one in held}
     slow = (one for one in held if one.kind == "slow node" and (at_s - one.at_s) % TURN_S < STILL * TURN_S)
-    return Standing(
+    return FaultsHeld(
         frozenset(one.target for one in slow), CAPPED_BYTES_S if "bandwidth cap" in kinds else math.inf,
         LOST if "packet loss" in kinds else 0.0,
     )  # fmt: skip
