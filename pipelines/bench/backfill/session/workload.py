@@ -127,7 +127,7 @@ def _run(stack: Stack, cell: MeasuredCell, how: WorkloadSession, folder: Path) -
     workload = draw_workload(how.shape(), how.seed)
     arrivals = as_sent(workload)
     with (
-        closing(Way([int(kafka.bootstrap.rpartition(":")[2])], of_broker=True)) as way,
+        closing(Way([int(str(kafka.bootstrap).rpartition(":")[2])], of_broker=True)) as way,
         running(stack, job, how.offsets, folder, how.sampled, DELAY_MS, f"{HOST}:{way.ports[0]}") as live,
         producing(kafka, WARM_RPS) as producer,
         closing(Follower(kafka, ["decisions"], start="latest")) as told,
