@@ -1,17 +1,19 @@
 """How a run went as a whole: the report of the unified batch-stream runtime, section 15, for a run on the real engine.
 
-Its error against its bound is left out: results are exact but for those of a plan that estimates, which carry their
-bounds. How often these hold is a row of `tidecast bench backfill`, for counts from a sample, and for the others tested.
+The main job's results are exact, so that a run has no error; counts from a sample are held against their bound by
+`tidecast bench backfill`, which describes its sessions by the same figures.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pipelines.html.document import NOWRAP, NUMBER, PLAIN, row, table
@@ -32,38 +34,93 @@ MEANINGS = {
     "throughput_rps": ("Throughput", "records/s", "committed live records; mean, and the most in any 10 s"),
     "busy_core_s": ("Energy", "busy core-seconds", "run time of the query's tasks; what a core draws is not measured"),
     "moves_per_h": ("Control moves", "per hour", "changes of executors, replay rate and live admission, wall time"),
+    "error_of_bound": ("Error ÷ bound", "", "of approximate results, absolute; none where results are exact"),
 }  # fmt: skip
 """Each figure's title, unit and meaning."""
 RELATED_S = 30.0
 """Late seconds that begin so soon after a failure are counted as its."""
 MOST_OVER_S = 10
+CONTROLS = ("executors", "replay_rps", "admission_rps")
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """What a run or a session of a bench recorded of itself; times are seconds since its begin.
+
+    Attributes:
+        live_s: how long it took.
+        made_s, committed_s: (N,) of the live records; inf for never.
+        watermark_lag_s: (B,) at each commit of live load, NaN without a watermark.
+        failed_s: of lost executors, restarts and whatever else was done to it.
+        late: (S,) whether a second has a live record over the latency target.
+        busy_s: (T,) run times of the query's tasks.
+        asked: what one decision after another asks for, by control.
+        memory_mb: most memory of all processes; None: not told.
+        live_recovery_s: as in `MEANINGS`; None: there was no replay.
+        error, bound: (W,) of approximate results, absolute error and half width of the bound; None: they are exact.
+    """
+
+    live_s: float
+    made_s: Floats
+    committed_s: Floats
+    watermark_lag_s: Floats
+    failed_s: Sequence[float]
+    late: NDArray[np.bool_]
+    busy_s: Floats
+    asked: Mapping[str, Sequence[Any]]
+    memory_mb: float | None = None
+    live_recovery_s: float | None = None
+    error: Floats | None = None
+    bound: Floats | None = None
+
+
+def describe_operation(one: Operation) -> dict[str, Any]:
+    """Return the figures of `MEANINGS` as JSON values; None for what was not recorded.
+
+    Quantiles, rates and errors are dicts by name, all else is a number.
+
+    Raises:
+        ZeroDivisionError: it lasted no time.
+    """
+    moves = sum(a != b for asked in one.asked.values() for a, b in pairwise(asked))
+    return {
+        "latency_s": _quantiles(one.committed_s - one.made_s, p50=50, p95=95, p99=99),
+        "watermark_lag_s": _quantiles(one.watermark_lag_s, p50=50, most=100),
+        "memory_mb": one.memory_mb,
+        "recovery_s": max((_late_until(one.late, at) for at in one.failed_s), default=None),
+        "live_recovery_s": one.live_recovery_s,
+        "throughput_rps": _throughput(one.committed_s, one.live_s),
+        "busy_core_s": round(float(one.busy_s.sum()), 1),
+        "moves_per_h": round(3600 * moves / one.live_s, 1),
+        "error_of_bound": _errors(one.error, one.bound),
+    }
 
 
 def measure_operation(measured: RunMeasures) -> dict[str, Any]:
-    """Return the figures of `MEANINGS` as JSON values; None for what a run does not tell.
-
-    Quantiles and rates are dicts by name, all else is a number.
+    """Return what `describe_operation` says of a run.
 
     Raises:
         KeyError: a message lacks a field.
         ZeroDivisionError: the run lasted no time.
     """
     run, live_s = measured.run, measured.live_end - measured.run.start
-    latency = measured.committed - run.produced["produced_at"].to_numpy(float)
+    made = run.produced["produced_at"].to_numpy(float)
     during = (run.batches.committed >= run.start) & (run.batches.committed <= measured.live_end)
     clock_s = run.start + (run.batches.watermarks[during] - run.clock.at(run.start)) / run.clock.scale
-    lag = run.batches.committed[during] - clock_s
     busy = run.tasks[run.tasks["end"].between(run.start, measured.live_end)]
-    return {
-        "latency_s": _quantiles(latency, p50=50, p95=95, p99=99),
-        "watermark_lag_s": _quantiles(lag, p50=50, most=100),
-        "memory_mb": run.info.get("peak_memory_mb"),
-        "recovery_s": _worst(_recoveries(measured)),
-        "live_recovery_s": _live_recovery(measured, latency),
-        "throughput_rps": _throughput(measured.committed, run.start, live_s),
-        "busy_core_s": round(float((busy["end"] - busy["start"]).sum()), 1),
-        "moves_per_h": round(3600 * _moves(measured) / live_s, 1),
-    }
+    late = (measured.seconds["latency_max_s"] > run.contract.latency_target_s).to_numpy()
+    return describe_operation(Operation(
+        live_s, made - run.start, measured.committed - run.start, run.batches.committed[during] - clock_s,
+        _failures(measured), late, (busy["end"] - busy["start"]).to_numpy(float), asked_of(measured.acts),
+        run.info.get("peak_memory_mb"), _live_recovery(measured, measured.committed - made),
+    ))  # fmt: skip
+
+
+def asked_of(decisions: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return what decisions ask for, one after another, by control: executors, replay rate, live admission."""
+    names = [name for name in CONTROLS if name in decisions]
+    columns = (decisions[name].astype(object).where(decisions[name].notna(), None).tolist() for name in names)
+    return dict(zip(names, columns, strict=True))
 
 
 def operation_table(found: dict[str, Any]) -> str:
@@ -86,21 +143,17 @@ def _quantiles(values: Floats, **levels: float) -> dict[str, float | None]:
     return {name: round(float(np.percentile(finite, level)), 3) for name, level in levels.items()}
 
 
-def _worst(values: Iterable[float]) -> float | None:
-    return max(values, default=None)
-
-
-def _recoveries(measured: RunMeasures) -> list[float]:
-    """Seconds from each failure to the end of the late seconds that follow it; 0 where none does."""
+def _failures(measured: RunMeasures) -> list[float]:
+    """Seconds at which a run lost an executor or began again."""
     run = measured.run
     lost = run.executors["removed"][lost_executors(measured)].tolist()
     first_of_run = np.array([a != b for a, b in pairwise(run.batches.runs)], bool)
     restarted = run.batches.started[1:][first_of_run]
-    late = (measured.seconds["latency_max_s"] > run.contract.latency_target_s).to_numpy()
-    return [_late_until(late, at - run.start) for at in [*lost, *restarted] if run.start <= at <= measured.live_end]
+    return [at - run.start for at in [*lost, *restarted] if run.start <= at <= measured.live_end]
 
 
 def _late_until(late: NDArray[np.bool_], at_s: float) -> float:
+    """Seconds from a failure to the end of the late seconds that follow it; 0 where none does."""
     soon = np.flatnonzero(late[int(at_s) : int(at_s + RELATED_S)])
     if not len(soon):
         return 0.0
@@ -123,18 +176,16 @@ def _live_recovery(measured: RunMeasures, latency: Floats) -> float | None:
     return float(quick[0]) if len(quick) else None
 
 
-def _throughput(committed: Floats, start: float, live_s: float) -> dict[str, float]:
-    at = committed[np.isfinite(committed)] - start
+def _throughput(committed_s: Floats, live_s: float) -> dict[str, float]:
+    at = committed_s[np.isfinite(committed_s)]
     counts = np.bincount(np.clip(at, 0, None).astype(np.int64), minlength=MOST_OVER_S)
     most = np.convolve(counts, np.ones(MOST_OVER_S), mode="valid").max() / MOST_OVER_S
     return {"mean": round(len(at) / live_s, 1), "most": round(float(most), 1)}
 
 
-def _moves(measured: RunMeasures) -> int:
-    """Changes of what the decisions ask for: executors, replay rate, live admission."""
-    acts, count = measured.acts, 0
-    for name in ("executors", "replay_rps", "admission_rps"):
-        if name in acts:
-            asked = acts[name].astype(object).where(acts[name].notna(), None).tolist()
-            count += sum(a != b for a, b in pairwise(asked))
-    return count
+def _errors(error: Floats | None, bound: Floats | None) -> dict[str, float] | None:
+    """Of the results whose bound is above 0."""
+    if error is None or bound is None or not (bound > 0).any():
+        return None
+    share = error[bound > 0] / bound[bound > 0]
+    return {"p50": round(float(np.median(share)), 3), "most": round(float(share.max()), 3)}

@@ -31,8 +31,8 @@ def find_executors(stack_id: str) -> list[Executor]:
     return found
 
 
-def oldest_executor(stack_id: str, driver: int) -> Executor | None:
-    """Return the oldest executor that has registered with a driver, by the ports on which that listens; None: none has.
+def executors_of(stack_id: str, driver: int) -> list[Executor]:
+    """Return the executors that have registered with a driver, by the ports on which that listens, the oldest first.
 
     Args:
         stack_id: of the stack.
@@ -44,4 +44,9 @@ def oldest_executor(stack_id: str, driver: int) -> Executor | None:
             listening = [one for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
             ports |= {one.laddr.port for one in listening}
     mine = [one for one in find_executors(stack_id) if one.port in ports]
-    return min(mine, key=lambda one: one.process.create_time(), default=None)
+    return sorted(mine, key=lambda one: one.process.create_time())
+
+
+def oldest_executor(stack_id: str, driver: int) -> Executor | None:
+    """Return the first of `executors_of`; None: none has registered."""
+    return next(iter(executors_of(stack_id, driver)), None)

@@ -21,7 +21,9 @@ from pipelines.bench.backfill.session.faults import measure_faults
 from pipelines.bench.backfill.session.outage import measure_outage
 from pipelines.bench.backfill.session.recorded import read_session
 from pipelines.bench.backfill.session.run import run_session
+from pipelines.bench.backfill.session.workload import measure_workload
 from pipelines.bench.backfill.text import describe_cell
+from pipelines.bench.backfill.workloads import WorkloadSession
 from pipelines.figures.form import read_figure
 from pipelines.figures.written import find_commit
 from pipelines.kafka.topics import create_topics
@@ -116,6 +118,8 @@ def _run(stack: Stack, cell: MeasuredCell, row: TableRow, kept: Mapping[Measured
         showed = measure_outage(stack, cell, how, folder / cell.name)
     elif isinstance(how, FaultySession):
         showed = measure_faults(stack, cell, how, folder / cell.name)
+    elif isinstance(how, WorkloadSession):
+        showed = measure_workload(stack, cell, how, folder / cell.name)
     else:
         run_session(stack, cell, how, limit_of(kept, cell, row), folder / cell.name)
         showed = read_session(folder / cell.name, how)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.errors import SettingsError
-from pipelines.bench.backfill import deadlines, faults, finish, latency, limits, outages
+from pipelines.bench.backfill import deadlines, faults, finish, latency, limits, outages, workloads
 from pipelines.bench.backfill.arrangement import Arrangement, arrange
 from pipelines.bench.backfill.cells import Found, MeasuredCell, latency_limit_s
 from pipelines.bench.backfill.faults import FaultySession
 from pipelines.bench.backfill.loads import CORRECTED, STEADY
 from pipelines.bench.backfill.outages import OutageSession
+from pipelines.bench.backfill.workloads import GENERATED, WorkloadSession
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TableRow:
 
     minutes: float
     plan: Callable[[float], list[MeasuredCell]]
-    arrange: Callable[[MeasuredCell], Arrangement | OutageSession | FaultySession]
+    arrange: Callable[[MeasuredCell], Arrangement | OutageSession | FaultySession | WorkloadSession]
     limited: bool = False
 
 
@@ -46,6 +47,9 @@ ROWS: Mapping[str, TableRow] = {
     **{f"{limits.ROW}-{load}".replace(" ", "-"): _row(limits, load, False, False) for load in limits.LOADS},
     outages.ROW: TableRow(outages.MINUTES, lambda minutes: outages.plan_load(STEADY, minutes), outages.arrange_outage),
     faults.ROW: TableRow(faults.MINUTES, lambda minutes: faults.plan_load(CORRECTED, minutes), faults.arrange_faults),
+    workloads.ROW: TableRow(
+        workloads.MINUTES, lambda minutes: workloads.plan_load(GENERATED, minutes), workloads.arrange_workload
+    ),
 }
 """By the names that `--rows` takes."""
 
@@ -112,7 +116,7 @@ def summarise(kept: Mapping[MeasuredCell, Found], before: Mapping[str, Any] | No
         deadlines.ROW: (not dated and earlier.get(deadlines.ROW)) or deadlines.summarise(kept),
         limits.ROW: {**limited, "all": limits.over_loads(limited)},
         outages.ROW: of_loads(outages),
-        faults.ROW: of_loads(faults),
+        faults.ROW: of_loads(faults), workloads.ROW: of_loads(workloads),
         "trace": {"decisions": decisions, "differing": differing if decisions else None},
         "cells": lines, "commits": sorted({one["commit"] or "unknown" for one in lines}),
     }  # fmt: skip

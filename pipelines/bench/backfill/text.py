@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.bench.backfill import deadlines, faults, finish, latency, limits, outages
+from pipelines.bench.backfill import deadlines, faults, finish, latency, limits, outages, workloads
 from pipelines.bench.backfill.cells import Found, MeasuredCell
+from pipelines.report.operation import MEANINGS
 
 
 def describe_cell(cell: MeasuredCell, found: Found) -> str:
@@ -18,6 +19,9 @@ def describe_cell(cell: MeasuredCell, found: Found) -> str:
         parts.append(f"late for {_number(found['late_s'], '.0f')} s after that")
     if "wrong" in found:
         parts.append(f"{found['wrong']} of {found['windows']} windows wrong")
+    if "carried" in found:
+        parts.append(f"{len(found['carried'])} faults carried out, {len(found['missed'])} met nobody")
+        parts.append(describe_report(found["operation"]))
     if found.get("filled_s") is not None:
         parts.append(f"all from before in the table after {found['filled_s']:.0f} s")
     if found["rps"] is not None:
@@ -43,6 +47,7 @@ def format_figures(figures: Mapping[str, Any]) -> str:
             *_limits(figures),
             *_outages(figures),
             *_faults(figures),
+            *_workloads(figures),
         ]
     )
 
@@ -96,6 +101,29 @@ def _faults(figures: Mapping[str, Any]) -> Iterator[str]:
         if (sampled := one.get("sampled")) and sampled["n"]:  # not in files of an earlier release
             within = _number(sampled["within"], ".4f")
             yield f"{load}, likewise, from a sample: {within} of {sampled['windows']} windows within their bound"
+
+
+def _workloads(figures: Mapping[str, Any]) -> Iterator[str]:
+    for load, one in figures[workloads.ROW].items():
+        if one["n"]:
+            wrong = f"{_number(one['wrong'], 'd')} of {one['windows']} windows wrong"
+            yield f"{load} workload, {one['faults']} faults: {wrong}"
+            yield f"  {describe_report(one['operation'])}"
+        if one["sampled"]["n"]:
+            within = _number(one["sampled"]["within"], ".4f")
+            yield f"{load}, from a sample: {within} of {one['sampled']['windows']} windows within their bound"
+            yield f"  {describe_report(one['sampled']['operation'])}"
+
+
+def describe_report(told: Mapping[str, Any]) -> str:
+    """Say in a line what the report of a session holds (`report.operation`)."""
+    parts = []
+    for key, (title, unit, _) in MEANINGS.items():
+        value = told[key]
+        each = value.items() if isinstance(value, dict) else [("", value)]
+        known = " ".join(f"{name} {one:g}".strip() for name, one in each if one is not None)
+        parts += [f"{title.lower()} {known} {unit}".strip()] if known else []
+    return "; ".join([*parts, f"{told['executor_h']:g} executor-hours"])
 
 
 def _number(value: float | None, form: str) -> str:

@@ -41,15 +41,25 @@ def measure_capacity_estimates(
 def measure_controller(
     decisions: Annotated[int, typer.Option(min=100, help="Decisions per plan.")] = 2000, as_json: JsonFile = None
 ) -> None:
-    """Time one decision of a contract's controller, for plans of 1, 3 and 10 operators.
+    """Time one decision of a contract's controller, and run it around two queues of which it is told wrong numbers.
+
+    Decisions are for plans of 1, 3 and 10 operators. The wrong numbers are service rates and selectivities, 15 and 30 %
+    too low and too high, and a model that is frozen before the workload shifts: two hours each, three loads, a minute
+    in all.
 
     Raises:
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.controller import measure_decisions
+    from pipelines.bench.sensitivity import measure_sensitivity
 
-    figures = measure_decisions(decisions)
+    figures = {**measure_decisions(decisions), "sensitivity": measure_sensitivity()}
     for row in figures["plans"]:
         times = f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, most {row['most_ms']:.2f} ms"
         print(f"{row['operators']} operators: {times} of {row['decisions']} decisions")
+    told = figures["sensitivity"]
+    factors = [(f"{what} x {factor}", one) for what in ("rate", "selectivity") for factor, one in told[what].items()]
+    for name, one in (*factors, ("model frozen before a shift", told["frozen"])):
+        finish = "not done" if one["finish"] is None else f"done after {one['finish']:.2f} x the time"
+        print(f"told {name}: {one['late']:.1%} of the seconds late, replay {finish}")
     write_figure(as_json, figures)

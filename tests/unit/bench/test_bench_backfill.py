@@ -10,7 +10,18 @@ import pytest
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.bench.backfill import cells, deadlines, faults, finish, latency, limits, measure, outages, rows
+from pipelines.bench.backfill import (
+    cells,
+    deadlines,
+    faults,
+    finish,
+    latency,
+    limits,
+    measure,
+    outages,
+    rows,
+    workloads,
+)
 from pipelines.bench.backfill.arrangement import CAPACITY_RPS, EXECUTORS, Arrangement, arrange
 from pipelines.bench.backfill.cells import MeasuredCell
 from pipelines.bench.backfill.loads import (
@@ -444,6 +455,34 @@ def test_faults_by_hand():
     assert describe_cell(cell, broken(2)) == "faults corrected all turn 1: 2 of 48 windows wrong"
 
 
+def carried(wrong=0):
+    """What a session of a workload under its faults showed."""
+    report = {
+        "latency_s": {"p50": 3.0, "p95": 6.0, "p99": 7.5}, "watermark_lag_s": {"p50": 24.0, "most": 31.0},
+        "memory_mb": 3000, "recovery_s": 0.0, "live_recovery_s": None, "throughput_rps": {"mean": 30.1, "most": 60.0},
+        "busy_core_s": 90.0, "moves_per_h": 30.0, "error_of_bound": {"p50": 0.2, "most": 0.9}, "executor_h": 0.1,
+    }  # fmt: skip
+    fault = [1.3, "worker kill", "worker-1", 0.0, 4711]
+    return session(
+        p99_s=None, wrong=wrong, windows=48, unlike=0, carried=[fault] * 12, missed=[fault[:4]], operation=report
+    )
+
+
+def test_a_workload_under_its_faults_by_hand():
+    cell, sampled = workloads.plan_load("generated", workloads.MINUTES)
+    how, other = workloads.arrange_workload(cell), workloads.arrange_workload(sampled)
+    assert (how.seed, how.seconds, how.sampled) == (other.seed, 120.0, False) and other.sampled
+    assert Contract(**how.contract(job_name(cell.name))).executors.min == workloads.LEAST
+    found = workloads.summarise({cell: carried(2), sampled: carried(3)}, "generated")
+    assert (found["wrong"], found["windows"], found["faults"], found["missed"], found["n"]) == (2, 48, 12, 1, 1)
+    assert found["sampled"]["within"] == pytest.approx(45 / 48) and "wrong" not in found["sampled"]
+    assert found["operation"]["latency_s"]["p99"] == 7.5
+    assert workloads.summarise({}, "generated")["wrong"] is None
+    line = describe_cell(cell, carried(2))
+    assert "2 of 48 windows wrong, 12 faults carried out, 1 met nobody, latency p50 3 p95 6 p99 7.5 s" in line
+    assert "live latency after" not in line and line.endswith("error ÷ bound p50 0.2 most 0.9; 0.1 executor-hours")
+
+
 def test_figures_of_all_cells_fill_the_rows_of_the_table():
     def showed(cell):
         more = {"planned": [100.0, 1e4], "futures": 2} if cell.row == "deadline" else {}
@@ -452,6 +491,8 @@ def test_figures_of_all_cells_fill_the_rows_of_the_table():
             return {**away(30.0, 90.0), "decisions": 3}
         if cell.row == faults.ROW:
             return {**broken(), "decisions": 3}
+        if cell.row == workloads.ROW:
+            return {**carried(), "decisions": 3}
         return session(
             900 if cell.arm in ("fixed:128", "fixed:256") else 400,
             rps=70.0,

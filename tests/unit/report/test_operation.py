@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.report.measures import measure_run
-from pipelines.report.operation import MEANINGS, measure_operation, operation_table
+from pipelines.report.operation import MEANINGS, Operation, describe_operation, measure_operation, operation_table
 from pipelines.report.recorded.backfill import RecordedBackfill
 from pipelines.report.recorded.run import load_run
 from tests.fakes import run_dir
@@ -87,3 +87,22 @@ def test_live_records_have_recovered_from_a_replay_once_they_are_as_quick_as_bef
     assert measure_operation(found)["live_recovery_s"] == 7.0
     seconds.loc[100:, "latency_max_s"] = 50.0
     assert measure_operation(found)["live_recovery_s"] is None
+
+
+def test_a_report_by_hand():
+    """Ten seconds, a record in each but the last, whose record is never committed; a failure at 3, late until 6."""
+    made = np.arange(10.0)
+    committed = np.append(made[:9] + 2.0, np.inf)
+    late = np.zeros(10, bool)
+    late[4:6] = True
+    one = Operation(
+        10.0, made, committed, np.array([np.nan, 5.0, 9.0]), [3.0, 7.5], late, np.array([1.5, 2.0]),
+        {"executors": [2, 3, 3, 2], "replay_rps": [None, None, 5.0]}, 100,
+        error=np.array([1.0, 0.5, 0.0]), bound=np.array([2.0, 0.25, 0.0]),
+    )  # fmt: skip
+    assert describe_operation(one) == {
+        "latency_s": {"p50": 2.0, "p95": 2.0, "p99": 2.0}, "watermark_lag_s": {"p50": 7.0, "most": 9.0},
+        "memory_mb": 100, "recovery_s": 3.0, "live_recovery_s": None, "throughput_rps": {"mean": 0.9, "most": 0.9},
+        "busy_core_s": 3.5, "moves_per_h": 1080.0, "error_of_bound": {"p50": 1.25, "most": 2.0},
+    }  # fmt: skip
+    assert describe_operation(replace(one, bound=None))["error_of_bound"] is None

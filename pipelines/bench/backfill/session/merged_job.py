@@ -32,7 +32,7 @@ def group_of(key: str) -> str:
     return str(crc32(key.encode()) % GROUPS)
 
 
-def windowed(records: DataFrame, service_ms: int) -> DataFrame:
+def windowed(records: DataFrame, service_ms: int, delay_ms: int = DELAY_MS) -> DataFrame:
     """Count records per key and window of their own time, `service_ms` after another in a task (a sleep in the JVM).
 
     A retraction takes one record of its key and time back.
@@ -40,10 +40,10 @@ def windowed(records: DataFrame, service_ms: int) -> DataFrame:
     from tidecast.signed import count, signed
 
     served = _served(records, service_ms)
-    return signed(served, "at", ["key"], mult="sign", delay_ms=DELAY_MS).window(WINDOW_MS).totals(n=count())
+    return signed(served, "at", ["key"], mult="sign", delay_ms=delay_ms).window(WINDOW_MS).totals(n=count())
 
 
-def sampled(records: DataFrame, service_ms: int) -> DataFrame:
+def sampled(records: DataFrame, service_ms: int, delay_ms: int = DELAY_MS) -> DataFrame:
     """Likewise per group of keys, `n`, from a sample, with the half width of its bound, `eps`."""
     from pyspark.sql import functions as F
 
@@ -51,7 +51,7 @@ def sampled(records: DataFrame, service_ms: int) -> DataFrame:
 
     served = _served(records, service_ms).withColumnRenamed("key", "member")
     grouped = served.withColumn("key", (F.crc32(F.col("member")) % GROUPS).cast("string"))
-    signs = signed(grouped, "at", ["key"], mult="sign", delay_ms=DELAY_MS).sample(RATE, "member", "identity")
+    signs = signed(grouped, "at", ["key"], mult="sign", delay_ms=delay_ms).sample(RATE, "member", "identity")
     counted = signs.window(WINDOW_MS).estimates(count=sampled_count())
     told = [F.col("count.estimate").alias("n"), F.col("count.eps").alias("eps")]
     return counted.select(*(name for name in counted.columns if name != "count"), *told)
@@ -78,8 +78,10 @@ def main() -> int:
     parser.add_argument("--job", required=True)
     parser.add_argument("--service-ms", type=int, required=True)
     parser.add_argument("--sampled", action="store_true")
+    parser.add_argument("--delay-ms", type=int, default=DELAY_MS)
     args = parser.parse_args()
-    merged = MergedJob(partial(sampled if args.sampled else windowed, service_ms=args.service_ms), ("key",))
+    plan = partial(sampled if args.sampled else windowed, service_ms=args.service_ms, delay_ms=args.delay_ms)
+    merged = MergedJob(plan, ("key",))
     return run_job(
         args.job, merged.start, ["--run-dir", str(args.run_dir)], topics=("events",), replay=merged.replayable,
         merges=True,

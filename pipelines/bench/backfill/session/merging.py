@@ -8,18 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.sections import Kafka
 from pipelines.bench.backfill.arrangement import SERVICE_MS
 from pipelines.bench.backfill.outages import TARGET_S
-from pipelines.bench.backfill.session.merged_job import WINDOW_MS, group_of
+from pipelines.bench.backfill.session.merged_job import DELAY_MS, WINDOW_MS, group_of
 from pipelines.bench.backfill.session.merged_job import sampled as sample_of
 from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.plans.merged import table_of
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher
+from pipelines.stack.addresses import environment_variable
 from pipelines.stack.processes import Process
 from pipelines.stack.stack import Stack
 from tidecast.control import clock_key
@@ -43,7 +44,8 @@ ROUNDING = 1e-9
 
 @contextmanager
 def running(
-    stack: Stack, job: str, offsets: int | None, folder: Path, sampled: bool = False
+    stack: Stack, job: str, offsets: int | None, folder: Path, sampled: bool = False, delay_ms: int = DELAY_MS,
+    bootstrap: str | None = None,
 ) -> Iterator[Process]:  # fmt: skip
     """Context manager: the job's process, beside the autoscaler's; both are ended, the job first and cleanly.
 
@@ -53,6 +55,8 @@ def running(
         offsets: most records of a batch; None: as many as wait.
         folder: of the session.
         sampled: whether it counts approximately.
+        delay_ms: how long it expects records to be late.
+        bootstrap: by which way it and its executors reach the broker; None: straight.
 
     Raises:
         BrokerError: the broker does not answer.
@@ -62,15 +66,17 @@ def running(
     with closing(Publisher(stack.settings.kafka)) as publisher:  # a managed job waits for its clock: here the wall's
         publisher.send("control", clock_key(job), Control(job, now, wall_start=now, trace_start=now, time_scale=1.0))
     module = ["-m", "pipelines.bench.backfill.session.merged_job", "--run-dir", str(folder), "--job", job]
+    module += ["--delay-ms", str(delay_ms)]
     commands = {
         f"{job}-live": [*module, "--service-ms", str(SERVICE_MS), *(["--sampled"] if sampled else [])],
         f"{job}-autoscaler": ["-m", "tidecast", "autoscale", "--checkpoint", str(folder / "autoscaler")],
     }
     limit = {"TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": str(offsets or NO_LIMIT)}
+    way = {} if bootstrap is None else {environment_variable("broker"): bootstrap}
     started: list[Process] = []
     try:
-        for name, words in commands.items():
-            started.append(stack.spawn(name, [sys.executable, *words], limit))
+        for (name, words), more in zip(commands.items(), (way, {}), strict=True):
+            started.append(stack.spawn(name, [sys.executable, *words], limit | more))
         yield started[0]
     finally:
         for name in [*commands][: len(started)]:
@@ -92,15 +98,39 @@ def judged_session(
         MergeError: there is no table.
         OSError, ValueError: the job's first offsets cannot be read.
     """
+    return judge_table(read_table(stack, job, folder, sampled), seconds, **more)
+
+
+class ResultTable(NamedTuple):
+    """What readers of a job's table see, what its topic's records come to, and what a batch makes of these.
+
+    The batch is of a job that counts approximately; else it is what the records come to.
+    """
+
+    shown: Bounded
+    net: Windows
+    batch: Mapping[tuple[str, int], float]
+
+
+def read_table(stack: Stack, job: str, folder: Path, sampled: bool = False) -> ResultTable:
+    """Read the table of a job that has ended; raises as `judged_session`."""
     records = _records(stack.settings.kafka, folder, job)
-    truth = count_net(records, group_of if sampled else str)
+    net = count_net(records, group_of if sampled else str)
     shown, again = _shown(folder, job, records if sampled else [])
-    wrong = count_outside(shown, truth)
-    alike = {window: (net, 0.0) for window, (net, _) in shown.items()}
-    unlike = count_outside(alike, Counter({window: net for window, (net, _) in again.items()} if sampled else truth))
+    return ResultTable(shown, net, {window: one for window, (one, _) in again.items()} if sampled else net)
+
+
+def judge_table(
+    table: ResultTable, seconds: float, truth: Mapping[tuple[str, int], float] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return what `judged_session` does; `truth`: what the windows come to, None: what the topic's records do."""
+    expected = table.net if truth is None else truth
+    wrong = count_outside(table.shown, expected)
+    alike = {window: (net, 0.0) for window, (net, _) in table.shown.items()}
+    unlike = count_outside(alike, table.batch)
     return {
         "seconds": seconds, "latency": [], "p99_s": None, "limit_s": TARGET_S, "rps": None, "rates": [], "done_s": None,
-        "exact": unlike == 0, "decisions": 0, "differing": 0, "refused": None, "wrong": wrong, "windows": len(truth),
+        "exact": unlike == 0, "decisions": 0, "differing": 0, "refused": None, "wrong": wrong, "windows": len(expected),
         "unlike": unlike, **more,
     }  # fmt: skip
 

@@ -42,13 +42,24 @@ class LiveProducer:
         self._publisher, self._over = Publisher(kafka, linger_ms=LINGER_MS), threading.Event()
         self._warm_rps = warm_rps
         self._load: tuple[float, LiveRecords, list[Due]] | None = None
+        self._stamp_s: Floats | None = None
         self._sent: list[tuple[int, float, Any]] = []
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="live records", daemon=True)
         self._thread.start()
 
-    def begin(self, arrivals: LiveRecords, began: float, messages: Sequence[Due] = ()) -> None:
-        """Begin with a load's records, and messages in between, at an epoch second that has come."""
+    def begin(
+        self, arrivals: LiveRecords, began: float, messages: Sequence[Due] = (), stamp_s: Floats | None = None
+    ) -> None:  # fmt: skip
+        """Begin with a load at an epoch second; until it comes nothing is sent.
+
+        Args:
+            arrivals: its records.
+            began: the second.
+            messages: in between.
+            stamp_s: (N,) the records' own times since then; None: those at which they are sent.
+        """
+        self._stamp_s = stamp_s
         self._load = began, arrivals, sorted(messages, key=lambda one: one[0])
 
     def check(self) -> None:
@@ -90,6 +101,8 @@ class LiveProducer:
                 for i in range(len(self._sent), due):
                     at, taken = time.time(), int(arrivals.takes_back[i])
                     stamp, value = (at, NEW) if taken < 0 else (self._sent[taken][1], RETRACTION)
+                    if self._stamp_s is not None:
+                        stamp = began + float(self._stamp_s[i])
                     partition = int(arrivals.partition[i])
                     self._sent.append((partition, at, self._send(int(arrivals.key[i]), partition, stamp, value)))
                 while said < len(messages) and messages[said][0] <= now - began:
@@ -99,7 +112,7 @@ class LiveProducer:
             self._failure = error
 
     def _send(self, key: int, partition: int, stamp: float, value: bytes = NEW) -> Any:
-        return self._publisher.send_bytes("events", _name(key), value, partition=partition, timestamp_s=stamp)
+        return self._publisher.send_bytes("events", name_of(key), value, partition=partition, timestamp_s=stamp)
 
 
 @contextmanager
@@ -127,7 +140,7 @@ def fill_range(kafka: Kafka, records: int, seed: int) -> tuple[dict[str, int], d
     publisher = Publisher(kafka, linger_ms=LINGER_MS)
     try:
         for number, key in enumerate(keys):
-            publisher.send_bytes("events", _name(key), NEW, partition=number % PARTITIONS)
+            publisher.send_bytes("events", name_of(key), NEW, partition=number % PARTITIONS)
     finally:
         publisher.close()
     after = topic_offsets(kafka, "events")
@@ -154,7 +167,8 @@ def forecast_messages(job: str, issued: IssuedForecasts, began: float, seconds: 
     return [*told, *((at, beat) for at in np.arange(BEAT_S, seconds, BEAT_S).tolist())]
 
 
-def _name(key: int) -> bytes:
+def name_of(key: int) -> bytes:
+    """Return the key of a record, as it is sent."""
     return b"key-%03d" % key
 
 
