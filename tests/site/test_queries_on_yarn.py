@@ -53,22 +53,23 @@ class Autoscaler:
         for job in JOBS:
             (contracts / f"{job}.yaml").write_text(f"job: {job}\n")
         self.kafka, self.checkpoint, self.log = kafka, folder / "query", folder / "autoscaler.log"
+        self.began = 0.0
         given = {
             "VAR": folder / "var", "CONTRACTS": contracts, "KAFKA__BOOTSTRAP": kafka.bootstrap,
             "KAFKA__PREFIX": kafka.prefix, "AUTOSCALER__MASTER": "yarn", "AUTOSCALER__CORES": EXECUTORS,
         }  # fmt: skip
         self.env = {**os.environ, **{f"TIDECAST_{name}": str(value) for name, value in given.items()}}
 
-    def start(self, **more):
+    def start(self):
+        self.began = time.time()
         argv = [sys.executable, "-m", "tidecast", "autoscale", "--checkpoint", str(self.checkpoint)]
         with self.log.open("w") as sink:
-            return subprocess.Popen(
-                argv, env={**self.env, **more}, cwd=ROOT, stdout=sink, stderr=sink, start_new_session=True
-            )
+            return subprocess.Popen(argv, env=self.env, cwd=ROOT, stdout=sink, stderr=sink, start_new_session=True)
 
     def decide(self, process):
-        """Say something of each job, until there is a new decision for each."""
-        publisher, answers, decided = Publisher(self.kafka), Follower(self.kafka, ["decisions"], start="latest"), set()
+        """Say something of each job until each has a decision, a new one or one that stands since an earlier start."""
+        publisher, decided = Publisher(self.kafka), set()
+        answers = Follower(self.kafka, ["decisions", "heartbeats"], start="latest")
 
         def all_decided():
             assert process.poll() is None, self.log.read_text()
@@ -76,7 +77,10 @@ class Autoscaler:
             for job in JOBS:
                 sample = MetricSample(job, "interval", now - 1, now, arrival_rps=20.0, executors=1, task_ceiling=8)
                 publisher.send("metrics", job, sample)
-            decided.update(json.loads(record.value)["job"] for record in answers.poll(0.5))
+            for record in answers.poll(0.5):
+                said = json.loads(record.value)
+                if record.topic == "decisions" or (said.get("since") or self.began) < self.began:
+                    decided.add(said["job"])
             return decided == set(JOBS)
 
         try:
@@ -97,21 +101,21 @@ def killed(process):
 
 
 def test_each_job_is_decided_on_in_containers_and_a_restart_goes_on_from_the_checkpoint(hadoop, empty_topics, tmp_path):
-    autoscaler, before = Autoscaler(empty_topics, tmp_path), -1
+    autoscaler, queries, planned = Autoscaler(empty_topics, tmp_path), set(), [-1]
     for _ in range(2):
         process = autoscaler.start()
         try:
             autoscaler.decide(process)
             assert hadoop.metrics()["containersAllocated"] == CONTAINERS
             assert kept_partitions(autoscaler.checkpoint) == EXECUTORS
-            planned = autoscaler.planned()
-            assert planned > before
-            before = planned
+            planned.append(autoscaler.planned())
+            queries.add((autoscaler.checkpoint / "metadata").read_text())
             os.killpg(process.pid, signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 0, autoscaler.log.read_text()
             nothing_runs(hadoop)
         finally:
             killed(process)
+    assert len(queries) == 1 and planned == sorted(set(planned))
 
 
 def test_serving_forecasts_in_containers_and_swaps_the_champion(hadoop, empty_topics, tmp_path):
