@@ -91,6 +91,12 @@ class Lake(Section):
         )
 
 
+class Ingest(Section):
+    """Where an ingest's records are read, judged and written."""
+
+    master: str = ""
+
+
 class Spark(Section):
     """Where managed jobs run (None: the embedded master) and the sizes of worker, executors and driver."""
 

@@ -22,6 +22,7 @@ from configs.sections import (
     Airflow,
     Autoscaler,
     DemoJob,
+    Ingest,
     Kafka,
     Lake,
     Mlflow,
@@ -57,6 +58,7 @@ class Settings(BaseSettings):
     ports: Ports = Ports()
     kafka: Kafka = Kafka()
     lake: Lake = Lake()
+    ingest: Ingest = Ingest()
     spark: Spark = Spark()
     mlflow: Mlflow = Mlflow()
     airflow: Airflow = Airflow()

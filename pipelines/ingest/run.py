@@ -26,6 +26,8 @@ from pipelines.lake.writable import refuse_read_only
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+CORES = 2
+"""Threads of a session, or executors of it on a cluster."""
 _IDENTITY = ("kafka_partition", "kafka_offset")
 _log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ def ingest(
     """Write the records that every topic got since its last commit to the lake, then check the loads for drift.
 
     Invalid records go to the table `quarantine`. A second run under the same name reads the same offsets again and
-    writes the same rows. Starts a local Spark session if there is anything to read, and stops it.
+    writes the same rows. Starts a Spark session on `ingest.master` if there is anything to read, and stops it.
 
     Args:
         partition: name of the ingest partition: an hour `2014-10-22T04`, an interval of hours
@@ -64,7 +66,7 @@ def ingest(
         OSError: the log of a table cannot be read, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
     """
-    from pipelines.spark.session import local_session
+    from pipelines.spark.query_session import query_session
 
     settings = load()
     refuse_read_only(lake_folder(settings))
@@ -74,7 +76,7 @@ def ingest(
     import_module("pyspark.sql")  # where two threads begin to import it at once, one may find it half made
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "pipelines.ingest.quality")  # seconds, while the JVM starts
-        spark = local_session("tidecast-ingest", cores=2, delta=True)
+        spark = query_session("tidecast-ingest", settings, CORES, settings.ingest.master, delta=True)
     try:
         counts = ingest_ranges(spark, settings, ranges)
         stored = counts["metrics"]["stored"]

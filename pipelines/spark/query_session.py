@@ -1,8 +1,10 @@
-"""Where a query of the pipeline itself runs, and how its state is spread over another number of cores."""
+"""Where a query of the pipeline or an ingest runs, and how a query's state is spread over another number of cores."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from configs.contract import Contract, Executors
 from configs.errors import CorrectableError
 from configs.settings import Settings
 from pipelines.spark.checkpoint.files import OFFSETS, Checkpoint
+from pipelines.spark.options import LOCAL_CHECKPOINTS
 from pipelines.spark.session import cluster_session, local_session
 
 if TYPE_CHECKING:
@@ -23,25 +26,34 @@ class SpreadError(CorrectableError, RuntimeError):
     """A query's state could not be spread over another number of cores; the message holds the remedy."""
 
 
-def query_session(app: str, settings: Settings, cores: int, master: str) -> SparkSession:
-    """Start the session of a query of the pipeline, with a partition of the jobs for each of its cores.
+def query_session(app: str, settings: Settings, cores: int, master: str, delta: bool = False) -> SparkSession:
+    """Start the session of a query of the pipeline, or of an ingest, with a partition of a shuffle for each core.
 
     Args:
-        app: its name, "autoscaler" or "serving".
+        app: its name, as "autoscaler" or "serving".
         settings: Spark's memory sizes, and `var`.
         cores: threads of this process; or, on a cluster, executors of one core each, which have to reach the folder of
             the checkpoint, and those beside it, by the same path.
-        master: address of the cluster; empty: this process.
+        master: address of the cluster, or `yarn`; empty: this process.
+        delta: with Delta's catalogue.
 
     Raises:
         JavaError, JarsError, OSError, Exception: as `local_session` and `cluster_session`.
     """
     if not master:
-        return local_session(app, cores=cores)
+        return local_session(app, cores=cores, delta=delta)
     spark = settings.spark.model_copy(update={"master": master})
     job = settings.job.model_copy(update={"state_partitions": cores})
     there = settings.model_copy(update={"spark": spark, "job": job})
-    return cluster_session(app, there, Contract(job=app, executors=Executors(min=cores, max=cores)))
+    # A query with state in Python starts a Python beside its driver, too, by the path that executors have.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = cluster_session(app, there, Contract(job=app, executors=Executors(min=cores, max=cores)), delta=delta)
+    # Paths of ours are of a mounted file system, and HADOOP_CONF_DIR may name another one, to which YARN's client has
+    # brought by now what the executors need.
+    context: Any = session.sparkContext
+    context._jsc.hadoopConfiguration().set("fs.defaultFS", "file:///")
+    session.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_CHECKPOINTS)
+    return session
 
 
 def kept_partitions(checkpoint: Path) -> int | None:

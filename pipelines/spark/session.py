@@ -24,6 +24,7 @@ from pipelines.spark.options import (
     SPECULATION,
 )
 from pipelines.spark.own_pyspark import use_own_pyspark
+from pipelines.spark.resource_manager import silent_manager
 from pipelines.spark.worker_daemon import ADDRESS
 
 if TYPE_CHECKING:
@@ -178,9 +179,12 @@ def _build(app: str, master: str, options: dict[str, str]) -> SparkSession:
 
 
 def _say_waiting() -> None:
+    full = (
+        "Is its queue full? `yarn application -list` shows who has it; spark.yarn.queue (spark-defaults.conf) names "
+        "another one."
+    )
     print(
-        f"YARN has not started the application within {ACCEPTED_S:.0f} s; it is waited for. Is its queue full? "
-        "`yarn application -list` shows who has it; spark.yarn.queue (spark-defaults.conf) names another one.",
+        f"YARN has not started the application within {ACCEPTED_S:.0f} s; it is waited for. {silent_manager() or full}",
         file=sys.stderr,
         flush=True,
     )
