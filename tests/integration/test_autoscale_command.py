@@ -151,6 +151,35 @@ class _Log:
         assert "Traceback" not in self.text() and "py4j" not in self.text(), self.text()
 
 
+def test_the_next_one_gets_ready_beside_it_and_decides_only_once_it_has_ended(
+    empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
+):
+    with (
+        autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as first,
+        autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as second,
+    ):
+        first.wait_for("autoscaler: ready\n")
+        second.wait_for("ready to take over")
+        last, _ = _batches(tmp_path)
+        wait_until(lambda: _batches(tmp_path)[0] > last + 2, "the first one to go on", every_s=0.1)
+        assert "contract" not in second.text()  # it touches nothing
+        first.end(signal.SIGTERM)
+        ended, query = _batches(tmp_path)
+        told = time.time()
+        second.wait_for("autoscaler: ready\n")
+        wait_until(lambda: jobs.vouched("orders", told) or jobs.decided("orders", told), "a word of it", every_s=0.1)
+        assert _batches(tmp_path)[0] > ended and _batches(tmp_path)[1] == query
+        assert "begun anew" not in second.text()
+        second.end(signal.SIGTERM)
+
+
+def _batches(folder):
+    """The newest batch that was committed, and the id of the query."""
+    checkpoint = folder / "checkpoint" / "a"
+    commits = [int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit()]
+    return max(commits), (checkpoint / "metadata").read_text()
+
+
 def test_contracts_change_while_it_runs_and_none_of_them_ends_it(
     empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
 ):
