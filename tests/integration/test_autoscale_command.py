@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import psutil
 import pytest
@@ -154,23 +155,21 @@ class _Log:
 def test_the_next_one_gets_ready_beside_it_and_decides_only_once_it_has_ended(
     empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
 ):
-    with (
-        autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as first,
-        autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as second,
-    ):
+    start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry)
+    with start() as first:
         first.wait_for("autoscaler: ready\n")
-        second.wait_for("ready to take over")
-        last, _ = _batches(tmp_path)
-        wait_until(lambda: _batches(tmp_path)[0] > last + 2, "the first one to go on", every_s=0.1)
-        assert "contract" not in second.text()  # it touches nothing
-        first.end(signal.SIGTERM)
-        ended, query = _batches(tmp_path)
-        told = time.time()
-        second.wait_for("autoscaler: ready\n")
-        wait_until(lambda: jobs.vouched("orders", told) or jobs.decided("orders", told), "a word of it", every_s=0.1)
-        assert _batches(tmp_path)[0] > ended and _batches(tmp_path)[1] == query
-        assert "begun anew" not in second.text()
-        second.end(signal.SIGTERM)
+        with start() as second:
+            second.wait_for("ready to take over")
+            before, _ = _batches(tmp_path)
+            wait_until(lambda: _batches(tmp_path)[0] > before + 2, "the first one to go on", every_s=0.1)
+            assert "orders: contract" not in second.text()  # it touches nothing
+            first.end(signal.SIGTERM)
+            (ended, query), since = _batches(tmp_path), time.time()
+            second.wait_for("autoscaler: ready\n")
+            wait_until(lambda: jobs.vouched("orders", since) or jobs.decided("orders", since), "its word", every_s=0.1)
+            last, same = _batches(tmp_path)
+            assert last > ended and same == query and "begun anew" not in second.text()
+            second.end(signal.SIGTERM)
 
 
 def _batches(folder):

@@ -1,0 +1,15 @@
+"""Imported by Python itself at the start of a process under libfaketime: 0.9.10 fails where a process sleeps.
+
+`time.sleep` waits until a moment of the steady clock (clock_nanosleep), which libfaketime takes for one of the wall
+clock, though told to leave the steady one alone, and answers EINVAL. Locks wait by another call.
+"""
+
+import threading
+import time
+
+
+def _sleep(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+time.sleep = _sleep
