@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.2
 """Seconds between two looks whether whoever decides has ended."""
+WRITTEN_S = 30.0
+"""Seconds within which whoever decides ends a micro-batch, on a busy computer, too."""
 
 
 class Turn:
@@ -104,7 +106,7 @@ class Turn:
 
     def _written_lately(self) -> bool:
         try:
-            return abs(time.time() - self._commits.stat().st_mtime) < LISTEN_S
+            return abs(time.time() - self._commits.stat().st_mtime) < WRITTEN_S
         except FileNotFoundError:
             return False
 

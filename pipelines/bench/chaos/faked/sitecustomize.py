@@ -6,10 +6,11 @@ clock, though told to leave the steady one alone, and answers EINVAL. Locks wait
 
 import threading
 import time
+from typing import SupportsIndex
 
 
-def _sleep(seconds: float) -> None:
-    threading.Event().wait(seconds)
+def _sleep(seconds: float | SupportsIndex, /) -> None:
+    threading.Event().wait(float(seconds))
 
 
 time.sleep = _sleep
