@@ -31,7 +31,9 @@ class ShiftedClock:
         self._file = file
         self.environment = {
             "LD_PRELOAD": str(found[0]), "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_CACHE_DURATION": "1",
-            "DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": os.pathsep.join(modules),
+            "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # of older C libraries: all waits of a JVM would spin
+            "PYTHONPATH": os.pathsep.join(modules),
         }  # fmt: skip
         self.shift(0)
 
