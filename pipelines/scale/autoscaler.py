@@ -200,13 +200,6 @@ def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy
         if query.isActive:
             if not ready and query.lastProgress is not None:
                 ready = True
-                print(
-                    "DEBUG",
-                    query.lastProgress["batchId"],
-                    query.lastProgress["durationMs"],
-                    [p["durationMs"] for p in query.recentProgress][:3],
-                    flush=True,
-                )
                 report(["ready"])
             continue
         failure = query.exception()
