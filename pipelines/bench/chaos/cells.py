@@ -42,6 +42,5 @@ FURTHER: Mapping[FaultCell, str] = {
     FaultCell("serving", "full"): "no room on the file system of its stores for 20 s, on the fast path",
     FaultCell("autoscaler", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
     FaultCell("serving", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
-    FaultCell("driver", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
 }
 CELLS: Mapping[str, FaultCell] = {**TABLE, **{cell.name: cell for cell in FURTHER}}

@@ -115,7 +115,7 @@ def live_site(
                 stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"], given)
             else:
                 dags.unpause(SERVING)
-            name = own.job.name if part == "driver" else part
+            name = own.job.name if part == "driver" else part  # a way that is cut is the driver's
             live = LiveReplay(stack, own, run_dir, Screen(), began, {name: given})
             live.start()
             wait_for_forecast(forecasts)

@@ -22,8 +22,8 @@ def measure_faults_of_parts(
 
     Parts: broker (one of three), driver, executor, autoscaler, serving, scheduler. Faults: kill, pause, restart,
     corrupt. Beyond that table: driver-cut; driver-full, autoscaler-full, serving-full, as root;
-    autoscaler-clock, serving-clock, driver-clock, with libfaketime. A session takes some three minutes; those that the
-    file of `--json` has are not run again.
+    autoscaler-clock, serving-clock, with libfaketime. A session takes some three minutes; those that the file of
+    `--json` has are not run again.
 
     Raises:
         SettingsError: no such cell; or the address of a service is set (status 2).

@@ -213,17 +213,18 @@ class Struck:
 
 
 @pytest.mark.parametrize("lives", [True, False])
-@pytest.mark.parametrize(("fault", "done"), [
-    ("cut", ["cut", "heal"]), ("full", ["fill /disk", "free /disk"]), ("clock", ["clock -3600", "clock 0"]),
+@pytest.mark.parametrize(("cell", "done"), [
+    ("driver-cut", ["cut", "heal"]), ("driver-full", ["fill /disk", "free /disk"]),
+    ("autoscaler-clock", ["clock -3600", "clock 0"]),
 ])  # fmt: skip
-def test_who_lives_through_a_fault_is_not_started_again(monkeypatch, fault, done, lives):
+def test_who_lives_through_a_fault_is_not_started_again(monkeypatch, cell, done, lives):
     notes = []
     monkeypatch.setattr(attack, "time", clock_with(sleep=notes.append))
     monkeypatch.setattr(attack, "fill_disk", lambda folder: notes.append(f"fill {folder}"))
     monkeypatch.setattr(attack, "free_disk", lambda folder: notes.append(f"free {folder}"))
     monkeypatch.setattr(attack, "wait_until_seen", lambda *_: 2.5)
-    found = attack.attack(Struck(lives, notes), CELLS[f"driver-{fault}"])
-    assert notes == [done[0], attack.PAUSE_S, done[1]] + ([] if lives else ["driver again"])
+    found = attack.attack(Struck(lives, notes), CELLS[cell])
+    assert notes == [done[0], attack.PAUSE_S, done[1]] + ([] if lives else [f"{CELLS[cell].part} again"])
     assert (found.back_s, found.command) == (2.5, None)
 
 
