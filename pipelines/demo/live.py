@@ -48,7 +48,7 @@ class LiveReplay:
         run_dir: folder of the run.
         screen: where progress is shown.
         began: epoch seconds; older records on the topics are not the run's.
-        environment: of the managed job, beyond the stack's.
+        environment: of the processes that it starts, by name, beyond the stack's.
         free_at_start: bytes of memory available when this was made.
         least_free: fewest bytes available while the load was replayed.
     """
@@ -58,7 +58,7 @@ class LiveReplay:
     run_dir: Path
     screen: Screen
     began: float = dataclasses.field(default_factory=time.time)
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     _started: list[Process] = dataclasses.field(default_factory=list)
     free_at_start: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
     least_free: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
@@ -81,7 +81,7 @@ class LiveReplay:
         name, folder = self.settings.job.name, str(self.run_dir)
         checkpoint = str(self.run_dir / "autoscaler")
         autoscaler = self._spawn("autoscaler", "tidecast", "autoscale", "--checkpoint", checkpoint)
-        job = self._spawn(name, f"pipelines.jobs.{name}", "--run-dir", folder, env=self.environment)
+        job = self._spawn(name, f"pipelines.jobs.{name}", "--run-dir", folder)
         for other in self.settings.job.also:
             self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)
         # What is produced from now on is the job's: it has written down where the topic ended.
@@ -199,8 +199,8 @@ class LiveReplay:
             return 0
         return sum(json.loads(line)["numInputRows"] for line in path.read_text().splitlines() if line.endswith("}"))
 
-    def _spawn(self, name: str, module: str, *arguments: str, env: Mapping[str, str] | None = None) -> Process:
-        process = self.stack.spawn(name, [sys.executable, "-m", module, *arguments], env)
+    def _spawn(self, name: str, module: str, *arguments: str) -> Process:
+        process = self.stack.spawn(name, [sys.executable, "-m", module, *arguments], self.environment.get(name))
         self._started.insert(0, process)  # stopped in the reverse order
         return process
 

@@ -20,6 +20,7 @@ from pipelines.jobs.apart import Apart, read_apart
 from pipelines.jobs.launch import TOPICS, Launch, fix_first_offsets, refuse_order
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
+from pipelines.jobs.restarts.same_topics import refuse_other_topics
 from pipelines.jobs.restarts.snapshots import set_snapshots
 from pipelines.kafka.signing import Signer
 from pipelines.spark.checkpoint.repair import remedy_of
@@ -41,8 +42,9 @@ def run_job(
 ) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
-    Leaves in the run folder: `<job>.start.json` (where it began), `<job>.progress.jsonl` (every progress of the query),
-    `<job>.json` (totals so far), `eventlog/`, and `<job>.checkpoint`, from which the same command goes on.
+    Leaves in the run folder: `<job>.start.json` and `<job>.topics.json` (where it began), `<job>.progress.jsonl` (every
+    progress of the query), `<job>.json` (totals so far), `eventlog/`, and `<job>.checkpoint`, from which the same
+    command goes on.
 
     Args:
         job: name of the job and of its contract (YAML of latency target and executor bounds).
@@ -89,6 +91,7 @@ def run_job(
             contract = contract.model_copy(update={"executors": least})
         args.run_dir.mkdir(parents=True, exist_ok=True)
         refuse_order(contract, merges)
+        refuse_other_topics(settings.kafka, args.run_dir, job, topics)
         start = fix_first_offsets(settings, args.run_dir, job, topics)
         log_dir = args.run_dir / "eventlog"
         spark = cluster_session(f"tidecast {job}", settings, contract, log_dir, args.stock_starts, delta=merges)

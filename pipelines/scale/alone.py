@@ -35,9 +35,9 @@ def refuse_another(kafka: Kafka, listen_s: float = LISTEN_S) -> None:
         now_on = time.monotonic()
         with closing(Follower(kafka, ["heartbeats", "decisions"])) as earlier:
             earlier.seek_to_time(time.time() - listen_s)
-            if _spoken(earlier, 1.0) is None:
+            if spoken(earlier, 1.0) is None:
                 return
-        job = _spoken(heard, max(listen_s - (time.monotonic() - now_on), 0.0))
+        job = spoken(heard, max(listen_s - (time.monotonic() - now_on), 0.0))
     if job is not None:
         raise AnotherAutoscalerError(
             f"another autoscaler decides for job {job!r} on the topics {kafka.prefix}* at {kafka.bootstrap}: agents "
@@ -45,8 +45,8 @@ def refuse_another(kafka: Kafka, listen_s: float = LISTEN_S) -> None:
         )
 
 
-def _spoken(follower: Follower, within_s: float) -> str | None:
-    """The first job for which an autoscaler says something within some seconds."""
+def spoken(follower: Follower, within_s: float) -> str | None:
+    """Return the first job for which an autoscaler says something within some seconds; None: for none."""
     until = time.monotonic() + within_s
     while True:
         for record in follower.poll(min(max(until - time.monotonic(), 0.0), 0.5)):

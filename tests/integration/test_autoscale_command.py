@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import psutil
 import pytest
@@ -149,6 +150,33 @@ class _Log:
         os.killpg(self.process.pid, number)
         assert self.process.wait(PATIENCE_S) == 0, self.text()
         assert "Traceback" not in self.text() and "py4j" not in self.text(), self.text()
+
+
+def test_the_next_one_gets_ready_beside_it_and_decides_only_once_it_has_ended(
+    empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
+):
+    start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry)
+    with start() as first:
+        first.wait_for("autoscaler: ready\n")
+        with start() as second:
+            second.wait_for("ready to take over")
+            before, _ = _batches(tmp_path)
+            wait_until(lambda: _batches(tmp_path)[0] > before + 2, "the first one to go on", every_s=0.1)
+            assert "orders: contract" not in second.text()  # it touches nothing
+            first.end(signal.SIGTERM)
+            (ended, query), since = _batches(tmp_path), time.time()
+            second.wait_for("autoscaler: ready\n")
+            wait_until(lambda: jobs.vouched("orders", since) or jobs.decided("orders", since), "its word", every_s=0.1)
+            last, same = _batches(tmp_path)
+            assert last > ended and same == query and "begun anew" not in second.text()
+            second.end(signal.SIGTERM)
+
+
+def _batches(folder):
+    """The newest batch that was committed, and the id of the query."""
+    checkpoint = folder / "checkpoint" / "a"
+    commits = [int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit()]
+    return max(commits), (checkpoint / "metadata").read_text()
 
 
 def test_contracts_change_while_it_runs_and_none_of_them_ends_it(

@@ -24,7 +24,9 @@ from pipelines.stack.context import StackError
 
 PAUSE_S, AWAY_S, BACK_S = 20.0, 3.0, 180.0
 """Seconds of a pause, until a supervisor starts what has ended, and within which a part is to be seen at work again."""
-PASSING = ("pause", "cut", "full")
+SET_BACK_S = 3600
+"""Seconds by which a clock is set back."""
+PASSING = ("pause", "cut", "full", "clock")
 """Faults that are over after PAUSE_S; nobody is started again who lives through them."""
 _REMEDY = re.compile(r"tidecast job repair /\S+(?: --keyed-sink)?|mv /\S+ /\S+")
 LINES = 60
@@ -66,6 +68,11 @@ def attack(world: World, cell: FaultCell) -> Attack:
         world.brokers.way.cut()
         time.sleep(PAUSE_S)
         world.brokers.way.heal()
+    elif cell.fault == "clock":
+        assert world.clock is not None
+        world.clock.shift(-SET_BACK_S)
+        time.sleep(PAUSE_S)
+        world.clock.shift(0)
     elif cell.fault == "full":
         assert world.disk is not None
         fill_disk(world.disk)

@@ -40,5 +40,7 @@ FURTHER: Mapping[FaultCell, str] = {
     FaultCell("driver", "full"): "no room on the file system of its checkpoint for 20 s",
     FaultCell("autoscaler", "full"): "no room on the file system of its checkpoint for 20 s",
     FaultCell("serving", "full"): "no room on the file system of its stores for 20 s, on the fast path",
+    FaultCell("autoscaler", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
+    FaultCell("serving", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
 }
 CELLS: Mapping[str, FaultCell] = {**TABLE, **{cell.name: cell for cell in FURTHER}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,6 +13,7 @@ from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.bench.chaos.cells import FaultCell
 from pipelines.bench.chaos.disks import small_disk
+from pipelines.bench.chaos.shifted_clock import ShiftedClock
 from pipelines.bench.chaos.world import World
 from pipelines.bench.site.brokers import Brokers
 from pipelines.bench.site.rings import REPLAY, TRAINING
@@ -81,7 +83,8 @@ def live_site(
     Args:
         settings: of `fresh_brokers`.
         brokers: likewise.
-        cell: what will be done, where that needs a disk that can be filled, or a way that can be cut.
+        cell: what will be done, where that needs a disk that can be filled, a way that can be cut, or a clock that can
+            be set.
 
     Raises:
         Exception: a part does not start, or does not get warm.
@@ -101,11 +104,19 @@ def live_site(
             "driver": run_dir / f"{own.job.name}.checkpoint", "autoscaler": run_dir / "autoscaler",
             "serving": own.store_dir,
         }  # fmt: skip
-        world = World(stack, brokers, run_dir, own.job.name, folders[part] if fault == "full" else None)
-        far = {environment_variable("broker"): brokers.far} if fault == "cut" else {}
+        disk = folders[part] if fault == "full" else None
+        clock = ShiftedClock(run_dir / "clock") if fault == "clock" else None
+        world = World(stack, brokers, run_dir, own.job.name, disk, clock)
+        given = {environment_variable("broker"): brokers.far} if fault == "cut" else {}
+        if clock is not None:
+            given = clock.environment
         with nullcontext() if world.disk is None else small_disk(world.disk):
-            dags.unpause(SERVING)
-            live = LiveReplay(stack, own, run_dir, Screen(), began, far)
+            if (part, fault) == ("serving", "clock"):  # a process beside the DAG, for Airflow's clock stays right
+                stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"], given)
+            else:
+                dags.unpause(SERVING)
+            name = own.job.name if part == "driver" else part  # a way that is cut is the driver's
+            live = LiveReplay(stack, own, run_dir, Screen(), began, {name: given})
             live.start()
             wait_for_forecast(forecasts)
             yield world, live

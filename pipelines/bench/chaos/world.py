@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from pipelines.bench.chaos.damage import newest, spoil_all, spoil_database, spoil_middle, spoil_store
+from pipelines.bench.chaos.shifted_clock import ShiftedClock
 from pipelines.bench.site.brokers import NODES, Brokers
 from pipelines.bench.site.servers import SiteError
 from pipelines.spark.checkpoint.files import Checkpoint
@@ -37,6 +38,7 @@ class World:
         run_dir: folder of the run.
         job: name of the managed job.
         disk: folder of a file system that can be filled, on which a part keeps what it has; None: none has one.
+        clock: of a part, that can be set; None: all have the computer's.
     """
 
     stack: Stack
@@ -44,6 +46,7 @@ class World:
     run_dir: Path
     job: str
     disk: Path | None = None
+    clock: ShiftedClock | None = None
 
     def supervised(self, part: str) -> Process | None:
         """Return the process of a part that this computer's supervisor would start again; None: another part does it.
@@ -159,8 +162,10 @@ class World:
         return found.process
 
     def _server(self) -> int:
-        """Process of the newest server of forecasts that still runs, as the logs of its DAG say."""
-        logs = (self.stack.settings.var_dir / "airflow" / "logs").rglob("*.log")
+        """Process of the newest server of forecasts that still runs, as the logs of its DAG say, or its own."""
+        logs = [*(self.stack.settings.var_dir / "airflow" / "logs").rglob("*.log")]
+        if (own := self.stack.processes.get("serving")) is not None:
+            logs.append(own.log)
         told = (one for file in logs for one in _SERVING.findall(file.read_text(errors="replace")))
         running = [(int(epoch), int(pid)) for epoch, pid in told if psutil.pid_exists(int(pid))]
         if not running:

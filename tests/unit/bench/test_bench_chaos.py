@@ -1,5 +1,9 @@
 """What is done to which part, what a refusal names, how a session is judged, and which sessions are still to be run."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -7,13 +11,15 @@ from typer.testing import CliRunner
 
 from configs.settings import load
 from models.policy.core.budget import Account, Promise
-from pipelines.bench.chaos import attack, damage, disks, measure, signs
+from pipelines.bench.chaos import attack, damage, disks, measure, shifted_clock, signs
 from pipelines.bench.chaos.attack import named_command
 from pipelines.bench.chaos.cells import CELLS, CORRUPTED, FAULTS, FURTHER, PARTS, TABLE
 from pipelines.bench.chaos.judged import judge_account
+from pipelines.bench.site.servers import SiteError
 from pipelines.cli.app import app
 from pipelines.spark.checkpoint.repair import remedy_of
 from tests.fakes.clock import clock_with
+from tests.fakes.waiting import wait_until
 
 PROMISE = Promise(target_s=2.0, budget=0.05, window_days=7)
 SOUND = {
@@ -193,6 +199,7 @@ class Struck:
     def __init__(self, lives, notes):
         self.lives, self.notes = lives, notes
         self.disk = "/disk"
+        self.clock = SimpleNamespace(shift=lambda by_s: notes.append(f"clock {by_s}"))
         self.brokers = SimpleNamespace(
             way=SimpleNamespace(cut=lambda: notes.append("cut"), heal=lambda: notes.append("heal"))
         )
@@ -206,15 +213,18 @@ class Struck:
 
 
 @pytest.mark.parametrize("lives", [True, False])
-@pytest.mark.parametrize(("fault", "done"), [("cut", ["cut", "heal"]), ("full", ["fill /disk", "free /disk"])])
-def test_who_lives_through_a_fault_is_not_started_again(monkeypatch, fault, done, lives):
+@pytest.mark.parametrize(("cell", "done"), [
+    ("driver-cut", ["cut", "heal"]), ("driver-full", ["fill /disk", "free /disk"]),
+    ("autoscaler-clock", ["clock -3600", "clock 0"]),
+])  # fmt: skip
+def test_who_lives_through_a_fault_is_not_started_again(monkeypatch, cell, done, lives):
     notes = []
     monkeypatch.setattr(attack, "time", clock_with(sleep=notes.append))
     monkeypatch.setattr(attack, "fill_disk", lambda folder: notes.append(f"fill {folder}"))
     monkeypatch.setattr(attack, "free_disk", lambda folder: notes.append(f"free {folder}"))
     monkeypatch.setattr(attack, "wait_until_seen", lambda *_: 2.5)
-    found = attack.attack(Struck(lives, notes), CELLS[f"driver-{fault}"])
-    assert notes == [done[0], attack.PAUSE_S, done[1]] + ([] if lives else ["driver again"])
+    found = attack.attack(Struck(lives, notes), CELLS[cell])
+    assert notes == [done[0], attack.PAUSE_S, done[1]] + ([] if lives else [f"{CELLS[cell].part} again"])
     assert (found.back_s, found.command) == (2.5, None)
 
 
@@ -225,6 +235,34 @@ def test_a_disk_is_filled_until_nothing_fits_and_freed(tmp_path):
     assert not [*tmp_path.iterdir()]
     with pytest.raises(FileNotFoundError):
         disks.fill_disk(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(not [*Path("/usr/lib").glob(shifted_clock.PACKAGE)], reason="libfaketime is not installed")
+def test_a_clock_is_set_back_under_a_process_that_runs_and_its_steady_clock_goes_on(tmp_path):
+    clock = shifted_clock.ShiftedClock(tmp_path / "clock")
+    script = "import time\nwhile input() != 'end': time.sleep(0.01), print(time.time(), time.monotonic(), flush=True)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env={**os.environ, **clock.environment}, stdin=-1, stdout=-1, text=True
+    ) as process:  # fmt: skip
+
+        def look():
+            process.stdin.write("look\n")
+            process.stdin.flush()
+            return [float(word) for word in process.stdout.readline().split()]
+
+        wall, steady = look()
+        clock.shift(-3600)
+        wait_until(lambda: look()[0] < wall - 3000, "the clock that is set back", every_s=0.1)
+        assert look()[1] > steady
+        clock.shift(0)
+        wait_until(lambda: look()[0] > wall, "the clock that is right again", every_s=0.1)
+        process.communicate("end\n")
+
+
+def test_cells_of_clocks_name_the_package_that_they_need(tmp_path, monkeypatch):
+    monkeypatch.setattr(shifted_clock, "LIBRARIES", f"{tmp_path}")
+    with pytest.raises(SiteError, match="package libfaketime"):
+        shifted_clock.ShiftedClock(tmp_path / "clock")
 
 
 def test_an_unknown_cell_is_named():

@@ -16,7 +16,7 @@ import os, signal, subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from configs.settings import load
-from pipelines.scale import autoscaler
+from pipelines.scale import autoscaler, beside
 
 def session(*arguments):
     jvm = subprocess.Popen(["grep", "SigIgn", "/proc/self/status"], preexec_fn=lambda: None)  # as PySpark starts it
@@ -29,7 +29,8 @@ def start(*arguments):
     raise SystemExit(1)
 
 autoscaler.create_topics = lambda kafka: None
-autoscaler.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
+autoscaler.Turn = lambda *_: SimpleNamespace(untouched=lambda: True, has_come=lambda: True)
+beside.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
 autoscaler.query_session, autoscaler.start_query = session, start
 autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))
 """

@@ -25,6 +25,7 @@ from pipelines.demo.progress import Screen
 from pipelines.demo.run import create_run_dir
 from pipelines.kafka.broker import Follower
 from pipelines.registry import Registry
+from pipelines.stack.processes import Process
 from pipelines.stack.stack import Stack
 
 PARTS = frozenset({"broker", "spark", "airflow", "mlflow"})
@@ -36,6 +37,8 @@ _TOPICS = "from configs.settings import load; from pipelines.kafka.topics import
 _INGEST = "from pipelines.ingest import ingest; ingest('{hour:%Y-%m-%dT%H}')"
 CHANGED = {"serving": ("serve",), "autoscaler": ("autoscale", "--checkpoint", "{checkpoint}")}
 """Parts that are replaced, one after the other, by their commands."""
+STANDS_BY, READY = "pipelines/scale/turn.py", "ready to take over"
+"""File of a release whose autoscaler gets ready beside the one that decides, and what it says then."""
 
 
 def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
@@ -69,7 +72,7 @@ def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
         train_first_champion(stack.settings, dags, screen)
         for dag in TRAINED:  # what is held changes by what is done here alone
             dags.pause(dag)
-        changes = _Changes(stack, create_run_dir(stack.settings))
+        changes = _Changes(stack, create_run_dir(stack.settings), older.code)
         run = LiveReplay(stack, stack.settings, changes.run_dir, screen, began)
         version = Registry(stack.settings).champion_version(own.job.name) or "none"
         write_run_json(stack.settings, changes.run_dir, began, {"champion": version})
@@ -83,13 +86,14 @@ def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
         thread.join(4 * PATIENCE_S)
         if changes.failed or len(changes.made) < 2:
             raise SiteError("; ".join(changes.failed) or "the changes did not come to an end")
-        stack.end("autoscaler", GRACE_S)
+        stack.end(changes.runs["autoscaler"], GRACE_S)
         stack.end(own.job.name, GRACE_S)
         counts = run.stop()
         dags.unpause("ingest_metrics")
         run_ingest(dags, *live_window(own))
         after = count_held(stack.settings, changes.run_dir)
-        log = stack.processes["autoscaler"].log.read_text(errors="replace")
+        starts = [process for name, process in stack.processes.items() if name.startswith("autoscaler")]
+        log = "".join(process.log.read_text(errors="replace") for process in starts)
     forth, back = changes.made
     said = {name: read_lines(changes.run_dir, name) for name in ("decisions", "heartbeats", "forecasts", "rejects")}
     lost = list_lost(changes.before, after) + list_faults(counts, said, own.job.name, log)
@@ -103,10 +107,14 @@ def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
 
 
 class _Changes:
-    """Makes the two changes beside a load; `made` has them then, `before` what was held, `failed` what went wrong."""
+    """Makes the two changes beside a load; `made` has them then, `before` what was held, `failed` what went wrong.
 
-    def __init__(self, stack: Stack, run_dir: Path) -> None:
-        self._stack, self.run_dir = stack, run_dir
+    `runs` has the names of the processes that run now, by part.
+    """
+
+    def __init__(self, stack: Stack, run_dir: Path, older: Path) -> None:
+        self._stack, self.run_dir, self._older = stack, run_dir, older
+        self.runs = {name: name for name in CHANGED}
         self.before, self.made, self.failed = Held(), list[ReleaseChange](), list[str]()
 
     def make(self) -> None:
@@ -115,25 +123,37 @@ class _Changes:
         try:
             time.sleep(BEGIN_S)
             self.before = count_held(settings, self.run_dir)
-            self.made.append(self._change(this))
+            self.made.append(self._change(this, ROOT))
             time.sleep(SETTLE_S)
             ingest = _INGEST.format(hour=live_window(settings)[0])
             if self._stack.spawn("ingest", [*this, sys.executable, "-c", ingest]).wait(PATIENCE_S):
                 raise SiteError(self._stack.processes["ingest"].last_lines())
-            self.made.append(self._change([]))
+            self.made.append(self._change([], self._older))
             time.sleep(SETTLE_S)
         except Exception as error:
             self.failed.append(f"{type(error).__name__}: {error}")
 
-    def _change(self, of: Sequence[str]) -> ReleaseChange:
+    def _change(self, of: Sequence[str], code: Path) -> ReleaseChange:
         began, restarts = time.time(), 0
-        for name, command in CHANGED.items():
-            argv = [word.format(checkpoint=self.run_dir / "autoscaler") for word in command]
-            self._stack.end(name, GRACE_S)
-            ended = time.time()
-            self._stack.spawn(name, [*of, sys.executable, "-m", "tidecast", *argv])
-            restarts += self._await_word(self._stack.settings.kafka, name, ended)
+        for part, command in CHANGED.items():
+            words = [word.format(checkpoint=self.run_dir / "autoscaler") for word in command]
+            argv, runs = [*of, sys.executable, "-m", "tidecast", *words], self.runs[part]
+            if part == "autoscaler" and (code / STANDS_BY).is_file():
+                self.runs[part] = f"{part}-{len(self.made) + 1}"
+                self._await_ready(self._stack.spawn(self.runs[part], argv))
+                self._stack.end(runs, GRACE_S)
+                ended = time.time()
+            else:
+                self.runs[part] = part
+                self._stack.end(runs, GRACE_S)
+                ended = time.time()
+                self._stack.spawn(part, argv)
+            restarts += self._await_word(self._stack.settings.kafka, part, ended)
         return ReleaseChange(began, time.time(), restarts)
+
+    @staticmethod
+    def _await_ready(process: Process) -> None:
+        process.wait_until(lambda: READY in process.log.read_text(errors="replace"), "get ready", PATIENCE_S)
 
     def _await_word(self, kafka: Kafka, part: str, since: float) -> int:
         """Wait until a part has spoken, started again where it ends; return how often it was."""
@@ -144,8 +164,9 @@ class _Changes:
             if any(speaker(topic, said) == part and said["wall_time"] > since for topic, said in told):
                 follower.close()
                 return restarts
-            if not self._stack.processes[part].running() and restarts < RESTARTS:
+            name = self.runs[part]
+            if not self._stack.processes[name].running() and restarts < RESTARTS:
                 restarts += 1
-                self._stack.respawn(part)
+                self._stack.respawn(name)
             if time.monotonic() > deadline:
-                raise SiteError(f"{part} said nothing: {self._stack.processes[part].last_lines()}")
+                raise SiteError(f"{part} said nothing: {self._stack.processes[name].last_lines()}")

@@ -1,0 +1,49 @@
+"""A run goes on at the topics on which it began: those of another cluster have other records at the same offsets."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from configs.errors import CorrectableError
+from configs.sections import Kafka
+from pipelines.kafka.topics import topic_id
+from pipelines.spark.checkpoint.repair import free_name
+
+
+class OtherTopicsError(CorrectableError, RuntimeError):
+    """A run began on topics of another cluster, or on ones that were made anew since; the message says what to do."""
+
+
+def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[str]) -> None:
+    """Refuse to go on where a topic's id, which the broker gave it, is not the one that was noted at the first start.
+
+    The first start notes them in `<job>.topics.json`; so does that of a run which began without, under an earlier
+    release.
+
+    Args:
+        kafka: the broker.
+        run_dir: folder of the run, which exists.
+        job: name of the job.
+        topics: that it reads and writes, without the prefix.
+
+    Raises:
+        OtherTopicsError: as said.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer, or has no such topic.
+        OSError, ValueError: the file cannot be read or written, or is no JSON.
+    """
+    file, now = run_dir / f"{job}.topics.json", {topic: topic_id(kafka, topic) for topic in topics}
+    known = json.loads(file.read_text()) if file.is_file() else {}
+    if other := [kafka.topic(topic) for topic in topics if known.get(topic, now[topic]) != now[topic]]:
+        aside = shlex.join(["mv", f"{run_dir.resolve()}", f"{free_name(run_dir.resolve())}"])
+        raise OtherTopicsError(
+            f"{job}: {', '.join(other)} at {kafka.bootstrap}: not the topics on which {run_dir} began, but ones of "
+            "another cluster, or made anew. Its checkpoint names offsets, at which these have other records or none. "
+            "Name the cluster that has the old ones, or bring them there as they were (tidecast restore). To begin "
+            f"anew, on what is sent from then on:\n  {aside}\n"
+            f"Only where every record has the offset that it had before: rm {shlex.quote(str(file))}"
+        )
+    if known != now:
+        file.write_text(json.dumps(now))

@@ -1,0 +1,84 @@
+"""What goes on beside the autoscaler's query: contracts, pools, and what was learned."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from configs.policies import BY_PEAKS, LEARNED
+from configs.settings import Settings
+from models.policy.catalogue import entry
+from pipelines.scale.artifact_sync import ArtifactSource, ArtifactSync, SyncedArtifacts
+from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
+from pipelines.scale.grants import Grants, grants_file
+from pipelines.scale.learned import Learned, agent_source, rehearsal_source
+from pipelines.scale.pools import PoolDivision
+
+LOOK_S = 1.0
+"""Seconds between two reads of the contracts' folder."""
+
+
+def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Learned:
+    """Accept contracts, divide pools and bring what was learned to the workers, now and until `stop` is set.
+
+    The contracts' folder is read every LOOK_S (1 s), the registry every `autoscaler.alias_poll_s` s.
+
+    Returns:
+        Where the workers find synced agents and calibrators.
+
+    Raises:
+        OSError: the file of accepted contracts cannot be written.
+    """
+    accepted = AcceptedContracts(accepted_file(checkpoint))
+    watch = make_contract_watch(settings, accepted)
+    report(watch.update())
+    division = PoolDivision(settings, accepted.all, Grants(grants_file(checkpoint)))
+    report(division.tick())  # before the first decision, so that no job has more than its pool gives it
+    ticks, learned = [watch.update, division.tick], {}
+    for name, source in _sources(settings).items():
+        report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
+        folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
+        ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync)
+        learned[name] = SyncedArtifacts(folder, source.read)
+    for tick in ticks:
+        threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
+    return Learned(**learned)
+
+
+def ask_registry(settings: Settings) -> None:
+    """Ask the registry once, in threads that nobody waits for: its client takes seconds to import."""
+
+    def ask(source: ArtifactSource) -> None:
+        with suppress(Exception):  # it is asked again, and told, once it matters
+            source.champions()
+
+    for source in _sources(settings).values():
+        threading.Thread(target=ask, args=(source,), daemon=True).start()
+
+
+def _sources(settings: Settings) -> dict[str, ArtifactSource]:
+    policy = settings.autoscaler.policy
+    return {
+        **({"agents": agent_source(settings)} if policy in LEARNED else {}),
+        **({"rehearsals": rehearsal_source(settings)} if policy in BY_PEAKS or entry(policy).stricter else {}),
+    }
+
+
+def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:
+    """Tick until the end; what goes wrong in one tick is reported and does not end the next."""
+    before = ""
+    while not stop.wait(LOOK_S):
+        try:
+            report(tick())
+        except Exception as error:
+            if (problem := f"{type(error).__name__}: {error}") != before:
+                report([problem])
+            before = problem
+
+
+def report(lines: list[str]) -> None:
+    """Print lines, each as one of the autoscaler."""
+    for line in lines:
+        print(f"autoscaler: {line}", flush=True)

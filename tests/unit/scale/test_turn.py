@@ -1,0 +1,100 @@
+"""Of two autoscalers at one checkpoint one decides: whose turn it is, and when it comes to the next one."""
+
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from configs.sections import Kafka
+from pipelines.scale import turn
+from pipelines.scale.alone import AnotherAutoscalerError
+from pipelines.scale.turn import Turn
+from tests.fakes.clock import clock_with
+
+KAFKA = Kafka(bootstrap="broker:9092")
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """What is said on the topics in each look from now on, each of which takes a second; nothing once all was."""
+    said, now = [], SimpleNamespace(s=1000.0)
+
+    def spoken(follower, within_s):
+        now.s += 1.0
+        return said.pop(0) if said else None
+
+    def refuse(kafka):
+        if said:
+            raise AnotherAutoscalerError(said[0])
+
+    monkeypatch.setattr(turn, "Follower", lambda *_, **__: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(turn, "spoken", spoken)
+    monkeypatch.setattr(turn, "refuse_another", refuse)
+    monkeypatch.setattr(turn, "time", clock_with(monotonic=lambda: now.s))
+    return SimpleNamespace(said=said, now=now)
+
+
+def test_the_first_one_decides_at_once_and_the_next_when_it_is_handed_over(tmp_path, heard):
+    first = Turn(tmp_path / "autoscaler", KAFKA)
+    assert first.untouched() and first.has_come()
+    second = Turn(tmp_path / "autoscaler", KAFKA)
+    assert not second.untouched() and not second.has_come()
+    heard.said += ["orders"] * 9
+    looks = iter(range(5))
+    assert not second.wait(SimpleNamespace(is_set=lambda: next(looks, None) is None))  # it was heard, and goes on
+    first.hand_over()
+    before = heard.now.s
+    assert second.wait(threading.Event()) and heard.now.s == before  # believed, though it was heard a moment ago
+    assert not Turn(tmp_path / "autoscaler", KAFKA).has_come()
+
+
+def test_of_one_that_was_killed_nothing_must_be_heard_for_a_while(tmp_path, heard):
+    script = (
+        "import sys, time; from pathlib import Path; from configs.sections import Kafka\n"
+        "from pipelines.scale.turn import Turn\n"
+        "held = Turn(Path(sys.argv[1]), Kafka()); print(held.untouched(), flush=True); time.sleep(600)"
+    )
+    checkpoint = tmp_path / "autoscaler"
+    with subprocess.Popen([sys.executable, "-c", script, str(checkpoint)], stdout=-1, text=True) as first:
+        try:
+            assert first.stdout.readline() == "True\n"
+            second = Turn(checkpoint, KAFKA)
+            assert not second.has_come()
+        finally:
+            first.kill()
+    heard.said += [None, "orders", "orders"]
+    assert second.wait(threading.Event())
+    assert not heard.said and heard.now.s == 1003.0 + turn.LISTEN_S + 1.0
+
+
+def test_an_earlier_release_has_no_lock_and_is_known_by_what_it_writes(tmp_path, heard):
+    checkpoint = tmp_path / "autoscaler"
+    heard.said += ["orders"]
+    alone = Turn(checkpoint, KAFKA)
+    with pytest.raises(AnotherAutoscalerError, match="orders"):
+        alone.has_come()  # from another checkpoint
+    alone.hand_over()
+    (checkpoint / "commits").mkdir(parents=True)
+    beside = Turn(checkpoint, KAFKA)
+    assert not beside.untouched() and not beside.has_come()
+    assert beside.wait(threading.Event()) and heard.now.s == 1001.0 + turn.LISTEN_S + 1.0
+
+
+def test_who_stands_by_rehearses_meanwhile_and_ends_that_before_it_decides(tmp_path, heard, capsys):
+    first, events = Turn(tmp_path / "autoscaler", KAFKA), []
+    query = SimpleNamespace(isActive=True, lastProgress=None, stop=lambda: events.append("ended"))
+
+    def rehearse(folder):
+        assert folder.is_dir() and tmp_path not in folder.parents
+        query.lastProgress = {}
+        events.append("rehearsed")
+        first.hand_over()
+        return query
+
+    assert turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), threading.Event(), rehearse)
+    assert events == ["rehearsed", "ended"] and "ready to take over" in capsys.readouterr().out
+    over = threading.Event()
+    over.set()
+    assert not turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), over, lambda folder: query)
