@@ -101,7 +101,7 @@ class MergedJob:
         """
         from tidecast.backfill import replay_into
 
-        source = spark_options(settings.kafka) | {"kafka.fetch.max.wait.ms": "20"}
+        source = {**spark_options(settings.kafka), "kafka.fetch.max.wait.ms": "20"}
         return replay_into(
             spark, str(table_of(run_dir, job)), self._plan, source, output_mode=MODE, trigger=settings.job.trigger
         )
