@@ -25,8 +25,8 @@ from tidecast.orders import ReplayOrder
 JOB, PATIENCE_S = key_totals.JOB, 400.0
 WINDOWS, EACH = 24, 1_000
 """Of ten minutes each, from the epoch on, and events in each: long enough to be killed on the way."""
-LATE = 3
-"""Windows of which a tenth of the events come when the watermark is past."""
+MISSED = 3
+"""Windows of which a tenth of the events came before the live job was first started, which begins behind them."""
 
 
 @pytest.fixture
@@ -49,11 +49,18 @@ def world(empty_topics, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def live(world, tmp_path):
+def start(world, tmp_path):
+    """Starts the live job."""
+    begun = []
+
+    def live():
+        begun.append(subprocess.Popen(command, env=os.environ.copy(), start_new_session=True))
+        return begun[0]
+
     command = [sys.executable, "-m", "pipelines.jobs.plans.key_totals", "--run-dir", str(tmp_path), "--no-agent"]
-    process = subprocess.Popen(command, env=os.environ.copy(), start_new_session=True)
-    yield process
-    end_processes(lambda: find_processes([process.pid]), leaders=[process.pid])
+    yield live
+    pids = [process.pid for process in begun]
+    end_processes(lambda: find_processes(pids), leaders=pids)
 
 
 def _send(kafka, events):
@@ -68,10 +75,10 @@ def _events():
     return [SignedEvent(n, n * each, f"k{n % 7}") for n in range(WINDOWS * EACH)]
 
 
-def test_what_came_late_is_counted_by_another_application_that_was_killed_once(world, live, tmp_path):
+def test_what_the_live_job_never_read_is_counted_by_an_application_that_was_killed_once(world, start, tmp_path):
     events = _events()
-    late = [one for one in events if one.t_e < LATE * WINDOW_MS and one.seq % 10 == 0]
-    in_time = [one for one in events if one not in set(late)]
+    missed = [one for one in events if one.t_e < MISSED * WINDOW_MS and one.seq % 10 == 0]
+    read = [one for one in events if one not in set(missed)]
     table = table_of(tmp_path, JOB)
 
     def rows():
@@ -79,23 +86,24 @@ def test_what_came_late_is_counted_by_another_application_that_was_killed_once(w
         found = standing(table) if (table / "_delta_log").exists() else []
         return {(row["key"], row["_window_start"]): (row["n"], row["seq_sum"]) for row in found}
 
+    _send(world.kafka, missed)
+    live = start()
     wait_until((tmp_path / f"{JOB}.start.json").exists, "where the live job begins", PATIENCE_S, every_s=0.5)
-    _send(world.kafka, in_time)
-    wait_until(lambda: rows() == key_totals.truth(in_time), "what came in time", PATIENCE_S, every_s=1.0)
-    _send(world.kafka, late)
+    _send(world.kafka, read)
+    wait_until(lambda: rows() == key_totals.truth(read), "what it reads", PATIENCE_S, every_s=1.0)
     ends = {str(part): end for part, (_, end) in topic_offsets(world.kafka, "events").items()}
     name = world.kafka.topic("events")
     order = ReplayOrder(
-        "late", JOB, time.time(), "run", {name: dict.fromkeys(ends, 0)}, {name: ends}, begin_ms=0,
-        end_ms=LATE * WINDOW_MS, apart=1, task_rows=500, task_s=4.0, most_rps=1_500.0,
+        "missed", JOB, time.time(), "run", {name: dict.fromkeys(ends, 0)}, {name: ends}, begin_ms=0,
+        end_ms=MISSED * WINDOW_MS, apart=1, task_rows=500, task_s=4.0, most_rps=1_500.0,
     )  # fmt: skip
     assert give_order(world, order) is not None
     _killed(world, order)
     assert start_application(world, order) is not None
     wait_until(lambda: _said(world) in ("done", "failed"), "its end", PATIENCE_S, every_s=0.5)
     assert _said(world) == "done", newest_progress(world.kafka, JOB)
-    assert rows() == key_totals.truth([one for one in events if one.t_e < LATE * WINDOW_MS]) | {
-        group: told for group, told in key_totals.truth(in_time).items() if group[1] >= LATE * WINDOW_MS
+    assert rows() == key_totals.truth([one for one in events if one.t_e < MISSED * WINDOW_MS]) | {
+        group: told for group, told in key_totals.truth(read).items() if group[1] >= MISSED * WINDOW_MS
     }
     assert live.poll() is None and start_application(world, order) is not None  # nothing is left: it ends at once
     wait_until(lambda: "nothing was ordered" in _log(world), "the end of one that had nothing to do", PATIENCE_S)
@@ -116,7 +124,7 @@ def _killed(world, order):
 
 
 def _said(world):
-    said = newest_progress(world.kafka, JOB).get("late")
+    said = newest_progress(world.kafka, JOB).get("missed")
     return said.state if said else ""
 
 
