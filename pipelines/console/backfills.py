@@ -9,6 +9,7 @@ from pipelines.backfill.orders import OVER, SILENT_S
 from pipelines.console.read.fold import Model
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.read.replay import KnownReplay
+from tidecast.orders import ReplayOrder
 
 MOST_OVER = 100
 """Replays that are over which are shown."""
@@ -33,8 +34,8 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
     Returns:
         Among others "begin" and "end" of the results that it may correct (the job's own time), "by", its deadline,
         "done_at", when it is done at its present rate, and "planned", when its newest plan had it done, a list of
-        [probability, moment] (wall times), all in epoch seconds; "over", and "trouble", why it needs a person ("" where
-        it does not).
+        [probability, moment] (wall times), all in epoch seconds; "apart", executors of an application of its own;
+        "over", and "trouble", why it needs a person ("" where it does not).
     """
     order, said = replay
     state = said.state if said else "ordered"
@@ -49,18 +50,21 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
         "then": order and order.then, "wanted": order and order.wanted, "sure": order and order.sure,
         "records": said.records if said else order and order.records, "done": said.done if said else 0,
         "rps": said and said.rps, "admitted_rps": said and said.admitted_rps,
-        "executors": said and said.executors, "by": by, "done_at": done_at,
+        "executors": said and said.executors, "apart": order and order.apart, "by": by, "done_at": done_at,
         "planned": [one for one in planned if one[1] is not None], "heard_at": replay.heard_at,
-        "trouble": "" if over else _trouble(state, by, done_at, now - replay.heard_at),
+        "trouble": "" if over else _trouble(state, by, done_at, now - replay.heard_at, order),
     }  # fmt: skip
 
 
-def _trouble(state: str, by: float | None, done_at: float | None, silent_s: float) -> str:
+def _trouble(
+    state: str, by: float | None, done_at: float | None, silent_s: float, order: ReplayOrder | None
+) -> str:  # fmt: skip
     if state == "compared":
         return "waits until somebody publishes it"
     if by is not None and done_at is not None and done_at > by:
         return "late at its present rate"
-    return "nothing is heard of the job's agent" if silent_s > SILENT_S else ""
+    whose = "the job's agent" if order is None or order.apart is None else "its application"
+    return f"nothing is heard of {whose}" if silent_s > SILENT_S else ""
 
 
 def _wall_time(job: FollowedJob, job_time: float) -> float | None:

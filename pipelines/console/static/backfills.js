@@ -20,7 +20,7 @@ function rowOf(one, now) {
   done.append(element("span", one.records ? share(one.done / one.records) : DASH));
   done.appendChild(element("span", undefined, "bar-of")).appendChild(element("span")).style.width = `${one.records ? (100 * one.done) / one.records : 0}%`;
   row.append(element("td", one.over ? DASH : `${number(one.rps)} of ${number(one.admitted_rps)}`, "number"));
-  row.append(element("td", number(one.executors), "number"));
+  row.append(element("td", one.apart === null ? number(one.executors) : `${one.apart} of its own`, "number"));
   row.append(element("td", one.begin === null ? DASH : `${moment(one.begin)} to ${moment(one.end)}`, "nowrap"));
   row.append(element("td", one.by === null ? DASH : `${clock(one.by)}${one.sure === null ? "" : `, ${share(one.sure)} sure`}`, "nowrap"));
   const finish = one.over ? ago(now - one.heard_at) : one.done_at === null ? DASH : `${clock(one.done_at)}, in ${seconds(Math.round(one.done_at - now))}`;

@@ -59,6 +59,8 @@ def test_an_order_of_which_nothing_is_heard():
     shown = row(order("orders", "fix", NOW), after=31)
     assert (shown["state"], shown["records"], shown["done"]) == ("ordered", 1000, 0)
     assert shown["trouble"] == "nothing is heard of the job's agent"
+    own = row(order("orders", "fix", NOW, apart=3), after=31)
+    assert (shown["apart"], own["apart"], own["trouble"]) == (None, 3, "nothing is heard of its application")
 
 
 def test_the_newest_word_and_order_hold():
