@@ -14,14 +14,14 @@ from tidecast.signed.columns import (
     INGESTION_TIME,
     MULT,
     NET,
-    ORIGIN,
     SignedError,
     check_user_columns,
+    origin_of_all,
 )
 from tidecast.signed.frame import Frame, FrameT, check_whole
 from tidecast.signed.reductions import Reduction, result_type
 from tidecast.signed.stateful import reduce_stream
-from tidecast.signed.table import reduce_table, signed_sum
+from tidecast.signed.table import reduce_table, signed_count, signed_sum
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,13 +45,14 @@ def aggregate(frame: FrameT, reductions: Mapping[str, Reduction], emission: Emis
         SignedError: a name or a type does not fit, or the operator has no meaning in this stream.
     """
     _check(frame, reductions, emission)
+    retracting = frame.retracting
     frame = replace(frame, retracting=emission == "changelog" or frame.lateness_ms > 0)
     if not frame.streaming:
-        return reduce_table(frame, frame.group, reductions)
+        return reduce_table(frame, frame.group, reductions, retracting)
     final = emission == "final"
     own = final and frame.clock == "window" and not frame.lateness_ms
     if own and all(one.linear for one in reductions.values()):
-        return _by_spark(frame, reductions)
+        return _by_spark(frame, reductions, retracting)
     return reduce_stream(frame, frame.group, reductions, final, name)
 
 
@@ -59,10 +60,10 @@ def distinct(frame: FrameT, emission: Emission, name: str) -> FrameT:
     """Return each value once per group: there while its net is above 0."""
     _check(frame, {}, emission)
     group = (*frame.group, *frame.values)
-    corrected = emission == "changelog" or frame.lateness_ms > 0
-    frame = replace(frame, retracting=frame.retracting and corrected)
+    corrected, retracting = emission == "changelog" or frame.lateness_ms > 0, frame.retracting
+    frame = replace(frame, retracting=retracting and corrected)
     if not frame.streaming:
-        return reduce_table(frame, group, {})
+        return reduce_table(frame, group, {}, retracting)
     return reduce_stream(frame, group, {}, emission == "final", name)
 
 
@@ -85,28 +86,29 @@ def totals(frame: Frame, reductions: Mapping[str, Reduction]) -> DataFrame:
     if others := sorted(name for name, one in reductions.items() if not one.linear):
         raise SignedError(f"totals {others}: signed sums make counts, sums and means; aggregate makes the others")
     clock = [CLOCK] if frame.streaming and frame.windowed else []
-    sums = [F.sum(F.col(MULT).cast("bigint")).alias(NET), F.count(F.lit(1)).alias(VERSION)]
-    made = frame.df.groupBy(*clock, *frame.group).agg(*_sums(frame, reductions), *sums)
+    sums = [signed_count(frame.retracting).alias(NET), F.count(F.lit(1)).alias(VERSION)]
+    made = frame.df.groupBy(*clock, *frame.group).agg(*_sums(frame, reductions, frame.retracting), *sums)
     return made.drop(*clock)
 
 
-def _by_spark(frame: FrameT, reductions: Mapping[str, Reduction]) -> FrameT:
+def _by_spark(frame: FrameT, reductions: Mapping[str, Reduction], retracting: bool) -> FrameT:
     """Final results of signed sums: Spark's windowed aggregate, which tells each window once."""
     from pyspark.sql import functions as F
 
     meta = [
-        F.sum(MULT).alias(NET),
+        signed_count(retracting).alias(NET),
         F.max(INGESTION_TIME).alias(INGESTION_TIME),
-        F.min(ORIGIN).alias(ORIGIN),  # live, if any was
+        origin_of_all(),
     ]
-    df = frame.df.groupBy(CLOCK, *frame.group).agg(*_sums(frame, reductions), *meta).where(F.col(NET) > 0).drop(NET)
+    sums = _sums(frame, reductions, retracting)
+    df = frame.df.groupBy(CLOCK, *frame.group).agg(*sums, *meta).where(F.col(NET) > 0).drop(NET)
     df = df.withColumns({MULT: F.lit(1), EVENT_TIME: F.col(END) - 1, DERIVED: F.lit(True)})
     return replace(frame, df=df, clock="event", lateness_ms=0)
 
 
-def _sums(frame: Frame, reductions: Mapping[str, Reduction]) -> list[Column]:
+def _sums(frame: Frame, reductions: Mapping[str, Reduction], retracting: bool) -> list[Column]:
     schema = frame.df.schema
-    return [signed_sum(one, schema).alias(name) for name, one in reductions.items()]
+    return [signed_sum(one, schema, retracting).alias(name) for name, one in reductions.items()]
 
 
 def _check(frame: Frame, reductions: Mapping[str, Reduction], emission: Emission) -> None:

@@ -61,3 +61,13 @@ def same_as(pairs: Mapping[str, str]) -> Column:
     for left, right in pairs.items():
         condition = condition & F.col(left).eqNullSafe(F.col(right))
     return condition
+
+
+def origin_of_all() -> Column:
+    """Return the aggregate of a group's origins: `live`, if any was.
+
+    Of a boolean: with the least of strings Spark would sort all records in place of keeping a table of the groups.
+    """
+    from pyspark.sql import functions as F
+
+    return F.when(F.max(F.col(ORIGIN) == "live"), "live").otherwise("replay").alias(ORIGIN)

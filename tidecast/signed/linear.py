@@ -93,6 +93,8 @@ def difference(frame: FrameT, other: FrameT) -> FrameT:
 def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> FrameT:
     """Return what a function of DataFrames makes of the records, one by one: it must not group, join or sort them.
 
+    Nor may it change a sign: sums of records of which none takes another one back count on that.
+
     Raises:
         SignedError: it took away a column of the key or a reserved one.
     """

@@ -44,18 +44,22 @@ def sign(
         raise SignedError(f"origin {origin!r}: give 'live' or 'replay'")
     if delay_ms < 0 or lateness_ms < 0:
         raise SignedError(f"delay_ms {delay_ms}, lateness_ms {lateness_ms}: give 0 or more")
-    times = {EVENT_TIME: _ms(df, time), INGESTION_TIME: _ms(df, ingested or time)}
-    df = df.withColumns(times | {MULT: _sign(mult), ORIGIN: F.lit(origin)})
+    its = _ms(df, time)
+    sure = _checked(its, time)
+    came = _checked(_ms(df, ingested), ingested) if ingested else None
+    rest = {MULT: _sign(mult), ORIGIN: F.lit(origin)}
     if not df.isStreaming:
-        return df
+        return df.withColumns({EVENT_TIME: sure, INGESTION_TIME: sure if came is None else came} | rest)
     # A ms more: Spark drops a record at its watermark, which is still expected; and it keeps what may be corrected.
     behind = f"{delay_ms + lateness_ms + 1} milliseconds"
-    df = df.withColumns({CLOCK: F.timestamp_millis(EVENT_TIME), DERIVED: F.lit(False)})
-    return df.withWatermark(CLOCK, behind)
+    # Spark copies each record at its watermark: what can be made behind that is not carried through it.
+    df = df.withColumn(CLOCK, F.timestamp_millis(sure)).withWatermark(CLOCK, behind)
+    rest |= {DERIVED: F.lit(False)}
+    return df.withColumns({EVENT_TIME: its, INGESTION_TIME: its if came is None else came} | rest)
 
 
 def _ms(df: DataFrame, name: str) -> Column:
-    """A time in ms; a record that has none stops the query, because it could be counted nowhere."""
+    """A time in ms."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
@@ -68,6 +72,13 @@ def _ms(df: DataFrame, name: str) -> Column:
         ms = F.col(name).cast("bigint")
     else:
         raise SignedError(f"time column {name!r} is {its.simpleString()}: cast it to timestamp, or to bigint as ms")
+    return ms
+
+
+def _checked(ms: Column, name: str) -> Column:
+    """The same; a record that has none stops the query, because it could be counted nowhere."""
+    from pyspark.sql import functions as F
+
     none = F.raise_error(
         F.lit(f"a record without {name}: filter out or repair those that have no time before signed()")
     )

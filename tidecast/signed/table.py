@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidecast.signed.columns import END, END_OF_TIME, EVENT_TIME, INGESTION_TIME, MULT, NET, ORIGIN, same_as
+from tidecast.signed.columns import (
+    END,
+    END_OF_TIME,
+    EVENT_TIME,
+    INGESTION_TIME,
+    MULT,
+    NET,
+    ORIGIN,
+    origin_of_all,
+    same_as,
+)
 from tidecast.signed.frame import FrameT
 from tidecast.signed.reductions import Reduction, result_type
 from tidecast.signed.stateful import OVER_ALL_TIME
@@ -19,13 +29,16 @@ MOST_DIGITS = 27
 """Of a decimal, up to which Spark's product with a sign (an int: eleven digits more, 38 at most) is exact."""
 
 
-def reduce_table(frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction]) -> FrameT:
+def reduce_table(
+    frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction], retracting: bool
+) -> FrameT:  # fmt: skip
     """Return each group's result as an insertion, with the newest ingestion time of its records.
 
     Args:
         frame: a table.
         group: names of the columns that a result is one of.
         reductions: result columns by name.
+        retracting: whether one of its records may take another one back.
     """
     from pyspark.sql import functions as F
 
@@ -34,10 +47,10 @@ def reduce_table(frame: FrameT, group: tuple[str, ...], reductions: Mapping[str,
     df = (
         frame.df.groupBy(*group)
         .agg(
-            F.sum(MULT).alias(NET),
+            signed_count(retracting).alias(NET),
             F.max(INGESTION_TIME).alias(INGESTION_TIME),
-            F.min(ORIGIN).alias(ORIGIN),  # live, if any was
-            *(signed_sum(one, schema).alias(name) for name, one in linear.items()),
+            origin_of_all(),
+            *(signed_sum(one, schema, retracting).alias(name) for name, one in linear.items()),
         )
         .where(F.col(NET) > 0)
         .drop(NET)
@@ -52,25 +65,34 @@ def reduce_table(frame: FrameT, group: tuple[str, ...], reductions: Mapping[str,
     )  # fmt: skip
 
 
-def signed_sum(reduction: Reduction, schema: StructType) -> Column:
-    """Return Spark's aggregate for a linear reduction of signed records.
+def signed_count(retracting: bool) -> Column:
+    """Return Spark's aggregate for the net of signed records: where none takes another one back, how many they are."""
+    from pyspark.sql import functions as F
+
+    return F.sum(F.col(MULT).cast("bigint")) if retracting else F.count(F.lit(1))
+
+
+def signed_sum(reduction: Reduction, schema: StructType, retracting: bool) -> Column:
+    """Return Spark's aggregate for a linear reduction of signed records: where all insert, the plain one.
 
     Args:
         reduction: count, sum or mean.
         schema: of the records.
+        retracting: whether one of them may take another one back.
     """
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
     if reduction.kind == "count":
-        return F.sum(F.col(MULT).cast("bigint"))
-    x = F.col(reduction.columns[0])
+        return signed_count(retracting)
+    x, its = F.col(reduction.columns[0]), result_type(reduction, schema)
+    if not retracting:
+        return F.sum(x).cast("double") / F.count(x) if reduction.kind == "mean" else F.sum(x).cast(its)
     signed = x * F.col(MULT)
     its_type = schema[reduction.columns[0]].dataType
     if isinstance(its_type, T.DecimalType) and its_type.precision > MOST_DIGITS:
         signed = F.when(F.col(MULT) < 0, -x).otherwise(x)
     many, total = F.sum(F.when(x.isNotNull(), F.col(MULT).cast("bigint"))), F.sum(signed)
-    its = result_type(reduction, schema)
     if reduction.kind == "mean":
         return F.when(many != 0, total.cast("double") / many)
     return F.when(many != 0, total).cast(its)

@@ -17,6 +17,7 @@ from tidecast.signed.columns import (
     ORIGIN,
     START,
     SignedError,
+    origin_of_all,
 )
 from tidecast.signed.frame import Frame, FrameT
 from tidecast.signed.linear import leave_window
@@ -51,7 +52,8 @@ def sessions(frame: FrameT, gap_ms: int, name: str) -> FrameT:
         raise SignedError("sessions of records under no key: rekey before")
     _check_values(frame)
     df = _of_stream(frame, gap_ms, name) if frame.streaming else _of_table(frame, gap_ms)
-    return replace(frame, df=df, windowed=True, clock="window", lateness_ms=0)
+    # Those of a table are told once, as they end up.
+    return replace(frame, df=df, windowed=True, clock="window", lateness_ms=0, retracting=frame.streaming)
 
 
 def _check_values(frame: Frame) -> None:
@@ -73,7 +75,7 @@ def _of_table(frame: Frame, gap_ms: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     facts = frame.df.groupBy(*frame.keys, *frame.values, EVENT_TIME).agg(
-        F.sum(MULT).alias(NET), F.max(INGESTION_TIME).alias(INGESTION_TIME), F.min(ORIGIN).alias(ORIGIN)
+        F.sum(MULT).alias(NET), F.max(INGESTION_TIME).alias(INGESTION_TIME), origin_of_all()
     )
     key = Window.partitionBy(*frame.keys)
     ordered = key.orderBy(EVENT_TIME)
