@@ -102,6 +102,35 @@ def test_totals_merge_by_key_and_version(sales):
     ]
 
 
+def test_insertions_alone_come_to_what_they_do_with_their_signs_and_groups_are_hashed(spark, sales):
+    """Where nothing is taken back plain sums do: beside nulls, a group of nulls alone, decimals and doubles."""
+    from pyspark.sql import functions as F
+
+    inserted = sales.where("sign = 1").selectExpr("*", "cast(price AS double) * 0.1 AS part", "at % 2 AS odd")
+    reductions = {
+        "n": count(), "s": sum_of("price"), "m": mean_of("price"), "d": sum_of("part"), "o": sum_of("odd"),
+        "of": mean_of("at"),
+    }  # fmt: skip
+    plain = signed(inserted, "at", ["shop", "item"]).window(HOUR)
+    with_signs = signed(inserted, "at", ["shop", "item"], mult=F.lit(1)).window(HOUR)
+    assert not plain.retracting and with_signs.retracting
+    made = [
+        (frame.aggregate(**reductions).changes, frame.totals(**reductions)) for frame in (plain, with_signs)
+    ]  # fmt: skip
+    for one, other in zip(*made, strict=True):
+        assert one.dtypes == other.dtypes
+        assert sorted(map(repr, one.collect())) == sorted(map(repr, other.collect()))
+        assert all("SortAggregate" not in df._jdf.queryExecution().toString() for df in (one, other))
+    (rum,) = plain.totals(**reductions).where("item = 'rum'").collect()
+    assert (rum.n, rum.s, rum.m, rum._net, rum._version) == (1, None, None, 1, 1)
+
+
+def test_records_move_from_session_to_session_in_a_stream_and_not_in_a_table(spark, sales, tmp_path):
+    stream = spark.readStream.schema(sales.schema).json(str(tmp_path))
+    moved = [signed(df, "at", ["shop"]).select("item").sessions(1_000) for df in (sales, stream)]
+    assert [frame.retracting for frame in moved] == [False, True]
+
+
 def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
     changes = spark.createDataFrame(
         [("a", 1, -1), ("a", 2, 1), ("b", 5, -1), ("c", 7, 1), ("d", 3, 1), ("d", 3, -1)], "k string, n int, _mult int"
