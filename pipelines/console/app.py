@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -98,6 +99,13 @@ def build_app(
             return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
         page = refusal_page(error.status_code, f"{error.detail}", _up(request), access.login_url)
         return HTMLResponse(page, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        # Without what was sent: that is no JSON where it holds a NaN, and the answer would be a fault of ours.
+        return JSONResponse(
+            {"detail": [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]}, 422
+        )
 
     def known(job: str) -> FollowedJob:
         seen = look()[0].jobs.get(job)

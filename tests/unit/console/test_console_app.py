@@ -141,6 +141,13 @@ def test_a_change_that_nobody_confirmed_or_that_is_none_is_refused(client, switc
     assert switch.made == []
 
 
+def test_a_change_that_is_no_json_is_refused_without_being_repeated(client, switch):
+    head = {"authorization": "editor", "content-type": "application/json", **OURS}
+    answer = client.post("/data/jobs/orders/mode", content=b'{"mode": "stop", "seen": NaN, "more": NaN}', headers=head)
+    assert answer.status_code == 422 and {"mode", "seen", "more"} <= {one["loc"][-1] for one in answer.json()["detail"]}
+    assert "input" not in answer.json()["detail"][0] and switch.made == []
+
+
 def test_a_stale_page_is_told(client, switch):
     switch.fails = StaleError("orders was told to freeze by bob")
     answer = post(client)
