@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.backfill.orders import OrderError, newest_progress, send_order
+from pipelines.backfill.orders import OrderError, change_order, newest_progress, send_order
+from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.signing import Signer
 from pipelines.stack.processes import ProcessError, spawn
-from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
+from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY
 from tidecast.orders import ReplayOrder, later_than
 
+EARLY_S = 2.0
+"""Seconds within which a command that is wrong has ended."""
 HEARD_S, POLL_S = 15.0, 1.0
 """Seconds within which an application that runs says something, which it does every five; and between two looks."""
 ENDED = ("paused", "compared", "failed", "cancelled", "done")
@@ -37,9 +42,20 @@ def give_order(settings: Settings, order: ReplayOrder) -> Path | None:
         return None
     try:
         return start_application(settings, order)
-    except (OrderError, SettingsError):
+    except (OrderError, SettingsError, BrokerError, OSError):
         send_order(settings.kafka, replace(order, wanted="done", wall_time=later_than(order, time.time())))
         raise
+
+
+def cancel_order(settings: Settings, job: str, name: str) -> None:
+    """Cancel an order; of one that is read apart the application is started, if need be, to remove what it wrote.
+
+    Raises:
+        OrderError, BrokerError, ...: as `change_order` and `start_application`.
+    """
+    order = change_order(settings.kafka, job, name, "cancel")
+    if order.apart is not None:
+        start_application(settings, order)
 
 
 def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
@@ -66,13 +82,19 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     if stated is None or stated.apart is None:
         raise OrderError(
             f"replay {order.id!r} of job {order.job!r} is read in an application of its own, and {order.job}.yaml "
-            "has no backpressure.apart any more: state it, or cancel the replay in such an application"
+            "has no backpressure.apart any more: state it until the replay is over"
         )
     kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
-    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, SIGNING_KEY: Signer.of(kafka).keys_of(order.job)}
+    told = {
+        ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, REPLAY: order.id,
+        SIGNING_KEY: Signer.of(kafka).keys_of(order.job),
+    }  # fmt: skip
     env = os.environ | {name: value for name, value in told.items() if value is not None}
     try:
-        spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
+        begun = spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
+        with suppress(subprocess.TimeoutExpired):
+            if status := begun.wait(EARLY_S):
+                raise ProcessError(f"{begun.name} ended at once with status {status}. {begun.last_lines()}")
     except ProcessError as error:
         raise OrderError(f"{error}. It stands in {order.job}.yaml, backpressure.apart.command") from None
     return log

@@ -9,10 +9,10 @@ from typing import Any
 
 from configs.errors import FinalError
 from configs.settings import load
-from pipelines.backfill.application import give_order
+from pipelines.backfill.application import cancel_order, give_order
 from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
-from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_orders
+from pipelines.backfill.orders import OrderError, newest_progress, read_orders
 from pipelines.backfill.text import describe_followed
 from tidecast.orders import ReplayOrder
 
@@ -110,10 +110,10 @@ def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool)
     if states.get("follow") == "success" or rejected:
         return
     if name is not None and not failed:
-        kafka = load().kafka
-        known = read_orders(kafka, job).get(name)
+        settings = load()
+        known = read_orders(settings.kafka, job).get(name)
         if known is not None and known.wanted in ("run", "pause"):
-            change_order(kafka, job, name, "cancel")
+            cancel_order(settings, job, name)
             raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its run was ended")
     raise BackfillRunError("the run has not come to its end: a task before this one says why, or somebody ended it")
 
@@ -145,7 +145,7 @@ def _cancelled_when_ended(job: str, name: str) -> Iterator[None]:
         yield
     except _Ended:
         with suppress(OrderError):  # it is over, or was not given yet
-            change_order(load().kafka, job, name, "cancel")
+            cancel_order(load(), job, name)
         raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its task was ended") from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ Apart = Callable[["SparkSession", Settings, Path], "Replayable"]
 
 def read_apart(
     job: str, apart: Apart | None, executors: int, settings: Settings, contract: Contract, run_dir: Path,
-    ended: Callable[[], bool],
+    ended: Callable[[], bool], topics: Sequence[str],
 ) -> int:  # fmt: skip
     """Read what is ordered of a job apart from its live query, and end.
 
@@ -36,6 +36,7 @@ def read_apart(
         contract: of the job: cores of an executor.
         run_dir: folder of the run, with the table of its results.
         ended: whether to end before that.
+        topics: that the job reads.
 
     Returns:
         0 where each order came to an end that was wanted, else 1; stderr says which did not.
@@ -60,7 +61,7 @@ def read_apart(
     try:
         states = replay_apart(
             job, apart(session, settings, run_dir), kafka.bootstrap, kafka.security, kafka.prefix,
-            Signer.of(kafka).keys_of(job), ended,
+            Signer.of(kafka).keys_of(job), ended, tuple(map(kafka.topic, topics)),
         )  # fmt: skip
     finally:
         session.stop()

@@ -85,7 +85,7 @@ def run_job(
         Signer.of(settings.kafka).check_file()
         contract = load_contract(job, settings.contracts_dir / room)
         if args.replays is not None:
-            return read_apart(job, apart, args.replays, settings, contract, args.run_dir, stop.is_set)
+            return read_apart(job, apart, args.replays, settings, contract, args.run_dir, stop.is_set, topics)
         if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
             least = contract.executors.model_copy(update={"max": contract.executors.min})
             contract = contract.model_copy(update={"executors": least})

@@ -124,7 +124,7 @@ def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], Strea
         Exception: whatever `rehearse` raises.
     """
     report(["another one decides from this checkpoint; getting ready beside it"])
-    with TemporaryDirectory(prefix="tidecast-rehearsal-") as folder:
+    with TemporaryDirectory(prefix="tidecast-rehearsal-", ignore_cleanup_errors=True) as folder:
         query = rehearse(Path(folder))
         try:
             while query.isActive and query.lastProgress is None and not stop.wait(LOOK_S):

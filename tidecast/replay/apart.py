@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
+from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY
 from tidecast.connection.outbox import Outbox
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.signing import SigningKeys
@@ -32,12 +32,14 @@ log = logging.getLogger("tidecast")
 def replay_apart(
     job: str, replay: Replayable, bootstrap: str | None = None, security: Mapping[str, Any] | None = None,
     prefix: str | None = None, signing_key: str | None = None, ended: Callable[[], bool] = lambda: False,
+    topics: tuple[str, ...] = (),
 ) -> dict[str, str]:  # fmt: skip
     """Read what is ordered of a job in an application of its own, until none of it is waited for.
 
     Blocks. Call it in a Spark application that runs nothing else, with as many executors as the order has: `tidecast
-    backfill` starts that by the command of the job's contract. What was read goes on from where another such
-    application ended. A replay that is paused, or compared and not published yet, is left to the next one.
+    backfill` starts that by the command of the job's contract, for one order, which the environment's TIDECAST_REPLAY
+    names; without that all orders are met. What was read goes on from where another such application ended. A replay
+    that is paused, or compared and not published yet, is left to the next one.
 
     Args:
         job: its name on Tidecast's topics; its live query is another application's.
@@ -47,6 +49,7 @@ def replay_apart(
         prefix: of the names of Tidecast's own topics; default: the environment's TIDECAST_KAFKA__PREFIX, else "".
         signing_key: as of `attach`.
         ended: whether to end before that, asked several times a second.
+        topics: whole names of those that the job reads, so that a range of another one is refused; none: not checked.
 
     Returns:
         What was last said of each replay, by its id: done, cancelled, failed, compared, or where it was ended.
@@ -65,7 +68,7 @@ def replay_apart(
     prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     outbox = Outbox(address, security or {}, f"tidecast-{job}-replays-outbox", prefix, signing)
     state = OrderedJob(
-        name=job_name(job), clock=None, outbox=outbox, mode="act", prefix=prefix, signing=signing
+        name=job_name(job), clock=None, outbox=outbox, mode="act", prefix=prefix, signing=signing, topics=topics
     )  # fmt: skip
     orders, over = _Orders(state, address, security or {}), threading.Event()
     sends = threading.Thread(target=_send, args=(outbox, over), name=f"tidecast-{job}-replays-outbox", daemon=True)
@@ -94,7 +97,7 @@ class _Orders:
     def __init__(self, job: OrderedJob, bootstrap: str, security: Mapping[str, Any]) -> None:
         from kafka import TopicPartition
 
-        self._job = job
+        self._job, self._only = job, os.environ.get(REPLAY)
         self._client = consumer(bootstrap, security, client_id=f"tidecast-{job.name}-replays-orders")
         name = job.prefix + TOPIC
         self._parts = [TopicPartition(name, n) for n in sorted(self._client.partitions_for_topic(name) or ())]
@@ -130,9 +133,9 @@ class _Orders:
         try:
             if job.signing is not None:
                 job.signing.check(record.topic, key, record.value, dict(record.headers))
-            if ordered:
+            if ordered and self._only in (None, key.removeprefix(order_key(job.name, ""))):
                 job.take_order(key, decode(ReplayOrder, record.value))
-            else:
+            elif not ordered:
                 job.clock = clock_of(decode(Control, record.value, time.time())) or job.clock
         except MessageError as error:  # the job's agent has sent it to the topic of rejects
             log.warning("%s: a record on %s was rejected: %s", job.name, record.topic, error)

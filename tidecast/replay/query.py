@@ -152,7 +152,8 @@ class ReplayQuery:
         """The next batch is read when the rate has made up for this one, and live records have had as long."""
         self._debt.owe(batch.rows, self._rps, batch.batch_s)
         self._paid_at = time.monotonic()
-        self._next_at = self._paid_at + apart_s(batch.batch_s) - batch.batch_s
+        alone = self._order.apart is not None
+        self._next_at = self._paid_at + (0.0 if alone else apart_s(batch.batch_s) - batch.batch_s)
 
     def _rate(self, batch: Batch, began: float) -> float | None:
         """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""

@@ -28,7 +28,7 @@ def world(monkeypatch):
     monkeypatch.setattr(dag, "plan_by", planned)
     monkeypatch.setattr(dag, "give_order", lambda settings, one: found.sent.append(one))
     monkeypatch.setattr(dag, "read_orders", lambda kafka, job: {"fix": found.known})
-    monkeypatch.setattr(dag, "change_order", lambda kafka, *what: found.changed.append(what))
+    monkeypatch.setattr(dag, "cancel_order", lambda settings, *what: found.changed.append((*what, "cancel")))
     monkeypatch.setattr(dag, "follow_order", lambda settings, one: iter(found.news))
     return found
 
@@ -91,7 +91,7 @@ def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world,
     def not_there(kafka, *what):
         raise OrderError("no such replay")
 
-    monkeypatch.setattr(dag, "change_order", not_there)
+    monkeypatch.setattr(dag, "cancel_order", not_there)
     with pytest.raises(dag.BackfillRunError):
         dag.order(FORM, {"hours": 1.0})
 
