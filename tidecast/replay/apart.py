@@ -37,9 +37,9 @@ def replay_apart(
     """Read what is ordered of a job in an application of its own, until none of it is waited for.
 
     Blocks. Call it in a Spark application that runs nothing else, with as many executors as the order has: `tidecast
-    backfill` starts that by the command of the job's contract, for one order, which the environment's TIDECAST_REPLAY
-    names; without that all orders are met. What was read goes on from where another such application ended. A replay
-    that is paused, or compared and not published yet, is left to the next one.
+    backfill` starts that by the command of the job's contract, for the one order that REPLAY_OF_TIDECAST names in the
+    environment; without that all orders are met. What was read goes on from where another such application ended. A
+    replay that is paused, or compared and not published yet, is left to the next one.
 
     Args:
         job: its name on Tidecast's topics; its live query is another application's.
