@@ -71,6 +71,10 @@ def test_an_order_whose_application_cannot_be_started_is_over_and_says_why(world
     with pytest.raises(OrderError, match=r"does not start: .*no-such-command.*orders.yaml, backpressure.apart.command"):
         application.give_order(settings, order(apart=2))
     assert [one.wanted for one in sent] == ["run", "done"] and sent[1].wall_time > sent[0].wall_time
+    _state(settings.contracts_dir, f"{sys.executable} -c 'raise SystemExit(3)'")
+    with pytest.raises(OrderError, match="ended at once with status 3"):
+        application.give_order(settings, order(apart=2))
+    assert [one.wanted for one in sent][2:] == ["run", "done"]
     (settings.contracts_dir / "orders.yaml").write_text("job: orders\n")
     with pytest.raises(OrderError, match=r"has no backpressure.apart any more"):
         application.start_application(settings, order(apart=2))
