@@ -55,7 +55,7 @@ def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
     )  # fmt: skip
     cancelled: list[str] = []
     backfills.read_orders = lambda kafka, job: {"fix": SimpleNamespace(wanted="run")}  # type: ignore[assignment]
-    backfills.change_order = lambda kafka, job, name, wanted: cancelled.append(name)  # type: ignore[assignment]
+    backfills.cancel_order = lambda settings, job, name: cancelled.append(name)  # type: ignore[assignment]
     name = "fix" if states["order"] == "success" else None
     (last,) = (one for one in run.get_task_instances(session=session) if one.task_id == "end")
     last.state = "success"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
@@ -19,4 +19,5 @@ def wait_until(holds: Callable[[], T], what: str, seconds: float = PATIENCE_S, e
         if time.monotonic() > deadline:
             pytest.fail(f"{what}: not within {seconds:g} s")
         time.sleep(every_s)
+    assert not isinstance(found, Iterator), f"{what}: an iterator is true even of nothing"
     return found
