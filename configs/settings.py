@@ -131,7 +131,7 @@ class Settings(BaseSettings):
 
 
 _SECTIONS = set(Settings.model_fields)
-_NOT_SETTINGS = {"TIDECAST_FILE", "TIDECAST_STACK", "TIDECAST_SIGNING_KEY"}
+_NOT_SETTINGS = {"TIDECAST_FILE", "TIDECAST_REPLAY", "TIDECAST_SIGNING_KEY", "TIDECAST_STACK"}
 
 
 def load(**overrides: Any) -> Settings:

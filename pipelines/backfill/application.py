@@ -15,9 +15,9 @@ from configs.settings import Settings
 from pipelines.backfill.orders import OrderError, change_order, newest_progress, send_order
 from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.signing import Signer
-from pipelines.stack.processes import ProcessError, spawn
+from pipelines.stack.processes import ProcessError, has_spawned, spawn
 from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY
-from tidecast.orders import ReplayOrder, later_than
+from tidecast.orders import ReplayOrder, later_than, order_key
 
 EARLY_S = 2.0
 """Seconds within which a command that is wrong has ended."""
@@ -66,8 +66,8 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
         order: that was sent.
 
     Returns:
-        The file of its output, `log/<job>.replays.log` under `var`; None where it runs. Whether one that has just
-        spoken does is seen by what it says next, within HEARD_S.
+        The file of its output, `log/<job>.replays.log` under `var`; None where it runs: a process of this computer that
+        has its environment, or one elsewhere that has just spoken and speaks again within HEARD_S.
 
     Raises:
         OrderError: the job's contract has no such application any more, or its command cannot be started.
@@ -76,7 +76,9 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
         OSError: the log cannot be written.
     """
     assert order.apart is not None
-    if _still_speaks(settings, order):
+    kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
+    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, REPLAY: order_key(order.job, order.id)}
+    if has_spawned(told) or _still_speaks(settings, order):  # while Spark starts, nothing is said yet
         return None
     stated = load_contract(order.job, settings.contracts_dir).backpressure
     if stated is None or stated.apart is None:
@@ -84,12 +86,8 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
             f"replay {order.id!r} of job {order.job!r} is read in an application of its own, and {order.job}.yaml "
             "has no backpressure.apart any more: state it until the replay is over"
         )
-    kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
-    told = {
-        ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, REPLAY: order.id,
-        SIGNING_KEY: Signer.of(kafka).keys_of(order.job),
-    }  # fmt: skip
-    env = os.environ | {name: value for name, value in told.items() if value is not None}
+    secret = Signer.of(kafka).keys_of(order.job)
+    env = os.environ | told | ({} if secret is None else {SIGNING_KEY: secret})
     try:
         begun = spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
         with suppress(subprocess.TimeoutExpired):

@@ -179,6 +179,18 @@ def find_processes(sessions: Iterable[int], stack_id: str | None = None) -> list
     return found
 
 
+def has_spawned(variables: Mapping[str, str]) -> bool:
+    """Return whether a process runs that `spawn` has begun, here or elsewhere, with these variables of its environment.
+
+    What such a process has started itself does not count, nor what this user may not inspect.
+    """
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if os.getsid(process.pid) == process.pid and variables.items() <= process.environ().items():
+                return process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def end_processes(
     find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, leaders: Iterable[int] = ()
 ) -> list[psutil.Process]:

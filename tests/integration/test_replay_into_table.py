@@ -12,8 +12,9 @@ from tests.fakes import driver
 from tests.fakes.result_tables import standing
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import replay_into
+from tidecast.connection.environment import REPLAY
 from tidecast.merge import MergeSink
-from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.orders import ReplayOrder, ReplayProgress, order_key
 from tidecast.replay.apart import replay_apart
 from tidecast.replay.driver import Replays
 from tidecast.replay.dry_run import NAME
@@ -154,12 +155,13 @@ def test_a_dry_run_leaves_neither_commit_nor_folder(spark, topic, tmp_path):
     assert not (tmp_path / "counts.backfills" / NAME).exists()
 
 
-def test_an_application_of_its_own_reads_what_is_ordered_apart_says_so_and_ends(spark, topic, tmp_path):
+def test_an_application_of_its_own_reads_what_is_ordered_apart_says_so_and_ends(spark, topic, tmp_path, monkeypatch):
     job = Job(spark, topic, tmp_path)
     job.live(_plan("k1"), "2")  # live's own results lack a key; the range is counted again with it
-    beside, apart = job.order("beside"), job.order("apart", apart=2)
-    for order in (beside, apart):
+    beside, apart, other = job.order("beside"), job.order("apart", apart=2), job.order("other", apart=1)
+    for order in (beside, apart, other):
         send_order(topic, order)
+    monkeypatch.setenv(REPLAY, order_key("orders", "apart"))
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"apart": "done"}
     inside = {group: n for group, n in _truth(_events()).items() if BEGIN <= group[1] < END}
     outside = {group: n for group, n in _truth(_events(), "k1").items() if not BEGIN <= group[1] < END}
@@ -170,5 +172,9 @@ def test_an_application_of_its_own_reads_what_is_ordered_apart_says_so_and_ends(
     assert {name: one.wanted for name, one in read_orders(topic, "orders").items()} == {
         "beside": "run",
         "apart": "done",
+        "other": "run",
     }
+    monkeypatch.delenv(REPLAY)  # for any order
+    assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "done"}
+    assert job.rows() == inside | outside
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left

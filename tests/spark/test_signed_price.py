@@ -36,16 +36,20 @@ def test_both_forms_of_each_operator_have_the_same_results(one_partition):
 def test_a_small_form_runs_and_is_judged(one_partition, monkeypatch):
     names = ["totals", "sessions"]
     monkeypatch.setattr(price, "PAIRS", tuple(pair for pair in PAIRS if pair.name in names))
-    size, saved = price.PriceEffort(rows=300, stateful_rows=90, files=2, pairs=1), []
+    size, saved = price.PriceEffort({"passing": 300, "in Python": 90}, text_rows=300, files=2, pairs=1), []
     figures = price.measure_price(one_partition, size, None, saved.append)
-    assert [[*one["operators"]] for one in saved] == [["totals"], ["totals", "sessions"]]
+    parsed = "totals, of JSON text"
+    assert [[*one["operators"]] for one in saved] == [["totals"], names, [*names, parsed]]
     assert figures == saved[-1] == price.measure_price(None, size, figures), "nothing is run again"
-    assert {*figures["operators"]} == {*names}
-    assert figures["worst"] == figures["operators"]["totals"]["ratio"] > 0
+    found = figures["operators"]
+    assert {name: one["rows"] for name, one in found.items()} == {"totals": 300, "sessions": 90, parsed: 300}
+    assert figures["worst"] == min(found["totals"]["ratio"], found[parsed]["ratio"]) > 0
     goals = goals_of("tidecast bench signed --quick")
     rows = {row.what: row for row in goals.fill_rows(figures)}
-    assert len(rows) == len(PAIRS) and sum(row.goal is not None for row in rows.values()) == sum(p.own for p in PAIRS)
-    assert sum(row.measured is not None for row in rows.values()) == len(names)
+    passing = sum(pair.work == "passing" for pair in PAIRS)
+    own = sum(pair.own for pair in PAIRS)
+    assert len(rows) == len(PAIRS) + passing and sum(row.goal is not None for row in rows.values()) == own + passing
+    assert sum(row.measured is not None for row in rows.values()) == len(found)
 
 
 def test_the_interval_of_a_median_leaves_out_what_chance_would():

@@ -37,7 +37,7 @@ def replay_apart(
     """Read what is ordered of a job in an application of its own, until none of it is waited for.
 
     Blocks. Call it in a Spark application that runs nothing else, with as many executors as the order has: `tidecast
-    backfill` starts that by the command of the job's contract, for the one order that REPLAY_OF_TIDECAST names in the
+    backfill` starts that by the command of the job's contract, for the one order whose key is TIDECAST_REPLAY in the
     environment; without that all orders are met. What was read goes on from where another such application ended. A
     replay that is paused, or compared and not published yet, is left to the next one.
 
@@ -133,7 +133,7 @@ class _Orders:
         try:
             if job.signing is not None:
                 job.signing.check(record.topic, key, record.value, dict(record.headers))
-            if ordered and self._only in (None, key.removeprefix(order_key(job.name, ""))):
+            if ordered and self._only in (None, key):
                 job.take_order(key, decode(ReplayOrder, record.value))
             elif not ordered:
                 job.clock = clock_of(decode(Control, record.value, time.time())) or job.clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tidecast.signed import SignedFrame, count, max_of, min_of, quantile_of, signed, sum_of
 
@@ -16,6 +16,8 @@ _DELAY, _WINDOW = f"{DELAY_MS} milliseconds", f"{WINDOW_MS} milliseconds"
 
 Query = Callable[["DataFrame"], "DataFrame"]
 """From a stream with columns id (bigint), key (bigint), x (bigint), at (ms) to what a sink gets."""
+Work = Literal["passing", "joining", "in Python"]
+"""What an operator does with a record: Spark takes it once, Spark keeps it in a join's state, Python folds it."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,21 @@ class Pair:
         name: of the operator.
         plain: the DataFrame job.
         signed: the plan.
-        own: whether Spark's own operators do the plan's work; else a stateful operator in Python does.
+        work: of the plan with a record.
         plain_mode, signed_mode: output modes.
     """
 
     name: str
     plain: Query
     signed: Query
-    own: bool = True
+    work: Work = "passing"
     plain_mode: str = "append"
     signed_mode: str = "append"
+
+    @property
+    def own(self) -> bool:
+        """Whether Spark's own operators do the plan's work; else a stateful operator in Python does."""
+        return self.work != "in Python"
 
 
 def frame_of(df: DataFrame) -> SignedFrame:
@@ -124,41 +131,41 @@ PAIRS = (
         lambda df: frame_of(df).window(WINDOW_MS).aggregate("final", n=count(), s=sum_of("x")).changes,
     ),
     Pair(
-        "totals", _plain_totals, lambda df: frame_of(df).totals(n=count(), s=sum_of("x")), True, "update", "update"
+        "totals", _plain_totals, lambda df: frame_of(df).totals(n=count(), s=sum_of("x")), "passing", "update", "update"
     ),
-    Pair("join with a bound", _plain_join, _signed_join),
+    Pair("join with a bound", _plain_join, _signed_join, "joining"),
     Pair(
         "change log of sums",
         _plain_windows("count(id)", "sum(x)"),
         lambda df: frame_of(df).window(WINDOW_MS).aggregate(n=count(), s=sum_of("x")).changes,
-        False,
+        "in Python",
         "update",
     ),
     Pair(
         "least and greatest",
         _plain_windows("min(x)", "max(x)"),
         lambda df: frame_of(df).window(WINDOW_MS).aggregate(lo=min_of("x"), hi=max_of("x")).changes,
-        False,
+        "in Python",
         "update",
     ),
     Pair(
         "median",
         _plain_windows("percentile_disc(0.5) WITHIN GROUP (ORDER BY x)"),
         lambda df: frame_of(df).window(WINDOW_MS).aggregate(mid=quantile_of("x", 0.5)).changes,
-        False,
+        "in Python",
         "update",
     ),
     Pair(
         "distinct values",
         _plain_distinct,
         lambda df: frame_of(df).select("x").window(WINDOW_MS).distinct().changes,
-        False,
+        "in Python",
     ),
     Pair(
         "sessions",
         _plain_sessions,
         lambda df: frame_of(df).select("id").sessions(GAP_MS).aggregate("final", n=count()).changes,
-        False,
+        "in Python",
     ),
 )  # fmt: skip
 """All that is measured."""

@@ -20,8 +20,8 @@ def measure_signed_plans(
 ) -> None:
     """Measure the throughput of each signed operator beside the plain DataFrame job, on appended records, one core.
 
-    Prints a line per operator: records/s of both, the median ratio of the pairs of runs and its 95 % interval. Takes a
-    quarter of an hour or more.
+    Prints a line per operator: records/s of both, the median ratio of the pairs of runs and its 95 % interval. Takes
+    half an hour or more.
 
     Raises:
         SettingsError: a setting is wrong, or `--resume` without `--json` (status 2).

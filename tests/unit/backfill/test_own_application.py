@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -63,6 +65,25 @@ def test_one_that_still_speaks_is_not_started_a_second_time(world, monkeypatch, 
 
     monkeypatch.setattr(application, "newest_progress", said)
     assert (application.start_application(settings, order(apart=2)) is not None) == starts
+
+
+def test_one_that_still_starts_is_not_started_a_second_time(world, monkeypatch):
+    monkeypatch.setattr(application, "EARLY_S", 0.1)
+    settings, *_ = world
+    (settings.contracts_dir / "told.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    log = application.start_application(settings, order(apart=2))
+    pid = int(wait_until(log.read_text, "its process id"))
+    try:
+        assert application.start_application(settings, order(apart=2)) is None
+        other = replace(order(apart=2), id="other")
+        beside = application.start_application(settings, other)
+        second = int(wait_until(lambda: beside.read_text().splitlines()[1:], "the other order's process id")[0])
+        os.kill(second, signal.SIGKILL)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not application.has_spawned({application.REPLAY: "orders:replay:fix"}), "its end")
+    assert application.start_application(settings, order(apart=2)) is not None
+    os.kill(int(wait_until(lambda: log.read_text().splitlines()[2:], "the third one's")[0]), signal.SIGKILL)
 
 
 def test_an_order_whose_application_cannot_be_started_is_over_and_says_why(world):
