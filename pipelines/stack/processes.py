@@ -187,7 +187,7 @@ def has_spawned(variables: Mapping[str, str]) -> bool:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if os.getsid(process.pid) == process.pid and variables.items() <= process.environ().items():
-                return process.status() != psutil.STATUS_ZOMBIE
+                return bool(process.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
