@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from configs.configurations import MOST_CONFIGURATIONS
+from models.contract.objective import objective
+from models.contract.terms import Terms
 
 WIDTH = 0.5
 """Factor of the confidence width."""
@@ -51,6 +53,20 @@ class Configurations:
     def running(self) -> str:
         """Name of the configuration that runs."""
         return self.names[self.current]
+
+
+def reward_of(terms: Terms, latency_s: float, within: float) -> float:
+    """Return what an interval earns, −J (eq. 3.1): less latency, more records within their limit.
+
+    How many records come and how many executors serve them is not the configuration's doing: goodput counts as a share
+    of what came, and energy is left out.
+
+    Args:
+        terms: weights and scales.
+        latency_s: mean of the interval's records, seconds.
+        within: share of them that came out within the latency target.
+    """
+    return -objective(terms, 1000 * latency_s, 0.0, 0.0, within * terms.scales.goodput_rps)
 
 
 def score(known: Configurations, at: int) -> float:

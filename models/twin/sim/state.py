@@ -104,5 +104,22 @@ def latency_quantile(latencies: NDArray[np.int32], level: float) -> Floats:
     """
     total = latencies.sum(axis=1)
     at = (np.cumsum(latencies, axis=1) >= (level * total)[:, None]).argmax(axis=1)
-    edge = np.where(at < LINEAR, (at + 1) * FINE_S, LINEAR * FINE_S * 2.0 ** ((at - LINEAR + 1) / 16))
-    return np.where(total > 0, edge, 0.0)
+    return np.where(total > 0, _upper_edges(at), 0.0)
+
+
+def mean_latency(latencies: NDArray[np.int32]) -> Floats:
+    """Compute the mean latency per run from the histograms, each second at its bin's upper edge.
+
+    Args:
+        latencies: (runs, 192) as in `SimState`.
+
+    Returns:
+        (runs,) seconds; NaN of a run without any.
+    """
+    total = latencies.sum(axis=1)
+    edges = _upper_edges(np.arange(latencies.shape[1]))
+    return np.where(total > 0, latencies @ edges / np.maximum(total, 1), np.nan)
+
+
+def _upper_edges(bins: NDArray[np.int64]) -> Floats:
+    return np.where(bins < LINEAR, (bins + 1) * FINE_S, LINEAR * FINE_S * 2.0 ** ((bins - LINEAR + 1) / 16))

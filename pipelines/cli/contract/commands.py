@@ -10,15 +10,17 @@ import typer
 from configs.errors import SettingsError
 from pipelines.cli.contract.checked import all_contracts, check_file, contract_file, list_problems
 from pipelines.cli.contract.compared import compare_contracts
+from pipelines.cli.contract.configured import try_in_twin
 from pipelines.cli.contract.proposed import propose_from_lake
 from pipelines.cli.contract.replayed import replay_recorded
 from pipelines.cli.options import command_group, settings_from_options
 
 app = command_group(
-    "Check, propose and compare contracts, print their schema, and replay decisions that were made under one."
+    "Check, propose, compare and try contracts, print their schema, and replay decisions that were made under one."
 )
 app.command("init")(propose_from_lake)
 app.command("diff")(compare_contracts)
+app.command("try")(try_in_twin)
 app.command("replay")(replay_recorded)
 
 

@@ -1,9 +1,4 @@
-"""Which of its contract's configurations a managed job takes at a start: by what each has earned in the runs before.
-
-An interval of a run earns −J (unified batch-stream runtime paper, eq. 3.1): less latency, more records within their
-limit. How many records come and how many executors serve them is not the configuration's doing: goodput counts as
-a share of what came, and energy is left out.
-"""
+"""Which of its contract's configurations a managed job takes at a start: by what each has earned in the runs before."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from configs.configurations import TRIGGER
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.contract.slow.configurations import DWELL, Configurations, advance_configurations
+from models.contract.slow.configurations import DWELL, Configurations, advance_configurations, reward_of
 from pipelines.jobs.progress_log import progress_file
 
 if TYPE_CHECKING:
@@ -129,7 +124,6 @@ def earned_intervals(
         contract: of the job; its controller's interval is what is judged.
     """
     # Numba and SciPy, half of what a driver imports, and most starts have nothing to judge.
-    from models.contract.objective import objective
     from models.contract.promised.derive import derive_terms
     from models.contract.queueing import MicroBatchModel
     from models.policy.core.sustained import sustained_rates
@@ -151,10 +145,9 @@ def earned_intervals(
             batch_s, period_s, wait_s = _means(list(members))
             batches_now = MicroBatchModel(batch_s, period_s, stable=True)
             within = batches_now.share_within(target_s - wait_s)
-            goodput_rps = within * terms.scales.goodput_rps
-            cost = objective(terms, 1000 * (batches_now.mean_s + wait_s), 0.0, 0.0, goodput_rps)
+            reward = reward_of(terms, batches_now.mean_s + wait_s, within)
             kept = within >= 1 - contract.error_budget
-            own.append(EarnedInterval(ran[run_id], -cost, kept, wait_s > target_s))
+            own.append(EarnedInterval(ran[run_id], reward, kept, wait_s > target_s))
         found += list(dropwhile(lambda one: one.overloaded, own)) or own
     return found
 

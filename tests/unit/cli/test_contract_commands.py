@@ -199,6 +199,17 @@ def test_a_diff_has_the_status_of_diff(folder, lake, tmp_path):
     assert "executors.max: 6 → 4" in full.stdout
 
 
+def test_configurations_are_tried_where_there_is_a_choice_and_load_enough(folder, lake):
+    assert "fewer than two configurations" in str(run("try", "orders").exception)
+    stated = "backpressure: {interval_s: 1}\nconfigurations:\n  usual: {}\n"
+    (folder / "orders.yaml").write_text(f"job: orders\n{stated}  lazy: {{trigger: 20 seconds}}\n")
+    tried = run("try", "orders")
+    assert tried.exit_code == 0 and "2 configurations by its twin" in tried.stdout, tried.exception
+    usual, lazy = tried.stdout.splitlines()[2:]
+    assert usual.startswith("  usual  cost J") and lazy.endswith("in the end in 0 futures")
+    assert "simulating" in tried.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
