@@ -84,7 +84,7 @@ def try_configurations(contract: Contract, twin: TwinJob, arrived: Floats, execu
 def _serve(
     contract: Contract, terms: Terms, twin: TwinJob, arrived: Floats, executors: Floats
 ) -> tuple[Floats, Floats]:
-    """(N, intervals, SEEDS) what an interval earned, NaN without records, and the share of its seconds that were late."""
+    """(N, intervals, SEEDS) what an interval earned, NaN without records, and the share of seconds that were late."""
     many, every = len(contract.configurations), max(round(terms.interval_s), 1)
     there = replace(
         twin, least=1, most=int(executors.max()), startup_s=(0.0,), latency_target_s=contract.latency_target_s,
