@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ class TriedConfigurations:
 
     Attributes:
         names: of the configurations.
-        cost: (N,) J of an interval, mean of all that had records, whether it was in force or not.
+        cost: (N,) J of an interval, mean of all in which a batch ended, whether it was in force or not.
         late: (N,) share of the seconds that were late, likewise.
         ran: (N,) share of the intervals in which the rule had it in force.
         last: (N,) share of the futures that ended with it.
@@ -46,7 +47,9 @@ class TriedConfigurations:
     unmodelled: tuple[str, ...]
 
 
-def try_configurations(contract: Contract, twin: TwinJob, arrived: Floats, executors: Floats) -> TriedConfigurations:
+def try_configurations(
+    contract: Contract, twin: TwinJob, arrived: Floats, executors: Floats, trigger: str
+) -> TriedConfigurations:
     """Serve a load under each configuration, with the executors that were there, and choose as starts would.
 
     Every `DWELL` intervals a start is thought to come. What a choice meets is what its configuration came to in these
@@ -54,9 +57,10 @@ def try_configurations(contract: Contract, twin: TwinJob, arrived: Floats, execu
 
     Args:
         contract: of the job, with its configurations; its controller's interval is what is judged.
-        twin: fitted to the job; where a configuration states no trigger, its own is in force.
+        twin: fitted to the job, whatever trigger it had.
         arrived: (T + 1,) records before each second, never falling.
         executors: (T,) that were there in each second.
+        trigger: of the job where a configuration states none, such as "2 seconds".
 
     Raises:
         TwinError: too little load for every configuration to run once.
@@ -69,61 +73,71 @@ def try_configurations(contract: Contract, twin: TwinJob, arrived: Floats, execu
             f"{seconds} s of load: {needed_s} are needed for each of {len(names)} configurations to run for {DWELL} "
             f"intervals of {terms.interval_s:g} s; let the job run longer"
         )
-    reward, late = _serve(contract, terms, twin, arrived, executors)
-    kept = late <= contract.error_budget
-    ran = [_choose(names, reward[:, :, future], kept[:, :, future]) for future in range(SEEDS)]
+    triggers = [str(settings.get(TRIGGER, trigger)) for settings in contract.configurations.values()]
+    served = _serve(contract, terms, twin, triggers, arrived, executors)
+    ran = [_choose(names, served, contract.error_budget, future) for future in range(SEEDS)]
     each = np.arange(len(names))
     return TriedConfigurations(
-        names, cost=-np.nanmean(reward, axis=(1, 2)), late=late.mean(axis=(1, 2)),
+        names, cost=-np.nanmean(served.reward, axis=(1, 2)),
+        late=served.late_s.sum(axis=(1, 2)) / np.maximum(served.told_s.sum(axis=(1, 2)), 1),
         ran=np.mean([[np.mean(one == name) for name in each] for one in ran], axis=0),
-        last=np.mean([one[-1] == each for one in ran], axis=0), intervals=reward.shape[1],
+        last=np.mean([one[-1] == each for one in ran], axis=0), intervals=served.reward.shape[1],
         unmodelled=tuple(sorted({key for one in contract.configurations.values() for key in one} - {TRIGGER})),
     )  # fmt: skip
 
 
+class _Served(NamedTuple):
+    """(N, intervals, SEEDS) what an interval earned, NaN where no batch ended; seconds whose records came out, and those
+    of them that were late.
+    """
+
+    reward: Floats
+    told_s: Floats
+    late_s: Floats
+
+
 def _serve(
-    contract: Contract, terms: Terms, twin: TwinJob, arrived: Floats, executors: Floats
-) -> tuple[Floats, Floats]:
-    """(N, intervals, SEEDS) what an interval earned, NaN without records, and the share of seconds that were late."""
-    many, every = len(contract.configurations), max(round(terms.interval_s), 1)
+    contract: Contract, terms: Terms, twin: TwinJob, triggers: list[str], arrived: Floats, executors: Floats
+) -> _Served:
+    every = max(round(terms.interval_s), 1)
     there = replace(
         twin, least=1, most=int(executors.max()), startup_s=(0.0,), latency_target_s=contract.latency_target_s,
         cores=contract.executors.cores,
     )  # fmt: skip
-    jobs = stack([
-        replace(there, trigger_s=_trigger_s(settings.get(TRIGGER), twin))
-        for settings in contract.configurations.values() for _ in range(SEEDS)
-    ])  # fmt: skip
-    runs, futures = many * SEEDS, np.tile(np.arange(SEEDS), many)
+    each = [replace(there, trigger_s=_seconds(trigger)) for trigger in triggers]
+    jobs, runs = stack([one for one in each for _ in range(SEEDS)]), len(each) * SEEDS
     load = Load(arrived[None], np.zeros(runs, np.int64))
-    state = begin(jobs, np.full(runs, max(executors[0], 1.0)), futures)
-    reward, late = [], []
+    state = begin(jobs, np.full(runs, max(executors[0], 1.0)), np.tile(np.arange(SEEDS), len(each)))
+    intervals = []
     for now in range(0, load.seconds - every + 1, every):
         before, over = state.latencies.copy(), state.x["over"].copy()
         set_targets(state, jobs, np.full(runs, max(round(float(executors[now : now + every].mean())), 1)), now)
         advance(state, jobs, load, now, now + every)
         told = state.latencies - before
-        spent, seconds = state.x["over"] - over, np.maximum(told.sum(axis=1), 1)
-        late.append(np.minimum(spent / seconds, 1.0))
-        means = mean_latency(told)
-        reward.append([reward_of(terms, *one) for one in zip(means, 1 - late[-1], strict=True)])
-    shape = (len(late), many, SEEDS)
-    return np.array(reward).reshape(shape).transpose(1, 0, 2), np.array(late).reshape(shape).transpose(1, 0, 2)
+        told_s = told.sum(axis=1)
+        late_s = np.minimum(state.x["over"] - over, told_s)
+        within = 1 - late_s / np.maximum(told_s, 1)
+        reward = [reward_of(terms, *one) for one in zip(mean_latency(told), within, strict=True)]
+        intervals.append((reward, told_s, late_s))
+    shape = (len(intervals), len(each), SEEDS)
+    return _Served(*(np.array(of).reshape(shape).transpose(1, 0, 2) for of in zip(*intervals, strict=True)))
 
 
-def _choose(names: tuple[str, ...], reward: Floats, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(intervals,) index of the configuration in force, of (N, intervals) rewards and whether the promise was kept."""
+def _choose(names: tuple[str, ...], served: _Served, budget: float, future: int) -> NDArray[np.int64]:
+    """(intervals,) index of the configuration in force, as `choose_configuration` of a managed job's start has it."""
     known, ran = Configurations.untried(names), []
-    seen, good = np.zeros(len(names), int), np.zeros(len(names), int)
-    for number in range(reward.shape[1]):
+    told, kept = np.zeros(len(names), int), np.zeros(len(names), int)
+    for number in range(served.reward.shape[1]):
         at = known.current
         ran.append(at)
-        seen[at] += 1
-        good[at] += kept[at, number]
-        feasible = {name for name, many, fine in zip(names, seen, good, strict=True) if 2 * fine >= many}
-        known = advance_configurations(known, float(reward[at, number]), feasible)
+        told_s, late_s = served.told_s[at, number, future], served.late_s[at, number, future]
+        told[at] += told_s > 0
+        kept[at] += told_s > 0 and late_s <= budget * told_s
+        feasible = {name for name, many, fine in zip(names, told, kept, strict=True) if 2 * fine >= many}
+        runs_on = (number + 1) % DWELL > 0
+        known = advance_configurations(known, float(served.reward[at, number, future]), feasible, runs_on)
     return np.array(ran)
 
 
-def _trigger_s(stated: str | int | float | bool | None, twin: TwinJob) -> float:
-    return twin.trigger_s if stated is None else max(pd.Timedelta(str(stated)).total_seconds(), LOWEST["trigger_s"])
+def _seconds(trigger: str) -> float:
+    return float(max(pd.Timedelta(trigger).total_seconds(), LOWEST["trigger_s"]))

@@ -10,8 +10,9 @@ def try_in_twin(job: Job) -> None:
     """Try the configurations of a job's contract in its twin, and say which of them its starts would take.
 
     Its newest six hours of load in the lake are served under each, with the executors that were there; every thirty
-    intervals a start chooses, as the job's own do. Of a configuration the twin knows the trigger. Changes nothing: the
-    job begins with the first one that its contract states, and learns from its own runs.
+    intervals a start chooses, as the job's own do. Of a configuration the twin knows the trigger (`job.trigger` where
+    it states none). Changes nothing: the job begins with the first one that its contract states, and learns from its
+    own runs.
 
     Raises:
         SettingsError: no job can have the name, it has no valid contract, or that states no choice (status 2).
@@ -33,5 +34,6 @@ def try_in_twin(job: Job) -> None:
         raise SettingsError(f"{job}.yaml states fewer than two configurations: state those to choose from")
     seen = measure_job(*read_messages(settings, job), contract)
     print_progress(f"simulating {len(seen.recent) / 3600:.1f} hours of load under each")
-    tried = try_configurations(contract, seen.twin, seen.recent, seen.executors[-(len(seen.recent) - 1) :])
-    print(format_tried(job, tried, derive_terms(contract, sustained_rates(contract)).interval_s))
+    there, trigger = seen.executors[-(len(seen.recent) - 1) :], settings.job.trigger
+    tried = try_configurations(contract, seen.twin, seen.recent, there, trigger)
+    print(format_tried(job, tried, derive_terms(contract, sustained_rates(contract)).interval_s, trigger))
