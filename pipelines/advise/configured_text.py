@@ -14,8 +14,8 @@ def format_tried(job: str, tried: TriedConfigurations, interval_s: float, trigge
     width = max(map(len, tried.names))
     head = (
         f"{job}: {len(tried.names)} configurations by its twin, over {hours:.1f} hours of its load with the executors "
-        f"that were there,\na start every {DWELL} intervals of {interval_s:g} s, in {SEEDS} futures; a trigger of {trigger} where none is "
-        "stated"
+        f"that were there,\na start every {DWELL} intervals of {interval_s:g} s, in {SEEDS} futures; trigger {trigger} "
+        "where none is stated"
     )
     lines = [
         f"  {name:<{width}}  cost J {number(cost, 3)}, {share(late, 2)} of the seconds late; in force {share(ran)} of "

@@ -14,8 +14,9 @@ RESULTS = {
     "totals": (["key", "count(id)", "sum(x)"], ["key", "n", "s"]),
     "join with a bound": (["key", "id", "other"], ["key", "id", "other"]),
     "change log of sums": (["key", "count(id)", "sum(x)"], ["key", "n", "s"]),
+    "final least and greatest in windows": (["key", "min(x)", "max(x)"], ["key", "lo", "hi"]),
+    "distinct values in windows": (["key", "x"], ["key", "x"]),
     "least and greatest": (["key", "min(x)", "max(x)"], ["key", "lo", "hi"]),
-    "distinct values": (["key", "x"], ["key", "x"]),
     "sessions": (["key", "count(id)"], ["key", "n"]),
 }
 

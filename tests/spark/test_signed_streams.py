@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from pyspark.sql import functions as F
 
 from models.relation.changelog import ChangeLog, LogShape, draw_changelog, reorder
 from models.relation.plan import run_batch
 from models.relation.stream import MicroBatch, run_stream
-from tests.fakes.signed_logs import SENTINEL, collect_net, expected, parsed, read_log, together, told, write_log
+from tests.fakes.signed_logs import (
+    END,
+    EPOCH,
+    SENTINEL,
+    collect_net,
+    expected,
+    parsed,
+    read_log,
+    together,
+    told,
+    write_log,
+)
 from tests.fakes.signed_plans import PLANS, reference, right_of, sums
-from tidecast.signed import late_dropped, negative_keys
+from tidecast.signed import count, late_dropped, max_of, min_of, negative_keys, signed, sum_of
 
 pytestmark = pytest.mark.spark
 SMALL = LogShape(records=2, keys=2, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
@@ -31,18 +45,18 @@ def built(names, left, right):
     return {name: PLANS[name][0](left, right) for name in names}
 
 
-def run_query(df, folder):
+def run_query(df, folder, collected=None):
     """All that a stream tells, as nets, and its progress."""
-    nets = Counter()
+    nets, collect = Counter(), collected or collect_net
     query = (
-        df.writeStream.foreachBatch(lambda batch, _: nets.update(collect_net(batch)))
+        df.writeStream.foreachBatch(lambda batch, _: nets.update(collect(batch)))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .outputMode("append")
         .trigger(availableNow=True)
         .start()
     )
     assert query.awaitTermination(600), "the query goes on"
-    return parsed(nets), query.recentProgress
+    return nets if collected else parsed(nets), query.recentProgress
 
 
 def recut(log, rng):
@@ -132,3 +146,75 @@ def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path
     assert sorted((row.log, row.k, row._window_start, row.n, row.s, row.m) for row in rows) == sorted(
         (fact["log"], fact["k"], fact["_window_start"], fact["n"], fact["s"], fact["m"]) for fact in facts
     )
+
+
+def test_records_that_all_insert_are_told_apart_and_reduced_by_sparks_own_operators(one_partition, tmp_path):
+    """As soon as they come, once their window is final, and for a second stage; the same as on a table."""
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    rng, rows = np.random.default_rng(7), []
+    for at in np.cumsum(rng.integers(0, 12, 400)).tolist():
+        rows.append({"k": int(rng.integers(3)), "v": int(rng.integers(4)), "at": EPOCH + at})
+    late = {"k": 0, "v": 99, "at": EPOCH}
+    batches = [rows[:150], rows[150:], [{"k": 9, "v": 0, "at": END}], [late]]
+    for n, batch in enumerate(batches):
+        write_rows(tmp_path / "in", n, batch)
+    plans = {
+        "first": lambda frame: frame.window(40).distinct(),
+        "final": lambda frame: frame.window(40).distinct("final"),
+        "order": lambda frame: frame.window(50, 20).aggregate("final", lo=min_of("v"), hi=max_of("v"), n=count()),
+        "stages": lambda frame: frame.window(40).distinct().rekey("v").window(120).aggregate(n=count()),
+    }
+    table = signed(one_partition.createDataFrame(rows, "k bigint, v bigint, at bigint"), "at", ["k"])
+    reader = one_partition.readStream.schema("k bigint, v bigint, at bigint").option("maxFilesPerTrigger", 1)
+    stream = signed(reader.json(str(tmp_path / "in")), "at", ["k"], delay_ms=100)
+    operators = {
+        "first": {"dedupe"}, "final": {"stateStoreSave"}, "order": {"stateStoreSave"},
+        "stages": {"dedupe", "transformWithStateExec"},
+    }  # fmt: skip
+    for name, plan in plans.items():
+        nets, progress = run_query(plan(stream).changes, tmp_path / name, net_of_rows)
+        wanted = net_of_rows(plan(table).changes)
+        assert {fact: n for fact, n in nets.items() if n and dict(fact)["_t_e"] < END} == wanted and wanted
+        found = {operator.operatorName for one in progress for operator in one.stateOperators}
+        assert len(found) == len(operators[name]) and operators[name] & found, found
+        assert sum(map(late_dropped, progress)) == (3 if name == "order" else 1)  # it is in up to three windows there
+
+
+def test_a_sign_that_a_transform_makes_counts_in_a_table_and_in_a_stream(one_partition, tmp_path):
+    rows = [{"k": 1, "v": v, "at": EPOCH + at} for at, v in enumerate((1, 1, 1, -1, 2, -1))]
+    write_rows(tmp_path / "in", 0, rows)
+    write_rows(tmp_path / "in", 1, [{"k": 9, "v": 0, "at": END}])
+    schema = "k bigint, v bigint, at bigint"
+
+    def plan(df):
+        cancelled = F.when(F.col("v") < 0, -1).otherwise(1)
+        kept = signed(df, "at", ["k"]).transform(lambda df: df.where("k < 9 or v = 0"))
+        assert not kept.retracting, "the column is the same"
+        made = kept.transform(lambda df: df.withColumn("_mult", cancelled))
+        return made.window(10**6).aggregate("final", n=count(), s=sum_of("v"))
+
+    table = plan(one_partition.createDataFrame(rows, schema)).changes.collect()
+    assert [(row.n, row.s) for row in table] == [
+        (2, 7)
+    ]  # 1 + 1 + 1 + 2 of four, less what two cancellations add: -(-1)
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    reader = one_partition.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    nets, _ = run_query(plan(reader.json(str(tmp_path / "in"))).changes, tmp_path, net_of_rows)
+    assert [(dict(fact)["n"], dict(fact)["s"]) for fact in nets if dict(fact)["k"] == 1] == [(2, 7)]
+
+
+def write_rows(folder, number, rows):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number}.json"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    os.utime(path, (10**6 + number, 10**6 + number))
+
+
+def net_of_rows(df):
+    """Facts by their nets, without when and how they came."""
+    nets = Counter()
+    for row in df.drop("_t_i", "_origin").collect():
+        fact = row.asDict()
+        mult = fact.pop("_mult")
+        nets[tuple(sorted(fact.items()))] += mult
+    return Counter({fact: n for fact, n in nets.items() if n})

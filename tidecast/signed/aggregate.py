@@ -50,9 +50,8 @@ def aggregate(frame: FrameT, reductions: Mapping[str, Reduction], emission: Emis
     if not frame.streaming:
         return reduce_table(frame, frame.group, reductions, retracting)
     final = emission == "final"
-    own = final and frame.clock == "window" and not frame.lateness_ms
-    if own and all(one.linear for one in reductions.values()):
-        return _by_spark(frame, reductions, retracting)
+    if final and _told_once(frame) and all(one.by_spark(retracting) for one in reductions.values()):
+        return _by_spark(frame, frame.group, reductions, retracting)
     return reduce_stream(frame, frame.group, reductions, final, name)
 
 
@@ -64,7 +63,12 @@ def distinct(frame: FrameT, emission: Emission, name: str) -> FrameT:
     frame = replace(frame, retracting=retracting and corrected)
     if not frame.streaming:
         return reduce_table(frame, group, {}, retracting)
-    return reduce_stream(frame, group, {}, emission == "final", name)
+    final = emission == "final"
+    if final and _told_once(frame):
+        return _by_spark(frame, group, {}, retracting)
+    if not final and not retracting and frame.clock == "window":
+        return _first_of_each(frame, group)
+    return reduce_stream(frame, group, {}, final, name)
 
 
 def totals(frame: Frame, reductions: Mapping[str, Reduction]) -> DataFrame:
@@ -91,8 +95,15 @@ def totals(frame: Frame, reductions: Mapping[str, Reduction]) -> DataFrame:
     return made.drop(*clock)
 
 
-def _by_spark(frame: FrameT, reductions: Mapping[str, Reduction], retracting: bool) -> FrameT:
-    """Final results of signed sums: Spark's windowed aggregate, which tells each window once."""
+def _told_once(frame: Frame) -> bool:
+    """Whether a final result is never corrected, and Spark's watermark is the one that makes it final."""
+    return frame.clock == "window" and not frame.lateness_ms
+
+
+def _by_spark(
+    frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction], retracting: bool
+) -> FrameT:  # fmt: skip
+    """Final results that Spark's windowed aggregate makes, which tells each window once."""
     from pyspark.sql import functions as F
 
     meta = [
@@ -101,7 +112,19 @@ def _by_spark(frame: FrameT, reductions: Mapping[str, Reduction], retracting: bo
         origin_of_all(),
     ]
     sums = _sums(frame, reductions, retracting)
-    df = frame.df.groupBy(CLOCK, *frame.group).agg(*sums, *meta).where(F.col(NET) > 0).drop(NET)
+    df = frame.df.groupBy(CLOCK, *group).agg(*sums, *meta).where(F.col(NET) > 0).drop(NET)
+    return _as_results(frame, df)
+
+
+def _first_of_each(frame: FrameT, group: tuple[str, ...]) -> FrameT:
+    """Each value of a window as soon as it comes, where none is taken back: Spark's deduplication."""
+    return _as_results(frame, frame.df.dropDuplicates([CLOCK, *group]))
+
+
+def _as_results(frame: FrameT, df: DataFrame) -> FrameT:
+    """Insertions under the last ms of their windows."""
+    from pyspark.sql import functions as F
+
     df = df.withColumns({MULT: F.lit(1), EVENT_TIME: F.col(END) - 1, DERIVED: F.lit(True)})
     return replace(frame, df=df, clock="event", lateness_ms=0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from tidecast.signed.columns import END, MULT, START, SignedError, check_user_columns
 from tidecast.signed.frame import Frame, FrameT, check_whole
@@ -93,12 +93,18 @@ def difference(frame: FrameT, other: FrameT) -> FrameT:
 def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> FrameT:
     """Return what a function of DataFrames makes of the records, one by one: it must not group, join or sort them.
 
-    Nor may it change a sign: sums of records of which none takes another one back count on that.
-
     Raises:
         SignedError: it took away a column of the key or a reserved one.
     """
-    return frame.having(function(frame.df))
+    made = frame.having(function(frame.df))
+    return replace(made, retracting=made.retracting or _id_of_sign(made.df) != _id_of_sign(frame.df))
+
+
+def _id_of_sign(df: DataFrame) -> int:
+    """By which Spark knows the column of signs; one that was made anew has another, and its signs may be other ones."""
+    output = cast(Any, df)._jdf.queryExecution().analyzed().output()
+    columns = (output.apply(at) for at in range(output.size()))
+    return next(int(column.exprId().id()) for column in columns if column.name() == MULT)
 
 
 def _check_alike(one: Frame, other: Frame) -> None:

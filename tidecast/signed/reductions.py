@@ -39,6 +39,10 @@ class Reduction:
         """Whether signed sums are all it needs."""
         return self.kind in LINEAR
 
+    def by_spark(self, retracting: bool) -> bool:
+        """Return whether an aggregate of Spark's makes it: of records that all insert, also the least and greatest."""
+        return self.linear or (not retracting and self.kind in ("min", "max"))
+
 
 def count() -> Reduction:
     """Count the records: bigint."""

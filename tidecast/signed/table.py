@@ -73,10 +73,10 @@ def signed_count(retracting: bool) -> Column:
 
 
 def signed_sum(reduction: Reduction, schema: StructType, retracting: bool) -> Column:
-    """Return Spark's aggregate for a linear reduction of signed records: where all insert, the plain one.
+    """Return Spark's aggregate for a reduction of signed records: where all insert, the plain one.
 
     Args:
-        reduction: count, sum or mean.
+        reduction: count, sum or mean; where all insert, also min and max.
         schema: of the records.
         retracting: whether one of them may take another one back.
     """
@@ -86,6 +86,8 @@ def signed_sum(reduction: Reduction, schema: StructType, retracting: bool) -> Co
     if reduction.kind == "count":
         return signed_count(retracting)
     x, its = F.col(reduction.columns[0]), result_type(reduction, schema)
+    if reduction.kind in ("min", "max"):
+        return F.min(x) if reduction.kind == "min" else F.max(x)
     if not retracting:
         return F.sum(x).cast("double") / F.count(x) if reduction.kind == "mean" else F.sum(x).cast(its)
     signed = x * F.col(MULT)

@@ -87,9 +87,7 @@ def try_configurations(
 
 
 class _Served(NamedTuple):
-    """(N, intervals, SEEDS) what an interval earned, NaN where no batch ended; seconds whose records came out, and those
-    of them that were late.
-    """
+    """(N, intervals, SEEDS) what an interval earned, NaN without a batch's end; seconds that came out, those late."""
 
     reward: Floats
     told_s: Floats

@@ -39,7 +39,7 @@ class PriceEffort:
     pairs: int
 
 
-FULL = PriceEffort({"passing": 4_000_000, "joining": 30_000, "in Python": 20_000}, 1_000_000, files=6, pairs=9)
+FULL = PriceEffort({"passing": 4_000_000, "joining": 30_000, "in Python": 20_000}, 300_000, files=6, pairs=9)
 QUICK = PriceEffort({"passing": 20_000, "joining": 2_000, "in Python": 2_000}, 5_000, files=3, pairs=1)
 
 
