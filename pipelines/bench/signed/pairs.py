@@ -113,7 +113,7 @@ def _plain_distinct(df: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     # Its own distinct() tells a value when the window is over; this one tells it when it comes, as the plan does.
-    return _timed(df).select(F.window("time", _WINDOW)["end"].alias("time"), "key", "x").dropDuplicates()
+    return _timed(df).select(F.window("time", _WINDOW).alias("window"), "key", "x").dropDuplicates()
 
 
 def _plain_sessions(df: DataFrame) -> DataFrame:
