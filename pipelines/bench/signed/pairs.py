@@ -16,8 +16,8 @@ _DELAY, _WINDOW = f"{DELAY_MS} milliseconds", f"{WINDOW_MS} milliseconds"
 
 Query = Callable[["DataFrame"], "DataFrame"]
 """From a stream with columns id (bigint), key (bigint), x (bigint), at (ms) to what a sink gets."""
-Work = Literal["passing", "joining", "in Python"]
-"""What an operator does with a record: Spark takes it once, Spark keeps it in a join's state, Python folds it."""
+Work = Literal["passing", "telling apart", "joining", "in Python"]
+"""What is done with a record: Spark takes it once, looks it up in its state, joins it there, or Python folds it."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ PAIRS = (
     Pair(
         "distinct values in windows", _plain_distinct,
         lambda df: frame_of(df).select("x").window(WINDOW_MS).distinct().changes,
+        "telling apart",
     ),
     Pair(
         "totals", _plain_totals, lambda df: frame_of(df).totals(n=count(), s=sum_of("x")), "passing", "update", "update"

@@ -39,8 +39,12 @@ class PriceEffort:
     pairs: int
 
 
-FULL = PriceEffort({"passing": 4_000_000, "joining": 30_000, "in Python": 20_000}, 300_000, files=6, pairs=9)
-QUICK = PriceEffort({"passing": 20_000, "joining": 2_000, "in Python": 2_000}, 5_000, files=3, pairs=1)
+FULL = PriceEffort(
+    {"passing": 4_000_000, "telling apart": 300_000, "joining": 30_000, "in Python": 20_000}, 300_000, files=6, pairs=9
+)
+QUICK = PriceEffort(
+    {"passing": 20_000, "telling apart": 5_000, "joining": 2_000, "in Python": 2_000}, 5_000, files=3, pairs=1
+)
 
 
 class PricedCase(NamedTuple):
