@@ -107,6 +107,11 @@ def take_grant(
     return replace(memory, target=has, changed_at=changed_at), told
 
 
+def room_for_replays(granted: JobGrant, target: int) -> int:
+    """Return how many executors a job may have for replays beside those for live records that it keeps unobserved."""
+    return max(min(granted.replay, (granted.executors or 0) + granted.replay - target), 0)
+
+
 @lru_cache(maxsize=1)
 def _read(file: Path, state: tuple[int, ...]) -> KeptGrants:
     try:
