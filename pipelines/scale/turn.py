@@ -44,10 +44,6 @@ class Turn:
         self._has_waited = self._handed_over = False
         self._has_lock = self._take()
 
-    def untouched(self) -> bool:
-        """Return whether nobody has the checkpoint, nor wrote there a moment ago, as a release without locks may."""
-        return self._has_lock and not self._written_lately()
-
     def has_come(self) -> bool:
         """Return whether nobody decides; False: somebody does from this checkpoint. Listens for up to LISTEN_S (10 s).
 
