@@ -22,7 +22,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.beside import Begun, ask_registry, begin, report
+from pipelines.scale.beside import BesideQuery, ask_registry, begin, report
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
@@ -161,7 +161,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
 
-    def begin_if_free() -> Begun | None:
+    def begin_if_free() -> BesideQuery | None:
         return begin(settings, checkpoint, stop) if turn.has_come() else None
 
     with ThreadPoolExecutor(1) as pool:

@@ -23,7 +23,7 @@ END_S = 5.0
 """Seconds that a look or a division which has begun may take to its end."""
 
 
-class Begun(NamedTuple):
+class BesideQuery(NamedTuple):
     """What goes on until the end.
 
     Attributes:
@@ -40,7 +40,7 @@ class Begun(NamedTuple):
             writer.join(END_S)
 
 
-def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Begun:
+def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> BesideQuery:
     """Accept contracts, divide pools and bring what was learned to the workers, now and until `stop` is set.
 
     The contracts' folder is read every LOOK_S (1 s), the registry every `autoscaler.alias_poll_s` s.
@@ -60,7 +60,7 @@ def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Begun:
         folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
         _begin_to_repeat(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync, stop)
         learned[name] = SyncedArtifacts(folder, source.read)
-    return Begun(Learned(**learned), writers)
+    return BesideQuery(Learned(**learned), writers)
 
 
 def ask_registry(settings: Settings) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from pipelines.scale import autoscaler, beside
-from pipelines.scale.beside import Begun
+from pipelines.scale.beside import BesideQuery
 from pipelines.scale.learned import NOTHING
 
 SCRIPT = """
@@ -85,14 +85,14 @@ def test_what_writes_contracts_and_grants_is_waited_for_before_the_next_one_deci
         return []
 
     monkeypatch.setattr(beside, "LOOK_S", 0.001)
-    begun = Begun(NOTHING, [beside._begin_to_repeat(tick, stop)])
+    begun = BesideQuery(NOTHING, [beside._begin_to_repeat(tick, stop)])
     writing.wait()
     stop.set()
     begun.end()
     assert written == ["contracts"] and not begun.writers[0].is_alive()
     monkeypatch.setattr(beside, "END_S", 0.001)  # nor for ever
     held = threading.Event()
-    hangs = Begun(NOTHING, [threading.Thread(target=held.wait, daemon=True)])
+    hangs = BesideQuery(NOTHING, [threading.Thread(target=held.wait, daemon=True)])
     hangs.writers[0].start()
     hangs.end()
     assert hangs.writers[0].is_alive()
