@@ -1,27 +1,58 @@
-"""Files that people change while something follows them: whether one has changed, and when one is gone."""
+"""Files that change while something follows them: whether one has changed, what it holds, and when one is gone."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 SETTLED_S = 3.0
 """Seconds after a file's last change within which it is read again and again: clocks of file systems may be coarse."""
 GONE_S = 10.0
 """Seconds for which a file has to be away until it is gone: an editor or git may be writing it anew."""
+T = TypeVar("T")
+_held: dict[tuple[Callable[[Path], Any], Path], tuple[tuple[int, ...], Any]] = {}
 
 
 def state_of(file: Path) -> tuple[int, ...]:
     """Return what changes with a file's content: time of its last change (ns), inode, size; () where it is gone."""
     try:
-        stat = file.stat()
+        return _state(file.stat())
     except OSError:
         return ()
-    return stat.st_mtime_ns, stat.st_ino, stat.st_size
+
+
+def read_changed(file: Path, read: Callable[[Path], T], none: T) -> T:
+    """Return what a file holds, read once for each of its states; `none` where it is gone, or was never readable.
+
+    That it cannot be read now (too many files are open, its mount does not answer) says nothing about what it holds:
+    what this process read last stands, and it is read again at the next call.
+
+    Args:
+        file: that is replaced as a whole when it changes.
+        read: reads and parses it; an OSError that it raises is one of those.
+        none: what is returned without a file.
+    """
+    held = _held.get((read, file))
+    try:
+        state = _state(file.stat())
+        if held is None or held[0] != state:
+            held = _held[read, file] = state, read(file)
+    except FileNotFoundError:
+        held = None
+        _held.pop((read, file), None)
+    except OSError:
+        pass
+    return none if held is None else held[1]
 
 
 def is_new(files: Mapping[str, tuple[int, ...]]) -> bool:
     """Return whether one has changed so lately that it may have changed again since, at the same time by its clock."""
     newest = max((state[0] for state in files.values() if state), default=0)
     return newest / 1e9 > time.time() - SETTLED_S
+
+
+def _state(stat: os.stat_result) -> tuple[int, ...]:
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size

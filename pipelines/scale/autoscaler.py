@@ -22,7 +22,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.beside import ask_registry, begin, report
+from pipelines.scale.beside import BesideQuery, ask_registry, begin, report
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
@@ -158,23 +158,26 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     signer.check_file()
     create_topics(settings.kafka)
     turn = Turn(checkpoint, settings.kafka)
-    if begun := turn.untouched():
-        learned = begin(settings, checkpoint, stop)
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+
+    def begin_if_free() -> BesideQuery | None:
+        return begin(settings, checkpoint, stop) if turn.has_come() else None
+
     with ThreadPoolExecutor(1) as pool:
-        free = pool.submit(turn.has_come)  # while the JVM starts
+        first = pool.submit(begin_if_free)  # while the JVM starts
         spark = query_session("autoscaler", settings, settings.autoscaler.cores, settings.autoscaler.master)
 
     def rehearse(folder: Path) -> StreamingQuery:
         ask_registry(settings)
         return _started(lambda: start_query(spark, settings, checkpoint, rehearsal=folder), str)
 
-    if not stop.is_set() and (free.result() or stand_by(turn, stop, rehearse)):
-        learned = learned if begun else begin(settings, checkpoint, stop)
+    if not stop.is_set() and (first.result() or stand_by(turn, stop, rehearse)):
+        begun = first.result() or begin(settings, checkpoint, stop)
         report(spread_state(spark, checkpoint, settings.autoscaler.cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
-        run_until(stop, lambda: start_query(spark, settings, checkpoint, learned), remedy)
+        run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), remedy)
+        begun.end()
         turn.hand_over()
     spark.stop()
 

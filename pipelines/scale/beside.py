@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
@@ -18,15 +19,31 @@ from pipelines.scale.pools import PoolDivision
 
 LOOK_S = 1.0
 """Seconds between two reads of the contracts' folder."""
+END_S = 5.0
+"""Seconds that a look or a division which has begun may take to its end."""
 
 
-def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Learned:
+class BesideQuery(NamedTuple):
+    """What goes on until the end.
+
+    Attributes:
+        learned: where the workers find synced agents and calibrators.
+        writers: threads that write contracts and grants.
+    """
+
+    learned: Learned
+    writers: list[threading.Thread]
+
+    def end(self) -> None:
+        """Wait, up to END_S (5 s) each, until contracts and grants are written no more; `stop` is set."""
+        for writer in self.writers:
+            writer.join(END_S)
+
+
+def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> BesideQuery:
     """Accept contracts, divide pools and bring what was learned to the workers, now and until `stop` is set.
 
     The contracts' folder is read every LOOK_S (1 s), the registry every `autoscaler.alias_poll_s` s.
-
-    Returns:
-        Where the workers find synced agents and calibrators.
 
     Raises:
         OSError: the file of accepted contracts cannot be written.
@@ -36,15 +53,14 @@ def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Learne
     report(watch.update())
     division = PoolDivision(settings, accepted.all, Grants(grants_file(checkpoint)))
     report(division.tick())  # before the first decision, so that no job has more than its pool gives it
-    ticks, learned = [watch.update, division.tick], {}
+    writers = [_begin_to_repeat(tick, stop) for tick in (watch.update, division.tick)]
+    learned = {}
     for name, source in _sources(settings).items():
         report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
         folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
-        ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync)
+        _begin_to_repeat(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync, stop)
         learned[name] = SyncedArtifacts(folder, source.read)
-    for tick in ticks:
-        threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
-    return Learned(**learned)
+    return BesideQuery(Learned(**learned), writers)
 
 
 def ask_registry(settings: Settings) -> None:
@@ -64,6 +80,12 @@ def _sources(settings: Settings) -> dict[str, ArtifactSource]:
         **({"agents": agent_source(settings)} if policy in LEARNED else {}),
         **({"rehearsals": rehearsal_source(settings)} if policy in BY_PEAKS or entry(policy).stricter else {}),
     }
+
+
+def _begin_to_repeat(tick: Callable[[], list[str]], stop: threading.Event) -> threading.Thread:
+    thread = threading.Thread(target=_repeat, args=(tick, stop), daemon=True)
+    thread.start()
+    return thread
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:

@@ -16,7 +16,7 @@ from configs.settings import Settings
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
-from pipelines.watched import is_new, state_of
+from pipelines.watched import is_new, read_changed, state_of
 from tidecast.messages import ContractText
 
 
@@ -32,20 +32,21 @@ class AcceptedContracts:
     file: Path
 
     def all(self) -> dict[str, Contract]:
-        """Return the accepted contracts by job; empty before there are any, or if the file cannot be read or parsed."""
-        state = state_of(self.file)
-        return _read(self.file, state) if state else {}
+        """Return the accepted contracts by job; empty before there are any, or if the file cannot be parsed.
+
+        While it cannot be read, those that this process read last.
+        """
+        return read_changed(self.file, _read, {})
 
     def of(self, job: str) -> Contract | None:
         """Return a job's contract; None if it has none."""
         return self.all().get(job)
 
 
-@lru_cache(maxsize=1)
-def _read(file: Path, state: tuple[int, ...]) -> dict[str, Contract]:
+def _read(file: Path) -> dict[str, Contract]:
     try:
         return {job: Contract.model_validate(kept) for job, kept in json.loads(file.read_text()).items()}
-    except (OSError, ValueError):  # another version's; the driver writes it anew with its first look
+    except ValueError:  # another version's; the driver writes it anew with its first look
         return {}
 
 

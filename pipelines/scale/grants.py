@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
 from models.pool.wants import PoolMemory, Want
 from pipelines.scale.contracts import write_json
-from pipelines.watched import state_of
+from pipelines.watched import read_changed
 from tidecast.messages import PoolWant
 
 
@@ -61,9 +60,11 @@ class Grants:
         return self.all().jobs.get(job)
 
     def all(self) -> KeptGrants:
-        """Return all there are; none before the first, or where the file cannot be read or parsed."""
-        state = state_of(self.file)
-        return _read(self.file, state) if state else KeptGrants({}, {})
+        """Return all there are; none before the first, or where the file cannot be parsed.
+
+        While it cannot be read, those that this process read last.
+        """
+        return read_changed(self.file, _read, KeptGrants({}, {}))
 
     def write(self, kept: KeptGrants) -> None:
         """Write them, all or nothing.
@@ -107,11 +108,15 @@ def take_grant(
     return replace(memory, target=has, changed_at=changed_at), told
 
 
-@lru_cache(maxsize=1)
-def _read(file: Path, state: tuple[int, ...]) -> KeptGrants:
+def room_for_replays(granted: JobGrant, target: int) -> int:
+    """Return how many executors a job may have for replays beside those for live records that it keeps unobserved."""
+    return max(min(granted.replay, (granted.executors or 0) + granted.replay - target), 0)
+
+
+def _read(file: Path) -> KeptGrants:
     try:
         data: dict[str, Any] = json.loads(file.read_text())
         jobs = {job: JobGrant(**one) for job, one in data["jobs"].items()}
         return KeptGrants(jobs, {name: PoolMemory.from_json_values(one) for name, one in data["pools"].items()})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # another version's: granted anew
+    except (ValueError, TypeError, KeyError, AttributeError):  # another version's: granted anew
         return KeptGrants({}, {})

@@ -18,7 +18,7 @@ from models.policy.replays.executors import add_executors, with_replays
 from models.policy.replays.relief import with_relief
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.grants import JobGrant, pool_want, take_grant
+from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, write_decision
 from tidecast.messages import (
@@ -66,8 +66,7 @@ class Scaler:
 
         Decides if an interval of metrics is among the records, or to hold if metrics have been missing longer than the
         contract's `planning.metrics_age_s`. A decision that repeats the standing one is not sent; a heartbeat is, every
-        BEAT_S (7 s). A job without a contract (YAML of latency target and executor bounds) gets one reject in UNKNOWN_S
-        (600 s).
+        BEAT_S (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s).
 
         Args:
             memory: what is known of the job; None before its first record.
@@ -102,8 +101,7 @@ class Scaler:
 
         Args:
             memory: what is known of the job.
-            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes, replays), partition, offset and value
-                (bytes).
+            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes, replays), partition, offset, value (bytes).
             now: wall time, epoch seconds; records over 300 s ahead of it are rejected.
 
         Returns:
@@ -141,8 +139,7 @@ class Scaler:
     def read_store(self, memory: Memory, batch_s: float) -> Memory:
         """Return the memory with the forecast that the store (fast path's LMDB files) held at `batch_s` (epoch s).
 
-        Unchanged without a store, and if it cannot be read. If the store has no usable forecast, the memory has none
-        either.
+        Unchanged without a store, and if it cannot be read. Without a forecast if the store has none that is usable.
         """
         if self.store is None:
             return memory
@@ -164,7 +161,7 @@ class Scaler:
         Raises:
             KeyError: the held forecast lacks a field.
         """
-        if self.mode != "act" or memory.mode not in (None, "act"):  # who scales nothing is not charged
+        if not self._acts(memory):  # who scales nothing is not charged
             memory = dataclasses.replace(memory, account=memory.account.mark_read())
         lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
         contract = self.contract.planned_for(lead["planned_s"], lead["growth"])
@@ -194,14 +191,13 @@ class Scaler:
         if rate.relief is not None:
             inputs["relief"] = rate.relief
         if self.granted is not None:
-            acts, extra = self.mode == "act" and memory.mode in (None, "act"), executors - made.executors
+            acts, extra = self._acts(memory), executors - made.executors
             self._want = pool_want(want_of(seen, made, contract, memory, extra, acts), self.granted.pool, memory, now)
             if acts:
                 memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, contract.executors, now)
                 decided = made.executors, seen.target, executors, reason, codes
                 executors, reason, codes = with_grant(*decided, inputs["pool"])
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
-        # The id follows from the metric, so that a retried micro-batch writes the same decision twice.
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=executors,
             reason=reason, codes=codes, inputs=inputs, expected=expected, replay_rps=rate.rps,
@@ -211,9 +207,9 @@ class Scaler:
     def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:
         """Return a decision to keep the executors if metrics have been missing for too long, else None.
 
-        Too long is more than `planning.metrics_age_s` wall seconds of the contract (the job's latency target, executor
-        bounds and planning). None too for a job that never sent metrics or for which nothing was decided yet. `now` is
-        wall time, epoch seconds. The decision has the codes "hold" and "no_metrics".
+        Too long is more than `planning.metrics_age_s` wall seconds of the contract. None too for a job that never sent
+        metrics or for which nothing was decided yet. `now` is wall time, epoch seconds. The decision has the codes
+        "hold" and "no_metrics"; replays have no executors in it that were not granted.
         """
         if memory.metric_at is None or memory.target is None:
             return None
@@ -221,14 +217,18 @@ class Scaler:
         if silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
-        soon = memory.replay.executors_soon(self.contract.executors.max)
-        of_replays = memory.replay.executors_asked, self.contract, soon, memory.executors or 0
-        wanted, reason = add_executors(memory.target, reason, *of_replays)
+        asked, soon = memory.replay.executors_asked, memory.replay.executors_soon(self.contract.executors.max)
+        if self.granted is not None and self._acts(memory):
+            asked, soon = (min(many, room_for_replays(self.granted, memory.target)) for many in (asked, soon))
+        wanted, reason = add_executors(memory.target, reason, asked, self.contract, soon, memory.executors or 0)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},
             replay_rps=0.0 if memory.replay.replays else None,
         )  # fmt: skip
+
+    def _acts(self, memory: Memory) -> bool:
+        return self.mode == "act" and memory.mode in (None, "act")
 
     def _record(self, memory: Memory, now: float, id: float, **made: Any) -> Decision:
         return Decision(

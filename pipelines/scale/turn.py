@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from configs.sections import Kafka
 from pipelines.kafka.broker import Follower
 from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, refuse_another, spoken
 from pipelines.scale.beside import report
+from pipelines.spark.checkpoint.lock import CheckpointLock
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -27,26 +26,15 @@ WRITTEN_S = 30.0
 
 
 class Turn:
-    """One process's place at a checkpoint; whose turn it is has the lock of the file `<checkpoint>.lock`.
-
-    The file holds that one's process id, and nothing once its query has ended in order.
-    """
+    """One process's place at the autoscaler's checkpoint."""
 
     def __init__(self, checkpoint: Path, kafka: Kafka) -> None:
-        """Take the lock if nobody has it.
+        """Take the checkpoint's lock if nobody has it.
 
         Raises:
             OSError: the file cannot be made, or its file system has no locks.
         """
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        self._commits, self._kafka = checkpoint / "commits", kafka
-        self._file = checkpoint.with_name(f"{checkpoint.name}.lock").open("a+")
-        self._has_waited = self._handed_over = False
-        self._has_lock = self._take()
-
-    def untouched(self) -> bool:
-        """Return whether nobody has the checkpoint, nor wrote there a moment ago, as a release without locks may."""
-        return self._has_lock and not self._written_lately()
+        self._lock, self._kafka = CheckpointLock(checkpoint), kafka
 
     def has_come(self) -> bool:
         """Return whether nobody decides; False: somebody does from this checkpoint. Listens for up to LISTEN_S (10 s).
@@ -55,12 +43,12 @@ class Turn:
             AnotherAutoscalerError: somebody decides on these topics from another checkpoint.
             BrokerError, kafka.errors.KafkaError: as `refuse_another`.
         """
-        if not self._has_lock:
+        if not self._lock.take():
             return False
         try:
             refuse_another(self._kafka)
         except AnotherAutoscalerError:
-            if not self._written_lately():
+            if not self._lock.written_lately(WRITTEN_S):
                 raise
             return False
         return True
@@ -77,38 +65,17 @@ class Turn:
         with closing(Follower(self._kafka, ["heartbeats", "decisions"], start="latest")) as heard:
             heard_at = time.monotonic()
             while not stop.is_set():
-                self._has_lock = self._has_lock or self._take()
-                if self._has_lock and self._handed_over:
+                if (has_lock := self._lock.take()) and self._lock.handed_over:
                     return True
                 if spoken(heard, LOOK_S) is not None:
                     heard_at = time.monotonic()
-                elif self._has_lock and time.monotonic() - heard_at > LISTEN_S:
+                elif has_lock and time.monotonic() - heard_at > LISTEN_S:
                     return True
         return False
 
     def hand_over(self) -> None:
         """Let the next one decide; the query has ended."""
-        self._file.truncate(0)
-        self._file.close()
-
-    def _take(self) -> bool:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._has_waited = True
-            return False
-        self._file.seek(0)
-        self._handed_over = self._has_waited and not self._file.read()
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
-        return True
-
-    def _written_lately(self) -> bool:
-        try:
-            return abs(time.time() - self._commits.stat().st_mtime) < WRITTEN_S
-        except FileNotFoundError:
-            return False
+        self._lock.hand_over()
 
 
 def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], StreamingQuery]) -> bool:

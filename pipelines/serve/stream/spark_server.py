@@ -1,5 +1,7 @@
 """The streaming query as a server: it claims its epoch, gets every champion to the workers, and leaves for a later one.
 
+One that starts claims once it has Spark, and begins at the checkpoint when the server before has left it.
+
 For more jobs than the stream server's one process has time for: `serving.cores` tasks, on `serving.master` if one is
 set.
 """
@@ -28,11 +30,15 @@ from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_query import start_query
 from pipelines.serve.stream.fleet_step import model_files, read_model_file, write_model_file
 from pipelines.serve.stream.server import TAIL, needed_from, read_samples
+from pipelines.spark.checkpoint.lock import CheckpointLock
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.query_session import query_session, spread_state
 
 OLDEST_S = 60.0
 """Wall seconds: what waits on the topic when the query starts makes windows, and no forecasts."""
+LOOK_S, QUIET_S = 0.2, 10.0
+"""Seconds between two looks whether the server before has left; and without a micro-batch until it surely has."""
+LEAVING = "a server with a later epoch has taken over; leaving"
 KEPT_FILES = 2
 """Models of a job that are kept: the one in service, and the one before, in which a worker may still be."""
 
@@ -52,7 +58,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
         JavaError, JarsError: Spark cannot start.
         SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it.
-        OSError: a folder cannot be written.
+        OSError: a folder cannot be written, or the checkpoint not be locked.
         ValueError: not called from the main thread, or an unknown security option.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # else its client logs every refused connection
@@ -64,14 +70,15 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     create_topics(settings.kafka)
     with stop_on_signals(stop), closing(Publisher(settings.kafka)) as publisher:
-        claim = Claim(settings.kafka, publisher)
         contracted = partial(ContractedJobs, settings.contracts_dir, serving.alias_poll_s)
         windows = RecentWindows(settings.training.step_s)  # none: a model is begun on those that the workers have
         loader = Loader(windows, champions or (lambda: Registry(settings)), contracted(), serving.alias_poll_s)
         loader.serving.update(_kept_versions(models))
         loader.start()
+        # Before the claim: while that waits for a cluster's executors, or where it fails, the server before goes on.
         spark = query_session("serving", settings, serving.cores, serving.master)
-        with closing(claim), closing(loader):
+
+        def run(claim: Claim) -> None:
             _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))
             since_s = needed_from(read_samples(read_records(settings.kafka, "metrics", TAIL)), settings.training.step_s)
             query = start_query(
@@ -82,12 +89,44 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
                 while loader.ready:
                     put_in_service(models, loader.ready.popleft(), settings.training.step_s)
                 if claim.superseded():
-                    _say(["a server with a later epoch has taken over; leaving"])
+                    _say([LEAVING])
                     break
                 if not query.isActive:
                     raise SystemExit(f"the query of serving failed: {query.exception()}\n{remedy_of(checkpoint)}")
             query.stop()
+
+        with closing(loader):
+            if not stop.is_set():
+                lock = CheckpointLock(checkpoint)
+                with closing(Claim(settings.kafka, publisher)) as claim:
+                    if has_come(lock, claim, stop):
+                        run(claim)
+                        lock.hand_over()
         spark.stop()
+
+
+def has_come(lock: CheckpointLock, claim: Claim, stop: threading.Event) -> bool:
+    """Wait until the server before has left the checkpoint; False where this one must leave before that.
+
+    One that handed over is believed. Of one that was killed, or takes no lock, as those of earlier releases, no
+    micro-batch must have ended for QUIET_S (10 s).
+
+    Args:
+        lock: of the checkpoint, asked for before the claim.
+        claim: by which the other server leaves, and this one for a later one.
+        stop: ends the wait.
+    """
+    told = False
+    while not (lock.take() and (lock.handed_over or not lock.written_lately(QUIET_S))):
+        if not told:
+            _say(["waiting until the server before has left the checkpoint"])
+            told = True
+        if claim.superseded():
+            _say([LEAVING])
+            return False
+        if stop.wait(LOOK_S):
+            return False
+    return True
 
 
 def put_in_service(models: Path, ready: ReadyModel, step_s: float) -> None:

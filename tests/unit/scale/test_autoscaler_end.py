@@ -1,15 +1,18 @@
-"""SIGTERM while the autoscaler's JVM starts, and a query that ends by itself."""
+"""An autoscaler that ends: by SIGTERM while its JVM starts, because another one decides, and as its query ends."""
 
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from pyspark.errors import PySparkException
 
-from pipelines.scale import autoscaler
+from pipelines.scale import autoscaler, beside
+from pipelines.scale.beside import BesideQuery
+from pipelines.scale.learned import NOTHING
 
 SCRIPT = """
 import os, signal, subprocess
@@ -29,7 +32,7 @@ def start(*arguments):
     raise SystemExit(1)
 
 autoscaler.create_topics = lambda kafka: None
-autoscaler.Turn = lambda *_: SimpleNamespace(untouched=lambda: True, has_come=lambda: True)
+autoscaler.Turn = lambda *_: SimpleNamespace(has_come=lambda: True)
 beside.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
 autoscaler.query_session, autoscaler.start_query = session, start
 autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))
@@ -41,6 +44,59 @@ def test_sigterm_while_the_jvm_starts_ends_it_before_the_query_and_spares_the_jv
     assert (done.returncode, done.stderr) == (0, "")
     ignored, *rest = done.stdout.splitlines()
     assert int(ignored.split()[1], 16) & 1 << 14 and rest == ["stopped"]
+
+
+REFUSED = """
+import time
+from pathlib import Path
+from configs.settings import load
+from pipelines.scale import autoscaler, turn
+
+def refuse(kafka):
+    time.sleep(0.2)
+    print("listened", flush=True)
+    raise turn.AnotherAutoscalerError("another autoscaler decides")
+
+turn.refuse_another = refuse
+autoscaler.create_topics = lambda kafka: None
+autoscaler.query_session = lambda *_: print("session", flush=True)
+autoscaler.begin = lambda *_: print("begun", flush=True)
+try:
+    autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))
+except turn.AnotherAutoscalerError as error:
+    print(error)
+"""
+
+
+def test_one_that_is_refused_has_announced_no_contract_and_told_no_pool(tmp_path):
+    done = subprocess.run([sys.executable, "-c", REFUSED], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["session", "listened", "another autoscaler decides"]
+
+
+def test_what_writes_contracts_and_grants_is_waited_for_before_the_next_one_decides(monkeypatch):
+    stop, writing, written = threading.Event(), threading.Event(), []
+
+    def tick():
+        writing.set()
+        stop.wait()
+        time.sleep(0.2)
+        written.append("contracts")
+        return []
+
+    monkeypatch.setattr(beside, "LOOK_S", 0.001)
+    begun = BesideQuery(NOTHING, [beside._begin_to_repeat(tick, stop)])
+    writing.wait()
+    stop.set()
+    begun.end()
+    assert written == ["contracts"] and not begun.writers[0].is_alive()
+    monkeypatch.setattr(beside, "END_S", 0.001)  # nor for ever
+    held = threading.Event()
+    hangs = BesideQuery(NOTHING, [threading.Thread(target=held.wait, daemon=True)])
+    hangs.writers[0].start()
+    hangs.end()
+    assert hangs.writers[0].is_alive()
+    held.set()
 
 
 class Queries:

@@ -17,6 +17,7 @@ from configs.pool import Veto
 from configs.settings import load
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
+from models.policy.replays.control import ReplayControl
 from models.pool import divide
 from models.pool.state import PoolState
 from pipelines.kafka.broker import BrokerError, Record
@@ -176,6 +177,29 @@ def test_what_is_decided_is_within_the_contract_whatever_was_granted():
     ):
         memory, told = take_grant(before, before, seen, granted, bounds, NOW)
         assert (memory.target, told["replay"]) == has == (told["executors"], told["replay"])
+
+
+@pytest.mark.parametrize(
+    ("granted", "mode", "executors"),
+    [
+        (JobGrant("shared", 1, 0), "act", 1),
+        (JobGrant("shared", 1, 1), "act", 2),
+        (JobGrant("shared", 1, 4), "act", 3),
+        (JobGrant("shared"), "act", 1),  # nothing was granted yet
+        (JobGrant("shared", 0, 2), "act", 2),  # one was taken off its live records since: it stays, and counts
+        (JobGrant("shared", 1, 0), "observe", 3),  # nobody follows
+        (None, "act", 3),
+    ],
+)
+@pytest.mark.parametrize("running", [1, 3])
+def test_without_metrics_no_executor_for_a_replay_is_asked_for_beyond_the_grant(granted, mode, executors, running):
+    asked = ReplayControl({"fix": {"state": "running", "executors": 2, "executors_soon": 2}})
+    kept = fresh(CONTRACTS["orders"])
+    silent = replace(kept, target=1, executors=running, metric_at=NOW, mode=mode, replay=asked)
+    decision = Scaler("orders", CONTRACTS["orders"], "reactive", "act", granted=granted).hold_without_metrics(
+        silent, NOW + 60
+    )
+    assert (decision.executors, decision.codes) == (executors, ["hold", "no_metrics"])
 
 
 def test_the_first_decision_of_a_job_that_keeps_what_it_has_is_no_change():

@@ -38,9 +38,9 @@ def heard(monkeypatch):
 
 def test_the_first_one_decides_at_once_and_the_next_when_it_is_handed_over(tmp_path, heard):
     first = Turn(tmp_path / "autoscaler", KAFKA)
-    assert first.untouched() and first.has_come()
+    assert first.has_come()
     second = Turn(tmp_path / "autoscaler", KAFKA)
-    assert not second.untouched() and not second.has_come()
+    assert not second.has_come()
     heard.said += ["orders"] * 9
     looks = iter(range(5))
     assert not second.wait(SimpleNamespace(is_set=lambda: next(looks, None) is None))  # it was heard, and goes on
@@ -54,12 +54,12 @@ def test_of_one_that_was_killed_nothing_must_be_heard_for_a_while(tmp_path, hear
     script = (
         "import sys, time; from pathlib import Path; from configs.sections import Kafka\n"
         "from pipelines.scale.turn import Turn\n"
-        "held = Turn(Path(sys.argv[1]), Kafka()); print(held.untouched(), flush=True); time.sleep(600)"
+        "held = Turn(Path(sys.argv[1]), Kafka()); print('held', flush=True); time.sleep(600)"
     )
     checkpoint = tmp_path / "autoscaler"
     with subprocess.Popen([sys.executable, "-c", script, str(checkpoint)], stdout=-1, text=True) as first:
         try:
-            assert first.stdout.readline() == "True\n"
+            assert first.stdout.readline() == "held\n"
             second = Turn(checkpoint, KAFKA)
             assert not second.has_come()
         finally:
@@ -78,7 +78,7 @@ def test_an_earlier_release_has_no_lock_and_is_known_by_what_it_writes(tmp_path,
     alone.hand_over()
     (checkpoint / "commits").mkdir(parents=True)
     beside = Turn(checkpoint, KAFKA)
-    assert not beside.untouched() and not beside.has_come()
+    assert not beside.has_come()
     assert beside.wait(threading.Event()) and heard.now.s == 1001.0 + turn.LISTEN_S + 1.0
 
 
