@@ -54,7 +54,7 @@ class JobNow(NamedTuple):
     def said(self, order: ReplayOrder) -> ReplayProgress | None:
         """Return what was last said of an order's replay; None: nothing, or of one of its name that was over before."""
         said = self.progress.get(order.id)
-        over = said is not None and said.state in LEFT_NOTHING and said.wall_time < order.wall_time
+        over = said is not None and said.state in LEFT_NOTHING and not said.answers(order)
         return None if over else said
 
     def left(self, order: ReplayOrder) -> float:
@@ -88,7 +88,7 @@ class JobNow(NamedTuple):
     def runs(self, order: ReplayOrder) -> bool:
         """Return whether an order's replay is to go on reading."""
         said = self.said(order)
-        return order.wanted == "run" and (said is None or said.state not in OVER or said.wall_time < order.wall_time)
+        return order.wanted == "run" and (said is None or said.state not in OVER or not said.answers(order))
 
 
 def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
