@@ -153,7 +153,8 @@ class ReplayProgress:
     `reading_since`. `executors` are those beyond the live job's that its schedule
     asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record. It is
     `warm` where a dry run has taken from its first batch what makes that slow. One that is read `apart`, by so many
-    executors of an application of its own, takes nothing from live records.
+    executors of an application of its own, takes nothing from live records. `ordered_at` is the wall time of the order
+    that it is said of: the clocks of both need not agree.
     """
 
     id: JobName
@@ -177,7 +178,12 @@ class ReplayProgress:
     executors_soon: Count | None = None
     warm: bool = False
     apart: Tasks | None = None
+    ordered_at: Time | None = None
     schema: int = SCHEMA
+
+    def answers(self, order: ReplayOrder) -> bool:
+        """Return whether it is said of an order, or of one in its place; clocks count where an agent is older alone."""
+        return (self.wall_time if self.ordered_at is None else self.ordered_at) >= order.wall_time
 
 
 def standing_order(known: ReplayOrder | None, coming: ReplayOrder) -> ReplayOrder:

@@ -12,6 +12,7 @@ import numpy as np
 from models.backfill.finish import HOUR_S, FinishTimes
 from models.backfill.given import ReplayWork
 from models.backfill.plan import Surroundings
+from models.policy.core.capacity import Floats
 
 DRIVER = 1
 """Executors as which its driver counts."""
@@ -35,7 +36,7 @@ class ApartPlan:
 
 
 def plan_apart(
-    work: ReplayWork, by_s: float, around: Surroundings, sure: float, most: int, start_s: float,
+    work: ReplayWork, by_s: float, around: Surroundings, sure: float, worth: Floats, start_s: float,
     most_rps: float | None = None,
 ) -> ApartPlan | None:  # fmt: skip
     """Return the application with the fewest executors that is done by a deadline with a probability; None: none is.
@@ -45,18 +46,34 @@ def plan_apart(
     Args:
         work: records, and their cost.
         by_s: seconds from now.
-        around: of the live job: what a slot serves, and what executors are worth.
+        around: of the live job: what a slot serves.
         sure: probability, in (0, 1).
-        most: executors that it may have.
+        worth: (N + 1,) slots that 0 to N executors are worth, the most that it may have.
         start_s: from its start until its executors work.
         most_rps: replayed records/s that it was ordered to have at most; None: no bound.
     """
-    futures = around.futures(work)
-    own_rps = futures.slot_rps / (1 - around.promise.idle) / futures.cost
-    for executors in range(1, min(most, len(around.fleet.worth) - 1) + 1):
-        rps = around.fleet.worth[executors] * own_rps
-        took_s = start_s + work.records / (rps if most_rps is None else np.minimum(rps, most_rps))
+    slot_rps = _slot_rps(work, around)
+    for executors in range(1, len(worth)):
+        took_s = _took_s(work, worth[executors] * slot_rps, start_s, most_rps)
         finish = FinishTimes(np.sort(took_s))
         if finish.chance(by_s) >= sure:
             return ApartPlan(work, executors, finish, (executors + DRIVER) * float(took_s.mean()) / HOUR_S)
     return None
+
+
+def soonest_apart(
+    work: ReplayWork, around: Surroundings, worth: Floats, start_s: float, most_rps: float | None = None
+) -> FinishTimes:
+    """Return when an application with the most executors is done; arguments as of `plan_apart`."""
+    return FinishTimes(np.sort(_took_s(work, worth[-1] * _slot_rps(work, around), start_s, most_rps)))
+
+
+def _slot_rps(work: ReplayWork, around: Surroundings) -> Floats:
+    """(S,) replayed records/s of a slot, without the part that live records would leave idle."""
+    futures = around.futures(work)
+    return futures.slot_rps / (1 - around.promise.idle) / futures.cost
+
+
+def _took_s(work: ReplayWork, rps: Floats, start_s: float, most_rps: float | None) -> Floats:
+    """(S,) seconds from its start to its end."""
+    return start_s + work.records / (rps if most_rps is None else np.minimum(rps, most_rps))

@@ -117,6 +117,26 @@ def refusal_sentence(error: DeadlineError, earliest_s: float, now_s: float, zone
     )
 
 
+def apart_refusal(
+    executors: int, finish: FinishTimes, sure: float, now_s: float, zone: str, speed: float = 1.0
+) -> str:  # fmt: skip
+    """Tell why an application of its own does not help: when the largest that there may be is done.
+
+    Args:
+        executors: that it may have.
+        finish: seconds from now, with all of them.
+        sure: probability asked for.
+        now_s: epoch seconds of now; in a replay of a trace, of the trace.
+        zone: IANA name, of the job.
+        speed: seconds of the trace that pass in a real one.
+    """
+    now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
+    return (
+        f"An application of its own is not in time either: with all {executors} executors (backpressure.apart in the "
+        f"job's contract) it is {_done(finish, sure, now, speed)}"
+    )
+
+
 def format_records(records: float) -> str:
     """Format a number of records with three digits: 950, 12.3 k, 41.2 M, 1.20 G."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):

@@ -17,7 +17,7 @@ from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.signing import Signer
 from pipelines.stack.processes import ProcessError, has_spawned, spawn
 from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY
-from tidecast.orders import ReplayOrder, later_than, order_key
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 
 EARLY_S = 2.0
 """Seconds within which a command that is wrong has ended."""
@@ -78,7 +78,10 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     assert order.apart is not None
     kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
     told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, REPLAY: order_key(order.job, order.id)}
-    if has_spawned(told) or _still_speaks(settings, order):  # while Spark starts, nothing is said yet
+    last = newest_progress(kafka, order.job).get(order.id)
+    ended_at = last.wall_time if last is not None and last.state in ENDED else 0.0
+    # While Spark starts nothing is said yet; one that has said its last word ends, and meets no order any more.
+    if has_spawned(told, ended_at) or _still_speaks(settings, order, last):
         return None
     stated = load_contract(order.job, settings.contracts_dir).backpressure
     if stated is None or stated.apart is None:
@@ -98,13 +101,13 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     return log
 
 
-def _still_speaks(settings: Settings, order: ReplayOrder) -> bool:
-    first = newest_progress(settings.kafka, order.job).get(order.id)
+def _still_speaks(settings: Settings, order: ReplayOrder, first: ReplayProgress | None) -> bool:
     if first is None or first.state in ENDED or time.time() - first.wall_time > HEARD_S:
         return False
     until = time.monotonic() + HEARD_S
     while time.monotonic() < until:
         time.sleep(POLL_S)
-        if newest_progress(settings.kafka, order.job)[order.id].wall_time > first.wall_time:
-            return True
+        said = newest_progress(settings.kafka, order.job)[order.id]
+        if said.wall_time > first.wall_time:
+            return said.state not in ENDED
     return False

@@ -13,7 +13,7 @@ from models.backfill.live.ordered import JobNow, look_again, with_plan
 from models.backfill.replan import Replanned
 from models.backfill.text import finish_words
 from pipelines.backfill.further import reaching
-from pipelines.backfill.orders import SILENT_S, follow_progress, is_over, send_order
+from pipelines.backfill.orders import SILENT_S, ended_before, follow_progress, is_over, send_order
 from pipelines.backfill.watch import JobWatch
 from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
 
@@ -61,13 +61,13 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
     heard, looks = time.monotonic(), PlanLooks(settings, order)
     with JobWatch(settings, order.job) as watch:
         before = watch.progress.get(order.id)
-        if before is not None and before.wall_time >= order.wall_time:
+        if before is not None and before.answers(order):
             yield FollowedOrder(before)
             if is_over(before, order):
                 return
         while True:
             for said in watch.poll(POLL_S):
-                if said.id != order.id or said.wall_time < order.wall_time:
+                if said.id != order.id or not said.answers(order):
                     continue
                 heard = time.monotonic()
                 yield FollowedOrder(said, looks.finish)
@@ -76,7 +76,10 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
             if (note := looks.look(watch)) is not None:
                 yield FollowedOrder(None, looks.finish, note)
             if time.monotonic() - heard > SILENT_S:
-                heard = time.monotonic()
+                heard, last = time.monotonic(), watch.progress.get(order.id)
+                if ended_before(last, watch.orders.get(order.id)):
+                    yield FollowedOrder(last, looks.finish)
+                    return
                 yield FollowedOrder(None, looks.finish, silent=True)
 
 

@@ -14,7 +14,7 @@ from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.deadline import read_deadline
 from models.backfill.given import BackfillPlanError
-from models.backfill.live.apart import plan_order_apart, with_apart
+from models.backfill.live.apart import plan_order_apart, why_not_apart, with_apart
 from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
 from models.backfill.live.task_target import task_target_s
 from models.backfill.plan import BackfillPlan, DeadlineError
@@ -166,15 +166,16 @@ def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: J
     """
     job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
     due = read_due(order, by, sure, zone, job_now)
-    apart = plan_order_apart(due, reaching(moment, moment.by_s(due)))
+    moment = reaching(moment, moment.by_s(due))
+    apart = plan_order_apart(due, moment)
     try:
         beside = plan_due(due, zone, moment)
-    except BackfillPlanError:
+    except BackfillPlanError as error:
         if apart is None:
-            raise
-        return CheapestOrder(
-            with_apart(due, apart, moment), apart_sentence(apart, sure, job_now, zone, speed), apart.hours
-        )
+            why = why_not_apart(due, moment, zone)
+            raise BackfillPlanError(f"{error}. {why}" if why else f"{error}") from None
+        sentence = apart_sentence(apart, sure, job_now, zone, speed)
+        return CheapestOrder(with_apart(due, apart, moment), sentence, apart.hours)
     if apart is not None and apart.hours < beside.plan.schedule.hours:
         sentence = apart_sentence(apart, sure, job_now, zone, speed, beside.plan)
         return CheapestOrder(with_apart(due, apart, moment), sentence, apart.hours)

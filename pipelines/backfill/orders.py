@@ -91,20 +91,23 @@ def newest_progress(kafka: Kafka, job: str) -> dict[str, ReplayProgress]:
 
 
 def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress | None]:
-    """Yield what a job's agent says of an order from now on, until it is over; None after SILENT_S (30 s) without.
+    """Yield what a job's agent says of an order, from the first words on, until it is over; None after 30 s without.
 
     One that is to be compared is over, too, once it is and waits for its publication.
 
     Raises:
         BrokerError, ValueError: the topic cannot be followed; an unknown security option.
     """
+    last: ReplayProgress | None = None
     with closing(Follower(kafka, ["replays"])) as follower:
-        follower.seek_to_time(order.wall_time - 1.0)
         heard = time.monotonic()
         while True:
             for record in follower.poll(0.5):
                 said = read_progress(order.job, record.key, record.value)
-                if said is None or said.id != order.id or said.wall_time < order.wall_time:
+                if said is None or said.id != order.id:
+                    continue
+                last = said
+                if not said.answers(order):
                     continue
                 heard = time.monotonic()
                 yield said
@@ -112,7 +115,20 @@ def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress
                     return
             if time.monotonic() - heard > SILENT_S:
                 heard = time.monotonic()
-                yield None
+                over = ended_before(last, read_orders(kafka, order.job).get(order.id))
+                yield last if over else None
+                if over:
+                    return
+
+
+def ended_before(last: ReplayProgress | None, standing: ReplayOrder | None) -> bool:
+    """Return whether a replay was over before its newest order came, so that no agent says anything of that one.
+
+    Args:
+        last: words of it.
+        standing: order of it; the agent has noted in its place that it is done.
+    """
+    return last is not None and last.state in OVER and standing is not None and standing.wanted == "done"
 
 
 def is_over(said: ReplayProgress, order: ReplayOrder) -> bool:

@@ -50,11 +50,11 @@ class JobWatch:
         self._memory: Memory = fresh(self._contract)
         self._forecasts: dict[float, Forecast] = {}
         self._next: dict[tuple[str, int], int] = {}
-        begun, self._signer = time.time(), Signer.of(settings.kafka)
+        self._signer = Signer.of(settings.kafka)
         for topic, newest in NEWEST.items():
             self._take(read_records(settings.kafka, topic, newest))
-        self._follower = Follower(settings.kafka, list(NEWEST), "latest")
-        self._follower.seek_to_time(begun - 1.0)  # what came while it read is read again, and taken once
+        self._follower = Follower(settings.kafka, list(NEWEST))
+        self._follower.seek(self._next)  # what came while it read is taken, too, whatever clock stamped it
 
     def __enter__(self) -> Self:
         return self
@@ -75,10 +75,7 @@ class JobWatch:
     def _take(self, records: Iterable[Record]) -> list[ReplayProgress]:
         rows, said = [], []
         for record in records:
-            place = record.topic, record.partition
-            if record.offset < self._next.get(place, 0):
-                continue
-            self._next[place] = record.offset + 1
+            self._next[record.topic, record.partition] = record.offset + 1
             if record.topic == "control":
                 self._control(record)
             elif record.key == self.job:

@@ -174,7 +174,8 @@ def test_a_range_is_read_again_beside_live_records_at_the_rate_that_is_decided(l
     now, topic = time.time(), life.kafka.topic("events")
     found = find_offsets(life.kafka, topic, TimeRange(now - 3600, life.began + 5, 1.0, now))
     assert sorted(found.starts[topic].values()) == [0] * EVENT_PARTITIONS and found.records > 100
-    order = ReplayOrder("first", JOB, now, "run", found.starts, found.ends, most_rps=1200.0)
+    ahead = now + 120  # by the clock of whoever orders it
+    order = ReplayOrder("first", JOB, ahead, "run", found.starts, found.ends, most_rps=1200.0)
     running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
     send_order(life.kafka, order)
     said = []

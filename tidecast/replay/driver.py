@@ -237,7 +237,7 @@ class Replays:
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
-            warm=self._dry_run is not None and self._dry_run.done, apart=order.apart,
+            warm=self._dry_run is not None and self._dry_run.done, apart=order.apart, ordered_at=order.wall_time,
             **{"done": 0, "cost": order.cost, **measured},
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))

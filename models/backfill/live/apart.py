@@ -6,9 +6,13 @@ import math
 from dataclasses import replace
 
 from configs.backpressure import ApartTerms
-from models.backfill.apart import ApartPlan, plan_apart
+from models.backfill.apart import ApartPlan, plan_apart, soonest_apart
+from models.backfill.given import ReplayWork
 from models.backfill.live.known import grid_until, surroundings
 from models.backfill.live.ordered import FINISH_LEVELS, JobNow
+from models.backfill.plan import Surroundings
+from models.backfill.text import apart_refusal
+from models.policy.core.capacity import Floats, speed_table
 from tidecast.orders import ReplayOrder, later_than
 from tidecast.replay.pace import rows_per_task
 
@@ -32,9 +36,39 @@ def plan_order_apart(order: ReplayOrder, moment: JobNow) -> ApartPlan | None:
     terms, by_s = apart_terms(moment), moment.by_s(order)
     if terms is None or by_s <= 0:
         return None
+    work, around, worth = _given(order, moment, terms, by_s)
+    return plan_apart(work, by_s, around, order.sure or 0.0, worth, terms.start_s, order.most_rps)
+
+
+def why_not_apart(order: ReplayOrder, moment: JobNow, zone: str) -> str:
+    """Return why an order that is in time nowhere is not in an application of its own; "" where its contract has none.
+
+    Args:
+        order: with a deadline.
+        moment: of its job.
+        zone: IANA name, of the job.
+
+    Raises:
+        BackfillPlanError: as `plan_order_apart`.
+    """
+    terms, by_s = apart_terms(moment), moment.by_s(order)
+    if terms is None or by_s <= 0:
+        return ""
+    work, around, worth = _given(order, moment, terms, by_s)
+    finish = soonest_apart(work, around, worth, terms.start_s, order.most_rps)
+    clock = moment.clock
+    return apart_refusal(terms.executors, finish, order.sure or 0.0, clock.at(moment.now_s), zone, clock.scale)
+
+
+def _given(
+    order: ReplayOrder, moment: JobNow, terms: ApartTerms, by_s: float
+) -> tuple[ReplayWork, Surroundings, Floats]:
+    """The work, the job's surroundings, and what the application's executors are worth, as many as have a task."""
+    contract, tasks = moment.known.contract, moment.known.memory.ceiling(moment.known.contract)
     around = surroundings(moment.known, moment.now_s, grid_until(moment.known, by_s))
-    work = moment.work(order)
-    return plan_apart(work, by_s, around, order.sure or 0.0, terms.executors, terms.start_s, order.most_rps)
+    cores = contract.executors.cores
+    worth = speed_table(min(terms.executors, math.ceil(tasks / cores)), cores, tasks, contract.planning.scaling)
+    return moment.work(order), around, worth
 
 
 def with_apart(order: ReplayOrder, plan: ApartPlan, moment: JobNow) -> ReplayOrder:

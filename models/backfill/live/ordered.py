@@ -30,6 +30,8 @@ FINISH_LEVELS = (0.1, 0.5, 0.9, 0.99)
 """Probabilities whose finishing times go out with an order, where the plan reaches so far."""
 OVER = ("read", "compared", "done", "cancelled", "failed")
 """States in which a replay needs no rate any more."""
+LEFT_NOTHING = ("done", "cancelled")
+"""States after which an order of the same name is read from its beginning; one that failed goes on where it stood."""
 
 
 class JobNow(NamedTuple):
@@ -49,9 +51,15 @@ class JobNow(NamedTuple):
     orders: Mapping[str, ReplayOrder] = {}
     progress: Mapping[str, ReplayProgress] = {}
 
+    def said(self, order: ReplayOrder) -> ReplayProgress | None:
+        """Return what was last said of an order's replay; None: nothing, or of one of its name that was over before."""
+        said = self.progress.get(order.id)
+        over = said is not None and said.state in LEFT_NOTHING and not said.answers(order)
+        return None if over else said
+
     def left(self, order: ReplayOrder) -> float:
         """Return the records of an order that are still to be replayed."""
-        said = self.progress.get(order.id)
+        said = self.said(order)
         return float(max(order.records - (0 if said is None else said.done), 0))
 
     def work(self, order: ReplayOrder) -> ReplayWork:
@@ -59,7 +67,7 @@ class JobNow(NamedTuple):
 
         Where something is believed, batches of its slow start tell nothing: executors load what they run.
         """
-        said, reading_s = self.progress.get(order.id), self.reading_s(order)
+        said, reading_s = self.said(order), self.reading_s(order)
         slow = order.cost is not None and (reading_s is None or reading_s < SLOW_START_S)
         told = {"cost": order.cost} | ({} if said is None or slow else {"rows": said.rows, "work_s": said.work_s})
         cost = replay_cost([told], self.known.memory.model.per_record_s)
@@ -67,7 +75,7 @@ class JobNow(NamedTuple):
 
     def reading_s(self, order: ReplayOrder) -> float | None:
         """Return the seconds since the first batch of an order's replay was begun; None: it has had none."""
-        said = self.progress.get(order.id)
+        said = self.said(order)
         if said is None or said.reading_since is None:
             return None
         return max(self.now_s - said.reading_since, 0.0)
@@ -79,8 +87,8 @@ class JobNow(NamedTuple):
 
     def runs(self, order: ReplayOrder) -> bool:
         """Return whether an order's replay is to go on reading."""
-        said = self.progress.get(order.id)
-        return order.wanted == "run" and (said is None or said.state not in OVER or said.wall_time < order.wall_time)
+        said = self.said(order)
+        return order.wanted == "run" and (said is None or said.state not in OVER or not said.answers(order))
 
 
 def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
@@ -130,7 +138,7 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
     by_s = moment.by_s(order)
     grid = grid_until(moment.known, by_s)
     job_now = moment.clock.at(moment.now_s)
-    work, said = moment.work(order), moment.progress.get(order.id)
+    work, said = moment.work(order), moment.said(order)
     admitted_rps = None if said is None or said.admitted_rps is None else said.admitted_rps * work.cost
     around = surroundings(
         moment.known, moment.now_s, grid, order.executors_at(job_now), order.most_rps, _first(order, moment, grid),

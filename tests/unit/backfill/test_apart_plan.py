@@ -10,6 +10,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.backfill.apart import plan_apart
 from models.backfill.given import BackfillPlanError, ReplayWork
+from models.backfill.live.apart import plan_order_apart
 from models.backfill.live.known import grid_until, surroundings
 from models.backfill.live.ordered import look_again, plan_order
 from pipelines.backfill import ordering
@@ -20,41 +21,47 @@ ZONE = "UTC"
 """It is 22:13:20 there; live records are 100 to 260 per second, a slot serves about 100, eight executors at most."""
 
 
-def _moment(apart=None, scaling=1.0, **fields):
+def _moment(apart=None, scaling=1.0, most=8, **fields):
     known = moment(**fields)
     stated = CONTRACT.model_dump(mode="json") | ({"backpressure": {"apart": apart}} if apart else {})
     stated["planning"]["scaling"] = scaling
+    stated["executors"]["max"] = most
     return known._replace(known=replace(known.known, contract=Contract.model_validate(stated)))
 
 
 def _around(known, by_s=3600.0):
     around = surroundings(known.known, known.now_s, grid_until(known.known, by_s))
-    fleet = replace(around.fleet, worth=np.arange(10.0))
-    return replace(around, slot=replace(around.slot, rps=50.0, deviation=0.0), fleet=fleet)
+    return replace(around, slot=replace(around.slot, rps=50.0, deviation=0.0))
 
 
 def test_it_takes_the_fewest_executors_that_are_in_time_and_pays_their_start_and_its_driver():
     """90,000 records at 50/s each: 1,800 s by one, 900 s by two, 600 s by three, and 100 s until they work."""
     around = _around(_moment())
     for by_s, executors, took_s in ((1900.0, 1, 1900.0), (1899.0, 2, 1000.0), (1000.0, 2, 1000.0), (999.0, 3, 700.0)):
-        found = plan_apart(ReplayWork(90_000), by_s, around, 0.9, 4, 100.0)
+        found = plan_apart(ReplayWork(90_000), by_s, around, 0.9, np.arange(5.0), 100.0)
         assert found.executors == executors and found.finish.quantile(0.5) == pytest.approx(took_s)
         assert found.hours == pytest.approx((executors + 1) * took_s / 3600)
-    assert plan_apart(ReplayWork(90_000), 549.0, around, 0.9, 4, 100.0) is None
-    assert plan_apart(ReplayWork(90_000), 551.0, around, 0.9, 4, 100.0).executors == 4
+    assert plan_apart(ReplayWork(90_000), 549.0, around, 0.9, np.arange(5.0), 100.0) is None
+    assert plan_apart(ReplayWork(90_000), 551.0, around, 0.9, np.arange(5.0), 100.0).executors == 4
 
 
 def test_a_bound_of_its_rate_and_what_a_record_costs_count():
     around = _around(_moment())
-    assert plan_apart(ReplayWork(90_000), 5000.0, around, 0.9, 4, 0.0, most_rps=30.0).finish.quantile(0.5) == 3000.0
-    assert plan_apart(ReplayWork(90_000, cost=2.0), 3600.0, around, 0.9, 4, 0.0).finish.quantile(0.5) == 3600.0
+    assert (
+        plan_apart(ReplayWork(90_000), 5000.0, around, 0.9, np.arange(5.0), 0.0, most_rps=30.0).finish.quantile(0.5)
+        == 3000.0
+    )
+    assert (
+        plan_apart(ReplayWork(90_000, cost=2.0), 3600.0, around, 0.9, np.arange(5.0), 0.0).finish.quantile(0.5)
+        == 3600.0
+    )
 
 
 def test_how_sure_it_is_follows_from_what_is_not_known():
     around = replace(_around(_moment()), slot=replace(_around(_moment()).slot, deviation=0.2))
-    took = plan_apart(ReplayWork(90_000), 3600.0, around, 0.9, 4, 0.0).finish
-    one = plan_apart(ReplayWork(90_000), took.quantile(0.9), around, 0.9, 4, 0.0)
-    more = plan_apart(ReplayWork(90_000), took.quantile(0.9) - 1.0, around, 0.9, 4, 0.0)
+    took = plan_apart(ReplayWork(90_000), 3600.0, around, 0.9, np.arange(5.0), 0.0).finish
+    one = plan_apart(ReplayWork(90_000), took.quantile(0.9), around, 0.9, np.arange(5.0), 0.0)
+    more = plan_apart(ReplayWork(90_000), took.quantile(0.9) - 1.0, around, 0.9, np.arange(5.0), 0.0)
     assert (one.executors, more.executors) == (1, 2)
     assert np.log(took.quantile(0.9) / took.quantile(0.5)) == pytest.approx(1.2816 * 0.2, rel=0.2)
 
@@ -93,8 +100,24 @@ def test_a_deadline_that_cannot_be_kept_beside_live_records_is_kept_apart_or_ref
     roomy = {"executors": 20, "command": "start {executors}", "start_s": 10.0}
     found = ordering.plan_cheapest(many, "22:40", 0.9, ZONE, _moment(roomy))
     assert found.order.apart > 5 and "(beside live records not in time)" in found.sentence
-    with pytest.raises(BackfillPlanError, match="cannot be met"):
+    with pytest.raises(BackfillPlanError, match="cannot be met") as refused:
         ordering.plan_cheapest(many, "22:40", 0.9, ZONE, _moment(roomy | {"executors": 2}))
+    told = re.search(
+        r"An application of its own is not in time either: with all 2 executors \(backpressure.apart in the job's "
+        r"contract\) it is done by (\d\d:\d\d) \(90 %\)",
+        str(refused.value),
+    )
+    known = _moment(roomy | {"executors": 2})
+    both = plan_order_apart(ordering.read_due(many, "23:59", 0.9, ZONE, NOW), known)
+    assert both.executors == 2
+    assert "23:45" < told[1] < "23:59" and both.finish.quantile(0.9) == pytest.approx(6200, abs=600)
+
+
+def test_it_has_as_many_executors_as_its_contract_allows_however_few_the_live_job_has():
+    """A deadline that takes more than four times as many executors as the live job may have."""
+    small = _moment({"executors": 60, "command": "start {executors}", "start_s": 10.0}, most=2, tasks=200)
+    found = ordering.plan_cheapest(order(records=4_000_000), "23:13", 0.9, ZONE, small)
+    assert 8 < found.order.apart < 60 and found.order.finish[2][1] <= found.order.by
 
 
 def test_what_runs_apart_is_not_planned_anew_and_takes_nothing_from_what_runs_beside_live():

@@ -183,6 +183,21 @@ def test_what_a_record_costs_is_believed_until_the_slow_start_is_over():
     assert cost(1.0) == 1.0  # nothing is believed
 
 
+@pytest.mark.parametrize(("state", "left"), [
+    ("done", 400_000), ("cancelled", 400_000), ("failed", 150_000), ("compared", 150_000), ("running", 150_000),
+])  # fmt: skip
+def test_a_range_that_is_ordered_again_under_its_name_is_planned_from_its_beginning(state, left):
+    told = {"rows": 100, "work_s": 4.0, "reading_since": NOW - 900}
+    now = moment(progress=[progress(done=250_000, state=state, **told)], now_s=NOW + 1)
+    again = due(wall_time=NOW + 1)
+    assert now.left(again) == left
+    assert (now.reading_s(again) is None) == (left == 400_000)
+    assert plan_order(again, now).work.records == left
+    if left == 400_000:
+        assert plan_order(again, now).extra.tolist() == plan_order(again, moment(now_s=NOW + 1)).extra.tolist()
+        assert now.left(replace(again, wall_time=NOW)) == 150_000  # it is this order's that is over
+
+
 def test_nothing_is_looked_at_that_does_not_run_or_has_no_deadline_any_more():
     standing, now = sent_and_after(1200, 100_000)
     assert look_again(replace(standing, wanted="pause"), now) is None

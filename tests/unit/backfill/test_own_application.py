@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from configs.errors import SettingsError
@@ -84,6 +85,46 @@ def test_one_that_still_starts_is_not_started_a_second_time(world, monkeypatch):
     wait_until(lambda: not application.has_spawned({application.REPLAY: "orders:replay:fix"}), "its end")
     assert application.start_application(settings, order(apart=2)) is not None
     os.kill(int(wait_until(lambda: log.read_text().splitlines()[2:], "the third one's")[0]), signal.SIGKILL)
+
+
+def test_one_elsewhere_whose_next_word_is_its_last_is_not_waited_for(world, monkeypatch):
+    monkeypatch.setattr(application, "POLL_S", 0.01)
+    settings, *_ = world
+    now = time.time()
+    first, last = (
+        replace(progress(state=state, apart=2), wall_time=now + n) for n, state in enumerate(("running", "paused"))
+    )
+    words = itertools.chain([first, first], itertools.repeat(last))
+    monkeypatch.setattr(application, "newest_progress", lambda kafka, job: {"fix": next(words)})
+    assert application.start_application(settings, order(apart=2)) is not None
+
+
+@pytest.mark.parametrize("state", ["compared", "failed", "paused", "done", "cancelled"])
+def test_one_that_has_said_its_last_word_and_ends_is_not_waited_for(world, monkeypatch, state):
+    monkeypatch.setattr(application, "EARLY_S", 0.1)
+    settings, said, _ = world
+    (settings.contracts_dir / "told.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    pids = []
+
+    def started():
+        log = application.start_application(settings, order(apart=2))
+        if log is not None:
+            lines = wait_until(lambda: log.read_text().splitlines()[len(pids) :], "its process id")
+            pids.append(int(lines[0]))
+        return log is not None
+
+    try:
+        assert started()
+        began = psutil.Process(pids[0]).create_time()
+        said["fix"] = replace(progress(state="running", apart=2), wall_time=began - 90)
+        assert not started()  # a word of one before it, and this one has said none yet
+        said["fix"] = replace(progress(state=state, apart=2), wall_time=began - 10)
+        assert not started()  # likewise: it was begun after that had ended
+        said["fix"] = replace(progress(state=state, apart=2), wall_time=began + 20)
+        assert started()  # its own last word
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_an_order_whose_application_cannot_be_started_is_over_and_says_why(world):

@@ -94,6 +94,10 @@ def test_what_a_driver_says_of_an_order_is_later_than_the_order_whatever_its_clo
     polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
     (over,) = job.outbox.of(ReplayOrder)
     assert over.wall_time > ahead  # or the next agent would begin it again
+    said = job.outbox.of(ReplayProgress)
+    assert said[-1].state == "done" and said[-1].wall_time < ahead and all(one.ordered_at == ahead for one in said)
+    assert decode(ReplayProgress, encode(said[-1])).answers(order(wall_time=ahead))  # so its orderer hears it
+    assert not said[-1].answers(over)
 
 
 def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, monkeypatch):
