@@ -49,9 +49,18 @@ class JobNow(NamedTuple):
     orders: Mapping[str, ReplayOrder] = {}
     progress: Mapping[str, ReplayProgress] = {}
 
+    def said(self, order: ReplayOrder) -> ReplayProgress | None:
+        """Return what was said last of an order: nothing where one of its name was over, and it begins anew.
+
+        One that failed goes on where it was.
+        """
+        said = self.progress.get(order.id)
+        anew = said is not None and said.state in ("done", "cancelled") and said.wall_time < order.wall_time
+        return None if anew else said
+
     def left(self, order: ReplayOrder) -> float:
         """Return the records of an order that are still to be replayed."""
-        said = self.progress.get(order.id)
+        said = self.said(order)
         return float(max(order.records - (0 if said is None else said.done), 0))
 
     def work(self, order: ReplayOrder) -> ReplayWork:
@@ -67,7 +76,7 @@ class JobNow(NamedTuple):
 
     def reading_s(self, order: ReplayOrder) -> float | None:
         """Return the seconds since the first batch of an order's replay was begun; None: it has had none."""
-        said = self.progress.get(order.id)
+        said = self.said(order)
         if said is None or said.reading_since is None:
             return None
         return max(self.now_s - said.reading_since, 0.0)
