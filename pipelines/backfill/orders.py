@@ -131,6 +131,18 @@ def ended_before(last: ReplayProgress | None, standing: ReplayOrder | None) -> b
     return last is not None and last.state in OVER and standing is not None and standing.wanted == "done"
 
 
+def standing_progress(order: ReplayOrder | None, said: ReplayProgress | None) -> ReplayProgress | None:
+    """Return what was said of an order as it stands: nothing where it was over, and has been ordered again since.
+
+    Args:
+        order: the newest of a replay; None: it was not read.
+        said: last of the replay of that name; None: nothing was.
+    """
+    if order is None or said is None or order.wanted == "done":
+        return said
+    return None if said.state in OVER and order.wall_time > said.wall_time else said
+
+
 def is_over(said: ReplayProgress, order: ReplayOrder) -> bool:
     """Return whether nothing more is to be expected of an order after these words."""
     return said.state in OVER or (said.state == "compared" and order.then == "compare")

@@ -124,16 +124,18 @@ def _say_started(log: Path | None) -> None:
 
 
 def _list(settings: Settings, job: str) -> None:
-    from pipelines.backfill.orders import newest_progress, read_orders
+    from pipelines.backfill.orders import newest_progress, read_orders, standing_progress
     from pipelines.backfill.text import describe_order, describe_progress
 
-    said = newest_progress(settings.kafka, job)
+    told = newest_progress(settings.kafka, job)
     orders = read_orders(settings.kafka, job)
     if not orders:
         print(f"{job}: no replay was ordered; `tidecast backfill {job} --from MOMENT --to MOMENT` orders one")
     for order in orders.values():
         print(describe_order(order))
-        print(f"  {describe_progress(said[order.id])}" if order.id in said else "  nothing was said of it yet")
+        said = standing_progress(order, told.get(order.id))
+        unsaid = "it is over" if order.wanted == "done" else "nothing was said of it yet"
+        print(f"  {unsaid if said is None else describe_progress(said)}")
 
 
 def _follow(news: Iterable[FollowedOrder]) -> str:

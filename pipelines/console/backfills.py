@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pipelines.backfill.orders import OVER, SILENT_S
+from pipelines.backfill.orders import OVER, SILENT_S, standing_progress
 from pipelines.console.read.fold import Model
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.read.replay import KnownReplay
@@ -32,14 +32,16 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
     """Return what the page shows of a replay; None for what is not known.
 
     Returns:
-        Among others "begin" and "end" of the results that it may correct (the job's own time), "by", its deadline,
+        Among others "state", as the agent said last; "ordered" before it has said one, and "over" where none was read;
+        "begin" and "end" of the results that it may correct (the job's own time), "by", its deadline,
         "done_at", when it is done at its present rate, and "planned", when its newest plan had it done, a list of
         [probability, moment] (wall times), all in epoch seconds; "apart", executors of an application of its own;
         "over", and "trouble", why it needs a person ("" where it does not).
     """
-    order, said = replay
-    state = said.state if said else "ordered"
-    over = state in OVER or (order is not None and order.wanted == "done")
+    order, said = replay.order, standing_progress(*replay)
+    ended = order is not None and order.wanted == "done"
+    state = said.state if said else "over" if ended else "ordered"
+    over = ended or state in OVER
     left_s = (said.records - said.done) / said.rps if said and said.rps and state == "running" else None
     by = _wall_time(job, order.by) if order and order.by is not None else None
     planned = [[level, _wall_time(job, at)] for level, at in order.finish] if order else []
@@ -48,7 +50,8 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
         "job": job.job, "id": name, "state": state, "over": over, "reason": said.reason if said else "",
         "begin": _seconds(order.begin_ms) if order else None, "end": _seconds(order.end_ms) if order else None,
         "then": order and order.then, "wanted": order and order.wanted, "sure": order and order.sure,
-        "records": said.records if said else order and order.records, "done": said.done if said else 0,
+        "records": said.records if said else order and order.records,
+        "done": said.done if said else None if ended else 0,
         "rps": said and said.rps, "admitted_rps": said and said.admitted_rps,
         "executors": said and said.executors, "apart": order and order.apart, "by": by, "done_at": done_at,
         "planned": [one for one in planned if one[1] is not None], "heard_at": replay.heard_at,
@@ -59,7 +62,7 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
 def _trouble(
     state: str, by: float | None, done_at: float | None, silent_s: float, order: ReplayOrder | None
 ) -> str:  # fmt: skip
-    if state == "compared":
+    if state == "compared" and (order is None or order.then == "compare"):
         return "waits until somebody publishes it"
     if by is not None and done_at is not None and done_at > by:
         return "late at its present rate"

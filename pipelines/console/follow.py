@@ -23,8 +23,11 @@ NEWEST: Mapping[str, int | None] = {
     "forecasts": 500, "replays": 500, "pools": 200,
 }  # fmt: skip
 """Records at the end of each topic that make the first screen, None for all: the newest of each of 500 jobs."""
-DEEP: Mapping[str, int | None] = {**NEWEST, "metrics": 400_000, "decisions": 20_000, "outcomes": 20_000}
-"""Those that make the hours before it, which come in later."""
+DEEP: Mapping[str, int | None] = {
+    **NEWEST, "metrics": 400_000, "decisions": 20_000, "outcomes": 20_000, "replays": 50_000,
+}  # fmt: skip
+"""Those that make the hours before it, which come in later. A replay that runs says up to four a second, before which
+lies the last word of one that is over; 50,000 take 2 s of a core."""
 READING = "The topics are being read."
 """The problem of a model that is not there yet; pages ask again soon."""
 WAIT_S, AGAIN_S = 0.2, 5.0

@@ -15,7 +15,7 @@ POOL: Columns = (
 """Titles and kinds of the columns of a pool; those of the other pages follow."""
 BACKFILLS: Columns = (
     ("Job", PLAIN), ("Backfill", PLAIN), ("State", PLAIN), ("Done", NUMBER), ("Records/s", NUMBER),
-    ("Executors more", NUMBER), ("Corrects", NOWRAP), ("Deadline", NOWRAP), ("Done at", NOWRAP),
+    ("Executors", NUMBER), ("Corrects", PLAIN), ("Deadline", PLAIN), ("Done at", PLAIN),
 )  # fmt: skip
 MODELS: Columns = (
     ("Job", PLAIN), ("Model", NOWRAP), ("State", PLAIN), ("Champion", NOWRAP), ("Measured error", NUMBER),
@@ -51,7 +51,12 @@ def topologies_page() -> str:
 
 def backfills_page() -> str:
     """Return the page of all backfills."""
-    return _rows("backfills", BACKFILLS, "None was heard of. `tidecast backfill` or the DAG backfill orders one.")
+    about = (
+        "Records/s: read, of those admitted. Executors: beyond the live job's, or in an application of its own. "
+        "Corrects: in UTC."
+    )
+    none = "None was heard of. <code>tidecast backfill</code> or the DAG backfill orders one."
+    return _rows("backfills", BACKFILLS, none, about)
 
 
 def models_page() -> str:

@@ -68,6 +68,6 @@ def order(name="fix", records=400_000, **fields):
     return ReplayOrder(**{**said, **fields})
 
 
-def progress(name="fix", done=0, state="running", records=400_000, **fields):
+def progress(name="fix", done=0, state="running", records=400_000, at=NOW, **fields):
     """What the agent says of it."""
-    return ReplayProgress(name, "orders", NOW, NOW, 1.0, state, records, done, **fields)
+    return ReplayProgress(name, "orders", at, at, 1.0, state, records, done, **fields)

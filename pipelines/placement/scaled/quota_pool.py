@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import yaml
 
@@ -24,8 +25,8 @@ WRITTEN = "# Written by Tidecast; follows the job's topology until this file is 
 def write_quota_pool(settings: Settings, folder: JobFolder) -> list[str]:
     """Write or update the pool of a job's queries where its topology has a quota, and return lines for a person.
 
-    The pool has the job's name. One that somebody has edited stays as it is; one that is as it was written goes where
-    the job that was begun has no quota.
+    The pool has the job's name. One that somebody has edited stays as it is, and has to have all the queries; one that
+    is as it was written goes where the job that was begun has no quota.
 
     Args:
         settings: with the folders of contracts and pools.
@@ -33,7 +34,7 @@ def write_quota_pool(settings: Settings, folder: JobFolder) -> list[str]:
 
     Raises:
         SettingsError: no job was begun there, a contract is wrong or missing, the quota is less than the least
-            executors of the contracts come to, or a query is in another pool.
+            executors of the contracts come to, or a query is in another pool, or not in the one that was edited.
         OSError: a file cannot be read or written.
     """
     topology = folder.topology()
@@ -60,6 +61,7 @@ def write_quota_pool(settings: Settings, folder: JobFolder) -> list[str]:
     if topology.name in wrong:
         raise SettingsError(wrong[topology.name])
     if not ours:
+        _refuse_missing(file, topology, names, pools[topology.name])
         return [f"{file}: has been edited, and counts as it is, with {pools[topology.name].cores} cores"]
     return [] if text == wanted else [str(file)]
 
@@ -72,6 +74,16 @@ def _refuse_small(folder: JobFolder, topology: Topology, bounds: Sequence[Execut
             f"{kept.name}, line {line}: quota_cores={topology.quota_cores}: the least executors of the job's "
             f"{len(bounds)} queries come to {least} cores by their contracts. Lower executors.min of one, or begin the "
             f"job anew with {least} or more."
+        )
+
+
+def _refuse_missing(file: Path, topology: Topology, names: Sequence[str], pool: ClusterPool) -> None:
+    """Refuse queries that the job's pool, which somebody has written or edited, does not have: they would be free."""
+    if missing := [name for name in names if name not in pool.jobs]:
+        raise SettingsError(
+            f"{file.name}: {', '.join(missing)} not among the jobs of this pool, which has been edited: nothing holds "
+            f"quota_cores={topology.quota_cores} of all queries together. Add what is missing there, or delete the "
+            f"file: then it is written anew."
         )
 
 

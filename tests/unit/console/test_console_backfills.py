@@ -50,7 +50,7 @@ def test_a_deadline_of_a_replayed_load_is_in_wall_time():
     ],
 )
 def test_what_is_over_and_what_waits_for_a_person(state, over, trouble):
-    shown = row(order("orders", "fix", NOW), progress("orders", "fix", NOW, state=state))
+    shown = row(order("orders", "fix", NOW, then="compare"), progress("orders", "fix", NOW, state=state))
     assert (shown["over"], shown["trouble"]) == (over, trouble)
 
 
@@ -61,6 +61,37 @@ def test_an_order_of_which_nothing_is_heard():
     assert shown["trouble"] == "nothing is heard of the job's agent"
     own = row(order("orders", "fix", NOW, apart=3), after=31)
     assert (shown["apart"], own["apart"], own["trouble"]) == (None, 3, "nothing is heard of its application")
+
+
+@pytest.mark.parametrize("state", ["done", "failed", "cancelled"])
+def test_one_that_is_ordered_again_is_not_over_and_waits_for_its_agent(state):
+    known = [order("orders", "fix", NOW - 60), progress("orders", "fix", NOW - 50, 700, state=state)]
+    again = order("orders", "fix", NOW)
+    shown = row(*known, again)
+    assert (shown["state"], shown["over"], shown["done"], shown["trouble"]) == ("ordered", False, 0, "")
+    assert row(*known, again, after=31)["trouble"] == "nothing is heard of the job's agent"
+    assert row(*known, again, progress("orders", "fix", NOW + 1, 5))["state"] == "running"
+    over = row(*known, order("orders", "fix", NOW, wanted="done"))
+    assert (over["state"], over["over"], over["done"]) == (state, True, 700)
+
+
+def test_a_newer_order_of_one_that_goes_on_leaves_what_was_said():
+    shown = row(progress("orders", "fix", NOW - 5, 700), order("orders", "fix", NOW))
+    assert (shown["state"], shown["done"]) == ("running", 700)
+
+
+def test_a_difference_that_is_to_be_published_waits_for_nobody_but_the_agent():
+    known = [order("orders", "fix", NOW - 60, then="compare"), progress("orders", "fix", NOW - 50, state="compared")]
+    assert row(*known)["trouble"] == "waits until somebody publishes it"
+    known.append(order("orders", "fix", NOW))
+    assert row(*known)["trouble"] == ""
+    assert row(*known, after=31)["trouble"] == "nothing is heard of the job's agent"
+
+
+def test_one_that_is_over_and_of_which_nothing_was_read_has_no_share():
+    shown = row(order("orders", "fix", NOW, wanted="done"), after=31)
+    assert (shown["state"], shown["over"], shown["records"], shown["done"]) == ("over", True, 1000, None)
+    assert shown["trouble"] == ""
 
 
 def test_the_newest_word_and_order_hold():

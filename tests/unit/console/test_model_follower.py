@@ -6,7 +6,7 @@ import time
 import pytest
 
 from configs.sections import Kafka
-from pipelines.bench.team.console.records import NOW, contract, interval, word
+from pipelines.bench.team.console.records import NOW, contract, interval, order, progress, word
 from pipelines.console import follow
 from pipelines.console.follow import DEEP, ModelFollower
 from pipelines.console.read.newest import SHARED
@@ -36,9 +36,11 @@ class FakeFollower:
 
     def seek_to_newest(self, newest):
         self.newest, self.read = newest, len(self.topics.records)
-        metrics = [record for record in self.topics.records if record.topic == "metrics"]
-        others = [record for record in self.topics.records if record.topic != "metrics"]
-        self.left = [*others, *metrics[-newest["metrics"] :]]
+        by_topic = {}
+        for record in self.topics.records:
+            by_topic.setdefault(record.topic, []).append(record)
+        metrics = by_topic.pop("metrics")[-newest["metrics"] :]
+        self.left = [one for topic, found in by_topic.items() for one in found[-(newest[topic] or 0) :]] + metrics
         return self.ends()
 
     def ends(self):
@@ -94,6 +96,18 @@ def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(t
     first, deep = topics.opened
     wait_until(lambda: first.closed, "the end of the first follower", 20)
     assert not deep.closed
+
+
+def test_how_a_backfill_ended_is_known_however_much_another_one_has_said_since(topics):
+    topics.records += [order("orders", name, NOW - 3600) for name in ("night", "day")]
+    topics.records.append(progress("orders", "night", NOW - 60, state="failed"))
+    topics.records += [progress("orders", "day", NOW + number / 100, number % 1000) for number in range(3000)]
+    follower = ModelFollower(Kafka())
+    wait_until(lambda: history(follower), "the first screen", 20)
+    assert follower.look().jobs["orders"].replays["night"].said is None
+    topics.deep_may_read.set()
+    wait_until(lambda: follower.look().jobs["orders"].replays["night"].said is not None, "the hours before", 20)
+    assert follower.look().jobs["orders"].replays["night"].said.state == "failed"
 
 
 def test_records_that_never_pause_keep_nobody_waiting(topics):

@@ -118,6 +118,22 @@ def test_it_follows_the_topology_until_somebody_edits_it(tmp_path):
     assert write_quota_pool(live, folder) == [] and "cores: 7" in file.read_text()
 
 
+def test_an_edited_pool_without_one_of_the_queries_is_refused_by_name(tmp_path):
+    live, folder = begun(tmp_path)
+    write_contracts(live, folder)
+    file = live.pools_dir / "adverts.yaml"
+    live.pools_dir.mkdir()
+    stated = (live.contracts_dir / "adverts.join.yaml").read_text()
+    (live.contracts_dir / "rides.yaml").write_text(stated.replace("adverts.join", "rides"))
+    for jobs, missing in (("{adverts.parse: {}}", "adverts.join"), ("{rides: {}}", "adverts.parse, adverts.join")):
+        file.write_text(pool := f"name: adverts\ncores: 5\njobs: {jobs}\n")
+        with pytest.raises(SettingsError, match=rf"adverts.yaml: {missing} not among .* nothing holds quota_cores=5"):
+            write_quota_pool(live, folder)
+        assert file.read_text() == pool
+    file.unlink()
+    assert write_quota_pool(live, folder) == [str(file)]
+
+
 def test_contracts_that_need_more_and_queries_of_another_pool_are_refused_by_name(tmp_path):
     live, folder = begun(tmp_path)
     write_contracts(live, folder)

@@ -7,6 +7,7 @@ import pytest
 from models.policy.replays.control import ReplayControl, with_progress
 from tests.fakes.driver import Sent
 from tests.fakes.driver import job as new_job
+from tests.fakes.noted_query import NotedQuery
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.job import OrderedJob
 from tidecast.messages import encode
@@ -21,29 +22,9 @@ from tidecast.wire import decode
 OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
 
 
-class Batches:
-    """A replay's query of whose batches each is of so many records/s, and that is over when it is told so."""
-
-    def __init__(self, order, made):
-        self.order, self.over, self.rates, self.newest, self.served_rps = order, False, [], None, None
-        made.append(self)
-
-    def poll(self):
-        return self.over
-
-    def admit(self, rps, may_begin=True):
-        self.rates.append(rps)
-
-    def measured(self):
-        return {"done": 100 if self.over else 10}
-
-    def stop(self):
-        pass
-
-
 @pytest.fixture
 def made(monkeypatch):
-    monkeypatch.setattr(driver, "ReplayQuery", Batches)
+    monkeypatch.setattr(driver, "ReplayQuery", NotedQuery)
     return []
 
 

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.fakes.driver import job as new_job
+from tests.fakes.noted_query import NotedQuery
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import driver, rates
@@ -13,28 +14,6 @@ from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import Replayable
 
 OFFSETS = {"starts": {"events": {"0": 0}}, "ends": {"events": {"0": 100}}}
-
-
-class NotedQuery:
-    """A replay's query that is over when it is told so."""
-
-    def __init__(self, order, query):
-        self.over, self.fails, self.stopped, self.rates, self.newest = False, None, False, [], "batch"
-        query.append(self)
-
-    def poll(self):
-        if self.fails:
-            raise RuntimeError(self.fails)
-        return self.over
-
-    def admit(self, rps, may_begin=True):
-        self.rates.append(rps)
-
-    def measured(self):
-        return {"done": 100 if self.over else 10}
-
-    def stop(self):
-        self.stopped = True
 
 
 @pytest.fixture

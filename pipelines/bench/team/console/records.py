@@ -162,7 +162,8 @@ def _one_of_a_fleet(number: int, now: float, seconds: int) -> Iterator[Record]:
         state = ("running", "running", "paused", "compared", "done", "failed", "waiting", "done")[number]
         hour = (1000 * now // 3_600_000 - 5) * 3_600_000
         corrects = {"begin_ms": int(hour), "end_ms": int(hour) + 3_600_000}
-        yield order(job, f"fix-{number}", now - 400, by=now + 99, sure=0.9, **corrects)
+        then = "compare" if state == "compared" else "publish"
+        yield order(job, f"fix-{number}", now - 400, by=now + 99, sure=0.9, then=then, **corrects)
         reason = "its rows differ in 12 keys" if state == "compared" else ""
         yield progress(job, f"fix-{number}", now - 1, 120 * number, state, rps=11.0, admitted_rps=12.0, reason=reason)
     if number % 4 == 3:
