@@ -140,7 +140,7 @@ def standing_progress(order: ReplayOrder | None, said: ReplayProgress | None) ->
     """
     if order is None or said is None or order.wanted == "done":
         return said
-    return None if said.state in OVER and order.wall_time > said.wall_time else said
+    return None if said.state in OVER and not said.answers(order) else said
 
 
 def is_over(said: ReplayProgress, order: ReplayOrder) -> bool:

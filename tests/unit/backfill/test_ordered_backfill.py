@@ -232,15 +232,6 @@ def test_two_orders_overlap_where_they_have_an_instant_in_common_and_both_stand(
     assert overlapping(replace(one, begin_ms=None), [order("two")]) is None
 
 
-@pytest.mark.parametrize("state", ["cancelled", "done"])
-def test_one_that_is_ordered_again_is_planned_whole_whatever_was_read_before(state):
-    again = due()
-    known = progress(done=400_000, state=state, at=NOW - 60, reading_since=NOW - 3600)
-    now = moment(orders=[again], progress=[known])
-    assert (now.left(again), now.reading_s(again)) == (400_000, None)
-    assert plan_order(again, now).extra.tolist() == plan_order(again, moment()).extra.tolist()
-
-
 def test_one_that_failed_and_is_resumed_goes_on_where_it_was():
     failed = progress(done=300_000, state="failed", at=NOW - 60)
     assert moment(orders=[due()], progress=[failed]).left(due()) == 100_000
