@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.contract import Contract
-from configs.errors import SettingsError
+from configs.errors import CorrectableError, SettingsError
 from configs.limits import RecoveryTerms
 from configs.settings import Settings
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.compression import NONE, chosen_codec
 from pipelines.kafka.spark import spark_options, topic_out
+from pipelines.spark.checkpoint.repair import free_name
+from pipelines.whole_json import write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 
 TOPICS = ("events", "results")
 """What a job reads and writes, unless it says otherwise."""
+
+
+class RunFileError(CorrectableError, ValueError):
+    """A file of a run's first start cannot be read; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +136,15 @@ def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
 
     Raises:
         OSError: the run folder has no such file, or it cannot be read.
-        ValueError: it is no JSON.
+        RunFileError: it is damaged.
     """
-    written = json.loads(first_offsets_file(run_dir, job).read_text())
+    file = first_offsets_file(run_dir, job)
+    try:
+        written = json.loads(file.read_text())
+    except ValueError as error:
+        folder = run_dir.resolve()
+        aside = shlex.join(["mv", f"{folder}", f"{free_name(folder)}"])
+        raise RunFileError(damaged_file(file, error, f"To begin anew, on what is sent from then on: {aside}")) from None
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
@@ -147,13 +160,19 @@ def fix_first_offsets(
         BrokerError: no broker, or a topic is not there.
         kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         OSError: the file cannot be written or read.
-        ValueError: the file is no JSON, or kafka-python has no such security option.
+        RunFileError: it is damaged.
+        ValueError: kafka-python has no such security option.
     """
     if not first_offsets_file(run_dir, job).is_file():
         known = {topic: topic_offsets(settings.kafka, topic) for topic in topics}
         ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
-        first_offsets_file(run_dir, job).write_text(json.dumps(ends))
+        write_json(first_offsets_file(run_dir, job), ends)
     return read_first_offsets(run_dir, job)
+
+
+def damaged_file(file: Path, error: ValueError, otherwise: str) -> str:
+    """Say that a file of a run's first start is no JSON, and what to do: where there is a backup, and `otherwise`."""
+    return f"{file}: damaged ({error}). Bring it back from a backup (tidecast restore). {otherwise}"
 
 
 def first_offsets_file(run_dir: Path, job: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,30 @@ from tidecast.signed.progress import late_dropped
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+NEWEST_BYTES = 64 << 20
+"""Of the log's end, what a start reads where the newest is enough: half a day at a trigger of 2 s, a second's work."""
+
 
 def progress_file(run_dir: Path, job: str) -> Path:
     """Return the file of every progress of a job's query, a JSON object per line."""
     return run_dir / f"{job}.progress.jsonl"
+
+
+def newest_lines(file: Path, most_bytes: int = NEWEST_BYTES) -> Iterator[str]:
+    """Yield the lines at the end of a file that may be missing, one by one: those that are whole in so many bytes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not file.is_file():
+        return
+    with file.open("rb") as log:
+        size = log.seek(0, 2)
+        log.seek(max(size - most_bytes - 1, 0))
+        if size > most_bytes:
+            log.readline()  # begins further ahead, or is the end of the line before
+        for line in log:
+            yield line.decode(errors="replace")
 
 
 class ProgressLog:

@@ -67,7 +67,8 @@ def run_block(argv: list[str] | None = None) -> int:
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
         begun = begun_with(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
         settings = block_settings(settings, topology, placement, epoch.block, begun.executors.max)
-        spark = cluster_session(f"tidecast {args.name}", settings, begun)
+        # Its agent comes late; until then Spark would take executors that a pool has for other queries.
+        spark = cluster_session(f"tidecast {args.name}", settings, begun, grows=False)
         start = read_first_offsets(folder.path, topology.name)
         launch = Launch(args.name, spark, settings, epoch.folder, start)
         log = ProgressLog(epoch.folder, args.name, spark.sparkContext)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.contract import Contract
-from pipelines.scale.contracts import write_json
+from pipelines.whole_json import write_json
 
 Read = Callable[[Path, Contract], Any]
 """Loads a version's files; a module's function, because workers get it by name.
@@ -122,7 +122,7 @@ class ArtifactSync:
     def _point(self, job: str, files: Path) -> None:
         """Let the workers read a version, and remove those that none of them can be reading any more."""
         before = _pointed(self._folder, job)
-        write_json(_pointer(self._folder, job), {"version": files.name, "files": str(files)})
+        write_json(_pointer(self._folder, job), {"version": files.name})  # no path: a backup may be restored elsewhere
         for old in files.parent.iterdir():
             if old != files and (before is None or str(old) != before[1]):
                 shutil.rmtree(old, ignore_errors=True)
@@ -163,10 +163,10 @@ def _read_once(read: Read, files: str, contract: str) -> Any:
 
 
 def _pointed(folder: Path, job: str) -> tuple[str, str] | None:
-    """Version and folder of files that a job's pointer file names; None without one, or one that is damaged."""
+    """Version that a job's pointer file names, and the folder of its files; None without one, and for a damaged one."""
     try:
-        pointer = json.loads(_pointer(folder, job).read_text())
-        return str(pointer["version"]), str(pointer["files"])
+        version = str(json.loads(_pointer(folder, job).read_text())["version"])
+        return version, str(folder / job / version)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from configs.contract import Contract, read_contracts
 from configs.settings import Settings
@@ -17,6 +15,7 @@ from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
 from pipelines.watched import is_new, read_changed, state_of
+from pipelines.whole_json import write_json
 from tidecast.messages import ContractText
 
 
@@ -147,19 +146,3 @@ def _impossible(contract: Contract) -> str | None:
         told = str(error).removeprefix("Terms: ")
         return f"{contract.job}.yaml: backpressure.{told} (`tidecast contract check {contract.job}`)"
     return None
-
-
-def write_json(file: Path, data: Any) -> None:
-    """Write JSON to a file atomically: readers see the old or the new content. Creates the folder if need be.
-
-    Raises:
-        OSError: the folder or the file (first `.<name>` beside it) cannot be written.
-        TypeError: `data` holds a value that JSON does not know; the file is as before.
-    """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(f".{file.name}")
-    with new.open("w") as written:
-        written.write(json.dumps(data))
-        written.flush()
-        os.fsync(written.fileno())  # else a crash of the host may leave it empty under its new name
-    os.replace(new, file)

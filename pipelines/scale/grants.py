@@ -12,8 +12,8 @@ from configs.planning import Executors
 from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
 from models.pool.wants import PoolMemory, Want
-from pipelines.scale.contracts import write_json
 from pipelines.watched import read_changed
+from pipelines.whole_json import write_json
 from tidecast.messages import PoolWant
 
 

@@ -76,12 +76,12 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
 
 def cluster_session(
     app: str, settings: Settings, contract: Contract, event_log: Path | None = None, stock_starts: bool = False,
-    delta: bool = False,
+    delta: bool = False, grows: bool = True,
 ) -> SparkSession:  # fmt: skip
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also the other variables of `local_session`, and
-    creates `var/spark`. Dynamic allocation is on in the contract's bounds until the agent acts.
+    creates `var/spark`. Dynamic allocation is on until the agent acts, in the contract's bounds or at its least.
 
     Args:
         app: name of the application.
@@ -90,6 +90,7 @@ def cluster_session(
         event_log: folder for Spark's event log, one plain file per application; created where it is missing.
         stock_starts: executors start as stock Spark's do, without class archive and fork server: to be compared with.
         delta: whether the job writes Delta tables.
+        grows: whether Spark itself may add executors to the least ones; the agent may in any case, up to the most.
 
     Raises:
         SettingsError: no Spark master is set.
@@ -123,7 +124,9 @@ def cluster_session(
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
         "spark.dynamicAllocation.minExecutors": str(executors.min),
         "spark.dynamicAllocation.initialExecutors": str(executors.min),
-        "spark.dynamicAllocation.maxExecutors": str(executors.max),
+        "spark.dynamicAllocation.maxExecutors": str(executors.max if grows else executors.min),
+        # What YARN makes of the most, which the agent's requests do not look at.
+        "spark.executor.maxNumFailures": str(max(3, 2 * executors.max)),
         "spark.ui.port": str(settings.ports.job_ui),
     }
     if _is_local(master):

@@ -16,8 +16,8 @@ from typing import Any
 
 from pipelines.bench.fleet.jobs import contract_of
 from pipelines.bench.fleet.usage import usage_of
-from pipelines.scale.contracts import write_json
 from pipelines.stack.stack import Stack
+from pipelines.whole_json import write_json
 
 LONGEST_S = 1800.0
 

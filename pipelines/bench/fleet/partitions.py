@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.bench.autoscaler.told_job import MEAN_RPS, SWING_S, ToldJob
 from pipelines.bench.fleet.jobs import STEP_S, begun_s, contract_of
-from pipelines.scale.contracts import AcceptedContracts, accepted_file, write_json
+from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.processor import Scaler
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor, step_from
+from pipelines.whole_json import write_json
 from tidecast.messages import Forecast, Message, encode
 
 if TYPE_CHECKING:

@@ -59,7 +59,8 @@ def write_query_contracts(job: Job) -> None:
 
     Each gets its share of the job's target, and from one executor to as many as the largest cluster has room for on
     which it may run. Change the files as those of any other job. Where the topology states `quota_cores`, a pool of the
-    job's name keeps it: all its queries together never have more.
+    job's name keeps it: all its queries together are decided no more. One that begins again has the executors that it
+    was placed with until its next decision, though others may have been given some of them.
 
     Raises:
         SettingsError: the job was never begun, none can have the name, or its quota is less than the least executors

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import dropwhile, groupby, pairwise, takewhile
+from itertools import chain, dropwhile, groupby, pairwise, takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,6 +54,15 @@ class ChosenConfiguration(NamedTuple):
     def trigger(self) -> dict[str, str]:
         """The job's settings that it changes."""
         return {TRIGGER: self.settings[TRIGGER]} if TRIGGER in self.settings else {}
+
+
+class _Batch(NamedTuple):
+    """What counts of a batch: when it began, seconds that it took, records that it read and that waited beyond."""
+
+    begin_s: float
+    batch_s: float
+    rows: int
+    behind: float
 
 
 def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenConfiguration | None:
@@ -119,7 +128,7 @@ def earned_intervals(
     Nor with those in which it worked off what had come before it began.
 
     Args:
-        progress: of the query, as Spark tells it.
+        progress: of the query, as Spark tells it; none is kept.
         ran: configuration of each run, by its id; others are left out.
         contract: of the job; its controller's interval is what is judged.
     """
@@ -132,14 +141,14 @@ def earned_intervals(
     found: list[EarnedInterval] = []
     batches = (one for one in progress if one.get("runId") in ran and "addBatch" in one["durationMs"])
     for run_id, group in groupby(batches, key=lambda one: str(one["runId"])):
-        run, own = list(group), []
-        begins = [datetime.fromisoformat(one["timestamp"]).timestamp() for one in run]
-        timed = [
-            (early, late - early, one)
-            for (early, late), one in zip(pairwise(begins), run, strict=False)
-            if late > early
-        ]
-        for number, members in groupby(timed, key=lambda one: int((one[0] - begins[0]) / terms.interval_s)):
+        run, own = map(_batch_of, group), []
+        first = next(run)
+        timed = (
+            (early, late.begin_s - early.begin_s)
+            for early, late in pairwise(chain([first], run))
+            if late.begin_s > early.begin_s
+        )
+        for number, members in groupby(timed, key=lambda one: int((one[0].begin_s - first.begin_s) / terms.interval_s)):
             if number < WARM:
                 continue
             batch_s, period_s, wait_s = _means(list(members))
@@ -152,12 +161,18 @@ def earned_intervals(
     return found
 
 
-def _means(members: Sequence[tuple[float, float, Mapping[str, Any]]]) -> tuple[float, float, float]:
+def _batch_of(progress: Mapping[str, Any]) -> _Batch:
+    begin_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    seconds = progress["durationMs"]["triggerExecution"] / 1000
+    return _Batch(begin_s, seconds, progress["numInputRows"], _records_behind(progress))
+
+
+def _means(members: Sequence[tuple[_Batch, float]]) -> tuple[float, float, float]:
     """Of an interval's batches: seconds of a batch, from one's begin to the next, and until what waits is read."""
-    batch_s = fmean(one["durationMs"]["triggerExecution"] / 1000 for _, _, one in members)
-    span_s, rows = sum(period for _, period, _ in members), sum(one["numInputRows"] for _, _, one in members)
-    waiting = max(_records_behind(one) for _, _, one in members)
-    return batch_s, span_s / len(members), waiting / (rows / span_s) if rows else 0.0
+    span_s, rows = sum(period for _, period in members), sum(one.rows for one, _ in members)
+    waiting = max(one.behind for one, _ in members)
+    wait_s = waiting / (rows / span_s) if rows else 0.0
+    return fmean(one.batch_s for one, _ in members), span_s / len(members), wait_s
 
 
 def _records_behind(progress: Mapping[str, Any]) -> float:
@@ -198,8 +213,11 @@ def _runs_file(run_dir: Path, job: str) -> Path:
     return run_dir / f"{job}.configurations.jsonl"
 
 
-def _read(file: Path) -> Iterable[Any]:
-    """The lines of a file that may be missing; one that was cut off by a kill is left out."""
-    for line in file.read_text().splitlines() if file.is_file() else ():
-        with suppress(ValueError):
-            yield json.loads(line)
+def _read(file: Path) -> Iterator[Any]:
+    """The lines of a file that may be missing, one at a time; one that was cut off by a kill is left out."""
+    if not file.is_file():
+        return
+    with file.open() as lines:  # of weeks it has gigabytes
+        for line in lines:
+            with suppress(ValueError):
+                yield json.loads(line)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
+from pipelines.jobs.launch import RunFileError, damaged_file
 from pipelines.kafka.topics import topic_id
 from pipelines.spark.checkpoint.repair import free_name
+from pipelines.whole_json import write_json
 
 
 class OtherTopicsError(CorrectableError, RuntimeError):
@@ -32,10 +34,15 @@ def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[
     Raises:
         OtherTopicsError: as said.
         BrokerError, kafka.errors.KafkaError: the broker does not answer, or has no such topic.
-        OSError, ValueError: the file cannot be read or written, or is no JSON.
+        OSError: the file cannot be read or written.
+        RunFileError: it is damaged.
     """
     file, now = run_dir / f"{job}.topics.json", {topic: topic_id(kafka, topic) for topic in topics}
-    known = json.loads(file.read_text()) if file.is_file() else {}
+    try:
+        known = json.loads(file.read_text()) if file.is_file() else {}
+    except ValueError as error:
+        anew = f"If {kafka.bootstrap} has the topics on which the run began, note them anew"
+        raise RunFileError(damaged_file(file, error, f"{anew}: rm {shlex.quote(str(file))}")) from None
     if other := [kafka.topic(topic) for topic in topics if known.get(topic, now[topic]) != now[topic]]:
         aside = shlex.join(["mv", f"{run_dir.resolve()}", f"{free_name(run_dir.resolve())}"])
         raise OtherTopicsError(
@@ -46,4 +53,4 @@ def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[
             f"Only where every record has the offset that it had before: rm {shlex.quote(str(file))}"
         )
     if known != now:
-        file.write_text(json.dumps(now))
+        write_json(file, now)

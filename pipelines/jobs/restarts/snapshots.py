@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.limits import RecoveryTerms
 from models.contract.slow.recovery import checkpoint_interval
-from pipelines.jobs.progress_log import progress_file
+from pipelines.jobs.progress_log import newest_lines, progress_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ class StateCommits(NamedTuple):
     Attributes:
         period_s: from one batch's begin to the next, median.
         snapshot_s: by which a snapshot makes a batch longer, mean; state stores commit side by side.
-        mtbf_s: mean time between its ends, as far as it has run; whoever stopped it, state was restored after.
+        mtbf_s: mean time between its ends, as far back as was read; whoever stopped it, state was restored after.
     """
 
     period_s: float
@@ -60,16 +60,17 @@ def read_commits(lines: Iterable[str]) -> StateCommits | None:
     """Return what a job's earlier batches told; None where no two of them, or no snapshot, were seen.
 
     Args:
-        lines: of `<job>.progress.jsonl`; one that was cut off by a kill is left out.
+        lines: of `<job>.progress.jsonl`, the newest; one that was cut off by a kill is left out.
     """
-    batches = list(_batches(lines))
     periods: list[float] = []
+    taken: list[float] = []
     ran_s, runs = 0.0, 0
-    for _, group in groupby(batches, key=lambda one: one["runId"]):
-        begins = [datetime.fromisoformat(one["timestamp"]).timestamp() for one in group]
+    for _, group in groupby(_batches(lines), key=lambda one: one["runId"]):
+        told = [(datetime.fromisoformat(one["timestamp"]).timestamp(), _snapshot_s(one)) for one in group]
+        begins = [begin for begin, _ in told]
         periods += [late - early for early, late in pairwise(begins) if late > early]
+        taken += [seconds for _, seconds in told if seconds > 0]
         ran_s, runs = ran_s + begins[-1] - begins[0], runs + 1
-    taken = [seconds for one in batches if (seconds := _snapshot_s(one)) > 0]
     if not periods or not taken:
         return None
     return StateCommits(median(periods), fmean(taken), (FIRST_MTBF_S + ran_s) / (1 + runs))
@@ -105,8 +106,7 @@ def set_snapshots(spark: SparkSession, run_dir: Path, job: str, terms: RecoveryT
     Raises:
         OSError: the file cannot be read.
     """
-    file = progress_file(run_dir, job)
-    found = read_commits(file.read_text().splitlines()) if file.is_file() else None
+    found = read_commits(newest_lines(progress_file(run_dir, job)))
     if found is None:
         return "snapshots of its state as Spark makes them, until it has told what they take"
     chosen = snapshot_interval(found, terms)

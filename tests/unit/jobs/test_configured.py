@@ -1,6 +1,7 @@
 """A start's configuration: what the runs before have earned, which one is its turn, and what is refused."""
 
 import json
+import weakref
 from datetime import UTC, datetime
 
 import pytest
@@ -51,6 +52,27 @@ def test_an_interval_earns_by_latency_and_by_records_in_time():
     assert late[0].overloaded and not late[0].kept and late[0].reward < found[0].reward - 10 / 8
     caught_up = [*batches("a", 60, behind=1000), *batches("a", 60, begin_s=62)]
     assert earned_intervals(caught_up, {"a": "usual"}, contract()) == 6 * found[:1]  # an outage is not its doing either
+
+
+class Told(dict):
+    """A progress that can be counted while it lives."""
+
+    def __hash__(self):
+        return id(self)
+
+
+def test_of_a_long_run_no_more_batches_are_kept_than_an_interval_has():
+    alive, most = weakref.WeakSet(), 0
+
+    def told():
+        nonlocal most
+        for one in map(Told, batches("a", 600)):
+            alive.add(one)
+            most = max(most, len(alive))
+            yield one
+
+    assert len(earned_intervals(told(), {"a": "usual"}, contract())) == 57
+    assert most <= 10
 
 
 def run_job(folder, stated, seconds, **fields):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.jobs.progress_log import ProgressLog, listener_of, progress_file
+from pipelines.jobs.progress_log import ProgressLog, listener_of, newest_lines, progress_file
 
 
 def progress(name, rows):
@@ -23,3 +23,14 @@ def test_a_replays_progress_is_kept_where_it_is_asked_for(tmp_path, replays, kep
     lines = progress_file(tmp_path, "orders").read_text().splitlines()
     assert [json.loads(line)["name"] for line in lines] == kept
     assert json.loads((tmp_path / "orders.json").read_text())["rows"] == 5 * len(kept)
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "lines"),
+    [(100, ["one\n", "two\n", "three"]), (13, ["one\n", "two\n", "three"]), (12, ["two\n", "three"]),
+     (9, ["two\n", "three"]), (8, ["three"]), (5, ["three"]), (4, [])],
+)  # fmt: skip
+def test_of_a_long_log_the_newest_lines_are_read_and_those_alone_that_are_whole(tmp_path, most_bytes, lines):
+    (tmp_path / "log").write_text("one\ntwo\nthree")
+    assert list(newest_lines(tmp_path / "log", most_bytes)) == lines
+    assert list(newest_lines(tmp_path / "none", most_bytes)) == []

@@ -5,6 +5,10 @@ import json
 import pytest
 
 from configs.sections import Kafka
+from configs.settings import Settings
+from pipelines import whole_json
+from pipelines.jobs import launch
+from pipelines.jobs.launch import RunFileError, first_offsets_file, fix_first_offsets
 from pipelines.jobs.restarts import same_topics
 from pipelines.jobs.restarts.same_topics import OtherTopicsError, refuse_other_topics
 
@@ -34,3 +38,31 @@ def test_a_topic_that_the_job_reads_since_is_noted_beside_the_others(tmp_path, i
     refuse_other_topics(KAFKA, tmp_path, "orders", TOPICS[:1])
     refuse_other_topics(KAFKA, tmp_path, "orders", TOPICS)
     assert json.loads((tmp_path / "orders.topics.json").read_text()) == ids
+
+
+def test_a_damaged_file_of_the_first_start_is_named_with_what_to_do(tmp_path, ids):
+    file = tmp_path / "orders.topics.json"
+    file.write_text("")
+    with pytest.raises(RunFileError, match=rf"damaged .*broker:9092 has the topics.*: rm {file}$"):
+        refuse_other_topics(KAFKA, tmp_path, "orders", TOPICS)
+    start = first_offsets_file(tmp_path, "orders")
+    start.write_text('{"events": {"0"')
+    with pytest.raises(RunFileError, match=rf"orders\.start\.json: damaged .*anew, .*: mv {tmp_path} {tmp_path}\."):
+        fix_first_offsets(Settings(kafka=KAFKA), tmp_path, "orders", TOPICS)
+
+
+def test_a_full_disk_leaves_no_file_of_the_first_start(tmp_path, ids, monkeypatch):
+    ends = {"events": {0: (0, 7)}, "results": {0: (0, 3)}}
+    monkeypatch.setattr(launch, "topic_offsets", lambda kafka, topic: ends[topic])
+    settings = Settings(kafka=KAFKA)
+    with monkeypatch.context() as full:
+        full.setattr(whole_json.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        for begin in (
+            lambda: refuse_other_topics(KAFKA, tmp_path, "orders", TOPICS),
+            lambda: fix_first_offsets(settings, tmp_path, "orders", TOPICS),
+        ):
+            with pytest.raises(OSError, match="No space left"):
+                begin()
+    assert not (tmp_path / "orders.topics.json").exists() and not first_offsets_file(tmp_path, "orders").exists()
+    refuse_other_topics(KAFKA, tmp_path, "orders", TOPICS)
+    assert fix_first_offsets(settings, tmp_path, "orders", TOPICS) == {"events": {0: 7}, "results": {0: 3}}

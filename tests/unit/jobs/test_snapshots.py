@@ -1,12 +1,13 @@
 """The interval of state snapshots, from what batches told, on Spark's own settings."""
 
 import json
+import os
 from datetime import UTC, datetime
 
 import pytest
 
 from configs.limits import RecoveryTerms
-from pipelines.jobs.progress_log import progress_file
+from pipelines.jobs.progress_log import NEWEST_BYTES, progress_file
 from pipelines.jobs.restarts.snapshots import (
     DELTAS,
     FIRST_MTBF_S,
@@ -88,3 +89,14 @@ def test_a_session_is_set_once_the_job_has_told_what_snapshots_take(tmp_path):
     text = set_snapshots(spark, tmp_path, "orders", RecoveryTerms())
     chosen = snapshot_interval(read_commits(LINES), RecoveryTerms())
     assert spark.noted == {DELTAS: str(chosen.deltas), MAINTENANCE: f"{chosen.maintenance_s}s"} and text == chosen.text
+
+
+def test_a_log_of_weeks_is_read_from_its_end(tmp_path):
+    file, earlier = progress_file(tmp_path, "orders"), "".join(f"{batch('z', at, 900)}\n" for at in (-90, -60))
+    with file.open("w") as log:
+        log.write(earlier)
+    os.truncate(file, NEWEST_BYTES)  # takes no room
+    with file.open("a") as log:
+        log.write("\n" + "\n".join(LINES))
+    text = set_snapshots(Session(), tmp_path, "orders", RecoveryTerms())
+    assert text == snapshot_interval(read_commits(LINES), RecoveryTerms()).text

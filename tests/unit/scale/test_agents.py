@@ -11,8 +11,8 @@ from models.policy.received.rehearsal import Rehearsal, describe, promised
 from pipelines.registry import Registry
 from pipelines.registry.forecasters import PEAKS_FILE
 from pipelines.scale.artifact_sync import POINTERS, ArtifactSource, ArtifactSync, SyncedArtifacts
-from pipelines.scale.contracts import write_json
 from pipelines.scale.learned import Instant, Learned, read_fitting_rehearsal, rehearsal_source
+from pipelines.whole_json import write_json
 from tests.fakes.agents import Versions, read
 
 CONTRACT = Contract(job="orders")
@@ -159,7 +159,7 @@ def rehearsed(tmp_path, **hours):
     files = tmp_path / "orders" / "3@run"
     files.mkdir(parents=True)
     (files / PEAKS_FILE).write_text(json.dumps(describe(known)))
-    write_json(tmp_path / POINTERS / "orders.json", {"version": "3@run", "files": str(files)})
+    write_json(tmp_path / POINTERS / "orders.json", {"version": "3@run"})
     return Learned(rehearsals=SyncedArtifacts(tmp_path, read_fitting_rehearsal))
 
 
@@ -232,7 +232,14 @@ def test_a_job_whose_agent_makes_trouble_holds_up_no_other(tmp_path, error):
     assert sync.sync(2.0) == ["a-first: agent is version 1"] and newest(tmp_path, "a-first") == "1"
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "3", "{}", '{"version": "1"}', None])
+def test_the_files_are_those_beside_the_pointer_wherever_a_backup_of_them_was_restored(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    synced(Shelf("orders"), old).sync(0.0)
+    shutil.move(old, new)
+    assert newest(new, "orders") == "1"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "3", "{}", '{"files": "/there/orders/1"}', None])
 def test_a_damaged_pointer_is_none_and_the_next_start_writes_it_anew(tmp_path, damage):
     shelf = Shelf("orders")
     synced(shelf, tmp_path).sync(0.0)

@@ -6,6 +6,9 @@ from types import SimpleNamespace
 import pyspark.sql
 import pytest
 
+from configs.contract import Contract
+from configs.planning import Executors
+from configs.settings import load
 from pipelines.spark import java, session
 
 
@@ -50,3 +53,16 @@ def test_an_application_that_yarn_does_not_start_is_said(monkeypatch, stop, caps
     monkeypatch.setattr(session, "ACCEPTED_S", 0.02)
     session._build("slow", master, {})
     assert ("Is its queue full?" in capsys.readouterr().err) is said
+
+
+@pytest.mark.parametrize(("grows", "most"), [(True, "6"), (False, "2")])
+def test_spark_itself_adds_executors_only_where_it_may(monkeypatch, tmp_path, grows, most):
+    built = {}
+    monkeypatch.setattr(session, "_build", lambda app, master, options: built.update(options))
+    monkeypatch.setattr(session.jars, "jar_paths", lambda group: [])
+    settings = load(spark={"master": "yarn"}, var=tmp_path)
+    contract = Contract(job="orders", executors=Executors(min=2, max=6, cores=2))
+    session.cluster_session("orders", settings, contract, grows=grows)
+    assert built["spark.dynamicAllocation.maxExecutors"] == most
+    assert built["spark.dynamicAllocation.initialExecutors"] == "2"
+    assert (built["spark.cores.max"], built["spark.executor.maxNumFailures"]) == ("12", "12")  # the agent may
