@@ -70,8 +70,9 @@ class Commands:
         """
         if self._client is None:
             self._client = self._connect()
-        for records in self._client.poll(timeout_ms=WAIT_MS).values():
-            for record in records:
+        control, polled = self._job.prefix + CONTROL, self._client.poll(timeout_ms=WAIT_MS)
+        for part in sorted(polled, key=lambda part: bool(part.topic != control)):  # a mode holds for what came with it
+            for record in polled[part]:
                 self._handle(record)
         if not self._control_read:
             self._finish_control()
@@ -149,7 +150,7 @@ class Commands:
                     note_contact(job, beat.wall_time, now)
             elif topic == DECISIONS and key == job.name:
                 self._check_signature(record, key)
-                self._follow_decision(decode_keyed(Decision, key, record.value, now), now)
+                self._follow_decision(decode_keyed(Decision, key, record.value, now))
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", job.name, record.topic, error)
             if job.signing is not None and key == mode_key(job.name) and not self._control_read:
@@ -182,9 +183,10 @@ class Commands:
             if self._control_read:
                 apply_control_mode(job, control.mode)
 
-    def _follow_decision(self, decision: Decision, now: float) -> None:
+    def _follow_decision(self, decision: Decision) -> None:
         job = self._job
         with job.lock:
+            now = time.time()  # behind the lock: who had it may have waited minutes for Spark
             target = job.actuator.target if job.owns_executors else None
             current = len(job.live()) if target is None else target
             verdict = check_decision(decision, job.name, job.mode, current, job.limits, job.ceiling(), job.seen, now)
@@ -195,6 +197,8 @@ class Commands:
             if verdict.action in ("apply", "hold"):
                 job.replay_rps = decision.replay_rps
                 self._follow_admission(decision)
+            elif decision.mode != "act":
+                job.decide_nothing()
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":
             log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)

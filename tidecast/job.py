@@ -119,6 +119,10 @@ class Job(OrderedJob):
         """
         return self.bottleneck.tasks() or len(self.ends) or None
 
+    def decide_nothing(self) -> None:
+        """Forget how fast replays and live records may be read: nobody decides it any more."""
+        self.replay_rps = self.admission_rps = None
+
     def live(self) -> list[str]:
         """Return the ids of the executors that count for this query, without those that were asked to leave."""
         return self.actuator.own(self.executors)

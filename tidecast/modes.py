@@ -53,6 +53,8 @@ def switch_mode(job: Job, mode: str) -> None:
             return
         log.warning("%s: mode %s -> %s%s", job.name, job.mode, mode, _MEANING[mode])
         job.mode, job.last_contact_at, job.handed_back = mode, time.time(), False
+        if mode != "act":
+            job.decide_nothing()
         job.actuator.rest(mode != "act")
 
 
@@ -80,7 +82,8 @@ def note_contact(job: Job, sent_at: float, now: float) -> None:
     """
     with job.lock:
         silent_s = now - job.last_contact_at
-        job.last_contact_at = max(job.last_contact_at, min(sent_at, now))
+        # A contact in the future is of before the clock was set back.
+        job.last_contact_at = max(min(job.last_contact_at, now), min(sent_at, now))
         if job.handed_back and now - job.last_contact_at <= job.lost_contact_s:
             job.handed_back = False
             log.warning(
@@ -99,6 +102,7 @@ def hand_back_if_silent(job: Job, now: float) -> None:
         py4j.protocol.Py4JError: Spark's JVM does not answer; the next call tries again.
     """
     with job.lock:
+        job.last_contact_at = min(job.last_contact_at, now)  # the clock was set back
         silent_s = now - job.last_contact_at
         if job.mode != "act" or job.handed_back or silent_s <= job.lost_contact_s:
             return

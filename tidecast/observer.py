@@ -92,7 +92,8 @@ class Observer:
             starts = batch.starts or guess_first_starts(job.curves, batch.ends, batch.rows)
             latency = batch_latency(job.curves, starts, batch.ends, batch.finished)
             for partition, end in batch.ends.items():
-                job.curves[partition].forget_before(end)
+                if curve := job.curves.get(partition):  # none of a batch that a restarted query repeats
+                    curve.forget_before(end)
             job.committed = batch.ends or None
             waiting = lag_records(job.ends, job.committed)
             job.tracker.observe_batch(batch, used, waiting)

@@ -63,11 +63,12 @@ class Alerting:
 
     def look(
         self, held: Mapping[Key, float], contracts: Mapping[str, Contract], pools: Mapping[str, PoolState], now: float,
-        ahead_s: float = 0.0,
+        ahead_s: float = 0.0, topics_read: bool = True,
     ) -> None:  # fmt: skip
         """Let every webhook be told of its jobs' and their pools' alerts, and of those of neither; never waits.
 
-        `now` is of the clock that was given first, which nobody sets; wall time is `ahead_s` ahead of it.
+        `now` is of the clock that was given first, which nobody sets; wall time is `ahead_s` ahead of it. Before the
+        topics have been read nothing is known of jobs and pools: what was told of them counts as standing.
         """
         members = {name: {share.job for share in state.jobs} for name, state in pools.items()}
         jobs: dict[str, list[str]] = {}
@@ -77,6 +78,8 @@ class Alerting:
         self._channels = {webhook: self._channel(webhook) for webhook in jobs}
         for webhook, channel in self._channels.items():
             own = {key: value for key, value in held.items() if _concerns(key, {*jobs[webhook]}, members)}
+            if not topics_read:
+                own = {key: one.value for key, one in channel.state.items() if one.times and _of_topics(key)} | own
             repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
             if (said := channel.look(own, now, repeat_s, ahead_s)) is not None:
                 # Two webhooks of a host differ in what is secret.
@@ -98,6 +101,11 @@ class Alerting:
             write_told(self._file, kept)
         except OSError as error:
             self._reports("alerts", f"what was told cannot be kept: {error}")
+
+
+def _of_topics(key: Key) -> bool:
+    """Whether an alert is of a job or a pool."""
+    return not {"job", "pool"}.isdisjoint(dict(key.labels))
 
 
 def _concerns(key: Key, jobs: Collection[str], members: Mapping[str, Collection[str]]) -> bool:
@@ -160,4 +168,5 @@ def _tick(
     )  # fmt: skip
     exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))
     if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up):
-        alerting.look(holding(exposition.samples, now), contracts, topics.pools, clock.now(), clock.ahead_s)
+        held = holding(exposition.samples, now)
+        alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up)

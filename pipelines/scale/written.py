@@ -55,6 +55,7 @@ def _alike(decision: Decision, memory: Memory, contract: str) -> str:
     received = memory.forecast if decision.inputs.get("ahead") else {}
     lasting = sorted(set(decision.codes) - MOMENTARY)
     return " ".join(map(str, (
-        *lasting, decision.mode, decision.policy, decision.inputs.get("version"), decision.executors, memory.executors,
-        contract, received.get("epoch"), received.get("time"), decision.replay_rps, decision.admission_rps,
+        *lasting, decision.mode, memory.mode, decision.policy, decision.inputs.get("version"), decision.executors,
+        memory.executors, contract, received.get("epoch"), received.get("time"), decision.replay_rps,
+        decision.admission_rps,
     )))  # fmt: skip

@@ -2,7 +2,9 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pytest
 
@@ -21,6 +23,22 @@ class Record:
     value: bytes | None
     partition: int = 0
     offset: int = 5
+
+
+class Part(NamedTuple):
+    topic: str
+    number: int = 0
+
+
+class Polled:
+    """A client that gives some records once."""
+
+    def __init__(self, records):
+        self._records = records
+
+    def poll(self, timeout_ms):
+        given, self._records = self._records, {}
+        return given
 
 
 @pytest.fixture
@@ -212,6 +230,61 @@ def test_live_records_are_held_back_as_decided_and_no_longer_once_nothing_is_sai
     assert job.admission_rps == 120.0
     take(commands, wish(1, "d3"))
     assert job.admission_rps is None
+
+
+def test_what_an_autoscaler_decided_of_records_ends_when_it_or_the_agent_only_observes(job, commands):
+    modes.switch_mode(job, "act")
+    limited = {"admission_rps": 120.0, "replay_rps": 7.0}
+    take(commands, wish(1, "d1", **limited))
+    take(commands, wish(1, "d2", mode="observe", **limited))
+    assert (job.admission_rps, job.replay_rps) == (None, None)
+    for mode in ("observe", "freeze"):
+        take(commands, wish(1, f"before {mode}", **limited))
+        assert (job.admission_rps, job.replay_rps) == (120.0, 7.0)
+        modes.switch_mode(job, mode)
+        assert (job.admission_rps, job.replay_rps) == (None, None)
+        take(commands, wish(1, f"in {mode}", **limited))
+        modes.switch_mode(job, "act")
+        assert (job.admission_rps, job.replay_rps) == (None, None), "until it is decided anew"
+
+
+def test_a_mode_holds_for_a_decision_that_came_with_it(job):
+    polled = {
+        Part("decisions"): [Record("decisions", b"orders", encode(wish(3)))],
+        Part("control"): [
+            Record("control", mode_key("orders").encode(), encode(Control("orders", 1.0, mode="observe")))
+        ],
+    }
+    commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    commands._client, commands._control_read = Polled(polled), True
+    modes.switch_mode(job, "act")
+    commands.poll()
+    assert job.mode == "observe" and job.actuator.calls == ["take over"]
+
+
+def test_a_decision_that_waited_for_spark_is_judged_by_the_time_at_which_it_is_applied(job, commands):
+    modes.switch_mode(job, "act")
+    job.limits = replace(job.limits, fresh_s=0.2)
+    with ThreadPoolExecutor() as threads:
+        with job.lock:  # as an agent has it that asks a cluster manager for executors
+            taken = threads.submit(take, commands, wish(3))
+            time.sleep(0.4)
+        taken.result()
+    (said,) = job.outbox.of(Outcome)
+    assert said.status == "refused" and "stale" in said.reason and job.actuator.calls == ["take over"]
+
+
+def test_a_clock_that_was_set_back_does_not_make_a_silent_autoscaler_heard(commands):
+    job = commands._job
+    modes.switch_mode(job, "act")
+    now = job.last_contact_at
+    job.last_contact_at = now + 3600  # by the clock before
+    note_contact(job, now - 1, now)
+    assert job.last_contact_at == now
+    job.last_contact_at = now + 3600
+    hand_back_if_silent(job, now)
+    hand_back_if_silent(job, now + job.lost_contact_s + 1)
+    assert job.handed_back
 
 
 @pytest.mark.parametrize(("relief", "weights"), [

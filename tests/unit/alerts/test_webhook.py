@@ -189,6 +189,20 @@ def test_a_new_process_tells_nothing_twice_and_what_is_over(tmp_path):
     assert (tmp_path / "alerts.json").stat().st_mode & 0o077 == 0
 
 
+def test_a_new_process_that_cannot_read_the_topics_says_of_no_job_that_it_is_over(tmp_path):
+    sent, contracts = [], {"a": contract("a", "https://a.example/x")}
+    looked(alerting(tmp_path, sent), held("a") | {Key("TidecastBrokerAway", ()): 0.0}, contracts, 0, 1, 70, 71)
+    told = len(sent)
+    again, threads = alerting(tmp_path, sent, now=100.0), {*threading.enumerate()}
+    for now in (100, 101, 200, 201, 300, 301):  # the broker is back, and its topics are still read
+        again.look({}, contracts, {}, now, topics_read=False)
+        for thread in {*threading.enumerate()} - threads:
+            thread.join()
+    assert sent[told:] == [("https://a.example/x", [""])], "the broker's is over, the job's is not"
+    looked(again, {}, contracts, 302, 362, 363)
+    assert sent[told + 1 :] == [("https://a.example/x", ["a"])]
+
+
 def test_a_clock_that_is_set_changes_nothing_but_what_is_shown_and_kept(tmp_path):
     bodies, threads = [], {*threading.enumerate()}
 

@@ -76,6 +76,12 @@ def test_an_executor_that_came_a_forecast_and_another_contract_are_written(query
     assert [d["inputs"]["contract_hash"] for d in query.of("decisions")] == [CONTRACT.hash] * 3 + [query.contract.hash]
 
 
+def test_what_stands_is_said_again_to_an_agent_that_acts_again(query):
+    for at, mode in enumerate(("act", "act", "observe", "observe", "act", "act")):
+        query.second(at, mode=mode)
+    assert len(query.of("decisions")) == 3  # what it forgot while it observed
+
+
 @pytest.mark.parametrize(("mode", "again"), [("act", 3), (None, 3), ("observe", 0), ("freeze", 0)])
 def test_a_decision_that_no_agent_has_followed_is_made_anew(mode, again):
     query = Query(Contract(job="orders", executors=Executors(max=2)))

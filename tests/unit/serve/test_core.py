@@ -338,8 +338,12 @@ def test_a_model_that_fails_says_so_and_the_next_window_is_served(core, monkeypa
         patch.setattr(Online, "step", broken)
         (took,) = put(core, raw(JOB, BEGIN + 30, 80.0))
     assert value_of(took.forecasts[0]).reason == "model_error" and took.verdict == "applied"
+    (beat,) = core.job(JOB).due_heartbeats(sample(JOB, BEGIN + 30, 80.0), NOW + 100)
+    assert beat.standing is None, "nobody vouches for the forecast before"
     (took,) = put(core, raw(JOB, BEGIN + 31, 80.0))
     assert value_of(took.forecasts[0]).reason == ""
+    (beat,) = core.job(JOB).due_heartbeats(sample(JOB, BEGIN + 31, 80.0), NOW + 200)
+    assert beat.standing == str(core.server.epoch)
 
 
 def test_a_full_store_acknowledges_nothing_and_loses_nothing(core, store, monkeypatch):
