@@ -42,6 +42,9 @@ class ExecutorActuator:
     def take_over(self, least: int) -> None:
         """End Spark's dynamic allocation for this application; request the executors there are, and at least `least`.
 
+        Of an application that nobody has scaled yet, and that has a number of its own (`--num-executors`), those that
+        have not registered yet are requested, too: Spark would start none of them any more.
+
         Raises:
             ActuatorError: local mode, or the cluster manager refused (dynamic allocation is stopped all the same).
             py4j.protocol.Py4JError: the JVM does not answer.
@@ -52,10 +55,12 @@ class ExecutorActuator:
         if manager.isDefined():
             manager.get().stop()
         with self._allotment.lock:
+            own_number = not manager.isDefined() and not self._allotment.scaled
+            stated = self._cluster.jsc.conf().getInt("spark.executor.instances", 0) if own_number else 0
             self._allotment.ask(self, 0)
             found = len(self.live())
             try:
-                self._request(max(least, found))
+                self._request(max(least, found, stated))
             except BaseException:
                 self._allotment.leave(self)
                 raise

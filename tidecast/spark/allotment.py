@@ -21,11 +21,12 @@ class Allotment:
 
     Attributes:
         lock: of all that follows; a thread may take it again.
+        scaled: whether a query has ever asked for executors.
     """
 
     def __init__(self) -> None:
         """Nobody asks for anything yet."""
-        self.lock = threading.RLock()
+        self.lock, self.scaled = threading.RLock(), False
         self._targets: dict[Hashable, int] = {}
         self._whose: dict[str, Hashable] = {}
         self._asked_to_leave: dict[str, None] = {}
@@ -45,7 +46,7 @@ class Allotment:
 
     def ask(self, query: Hashable, executors: int) -> None:
         """Note that a query asks for so many from now on."""
-        self._targets[query] = executors
+        self._targets[query], self.scaled = executors, True
 
     def dismiss(self, executors: Iterable[str]) -> None:
         """Note that executors were asked to leave; Spark does not use an id again."""

@@ -15,7 +15,8 @@ class Application:
 
     _numbers = count()
 
-    def __init__(self):
+    def __init__(self, instances=0):
+        self.instances = instances
         self.name = f"app-{next(self._numbers)}"
         self.ids, self.asked, self.killed = ["0", "1"], [], []
 
@@ -29,7 +30,8 @@ class Application:
         return SimpleNamespace(killExecutors=self._kill)
 
     def conf(self):
-        return SimpleNamespace(getBoolean=lambda name, default: default)
+        stated = {"spark.executor.instances": self.instances}
+        return SimpleNamespace(getBoolean=lambda name, default: default, getInt=lambda name, default: stated[name])
 
     def getExecutorIds(self):
         return SimpleNamespace(size=lambda: len(self.ids), apply=self.ids.__getitem__)
@@ -93,6 +95,19 @@ def test_of_several_queries_each_has_executors_of_its_own_and_the_application_th
     assert orders.reconcile() is payments.reconcile() is None and application.killed == ["1"]
     payments.set_target(1)
     assert application.asked[-1] == 2 and application.killed == ["1", "3", "4"]
+
+
+def test_executors_that_are_still_on_their_way_when_it_begins_are_not_called_off(now):
+    application = Application(instances=5)  # two of them have registered
+    first = acting(application)
+    first.take_over(1)
+    assert (first.target, application.asked) == (5, [5])
+    application.start(3)
+    first.set_target(2)
+    first.release()
+    again = acting(application)
+    again.take_over(1)
+    assert (again.target, application.asked) == (2, [5, 2, 2]), "what it began with is over once it was scaled"
 
 
 def test_a_query_that_ends_leaves_its_executors_to_another_and_the_last_one_to_nobody():
