@@ -201,8 +201,7 @@ class ServedJob:
     def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
         """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
 
-        The reason is "warming" (not yet 24 windows in a row since the job (re)started) or "model_error" (none finite);
-        then heartbeats name no forecast any more, so that the last one ages where it is held.
+        The reason is "warming" (not yet 24 windows in a row since the job (re)started) or "model_error" (none finite).
 
         Args:
             deployment: the model version in service for the window.
@@ -211,7 +210,7 @@ class ServedJob:
         """
         quantiles = np.full((1, 1), np.nan) if self.model is None else self.model.current(self.job)
         if reason := silence_reason(self.streak, quantiles):
-            self.standing = None
+            self.standing = None  # heartbeats vouch for none: the last one is to age where it is held
             return None, reason
         assert self.model is not None and self.newest is not None, "without a model the quantiles are NaN"
         newest = self.newest
