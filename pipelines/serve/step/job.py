@@ -212,8 +212,7 @@ class ServedJob:
         if reason := silence_reason(self.streak, quantiles):
             self.standing = None  # heartbeats vouch for none: the last one is to age where it is held
             return None, reason
-        assert self.model is not None and self.newest is not None, "without a model the quantiles are NaN"
-        newest = self.newest
+        assert self.model is not None and (newest := self.newest) is not None, "without a model the quantiles are NaN"
         context = ForecastContext(
             self.job, newest, self.step_s, measured_ns / 1e9, time_scale, self.server.epoch,
             newest - (self.first or 0) + 1, self.rate,
