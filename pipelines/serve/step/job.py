@@ -212,10 +212,10 @@ class ServedJob:
         if reason := silence_reason(self.streak, quantiles):
             self.standing = None  # heartbeats vouch for none: the last one is to age where it is held
             return None, reason
-        assert self.model is not None and (newest := self.newest) is not None, "without a model the quantiles are NaN"
+        assert self.model is not None and self.newest is not None, "without a model the quantiles are NaN"
         context = ForecastContext(
-            self.job, newest, self.step_s, measured_ns / 1e9, time_scale, self.server.epoch,
-            newest - (self.first or 0) + 1, self.rate,
+            self.job, self.newest, self.step_s, measured_ns / 1e9, time_scale, self.server.epoch,
+            self.newest - (self.first or 0) + 1, self.rate,
         )  # fmt: skip
         basis = self.model.basis(self.job)
         return build_message(quantiles, basis, self.model.forecaster.levels, deployment, context), ""
