@@ -8,14 +8,14 @@ from models.twin.contract.configured import TriedConfigurations
 from pipelines.html.numbers import number, share
 
 
-def format_tried(job: str, tried: TriedConfigurations, interval_s: float, trigger: str) -> str:
+def format_tried(job: str, tried: TriedConfigurations, trigger: str) -> str:
     """Say what each configuration cost, a line each, and which of them starts would have taken."""
-    hours = tried.intervals * interval_s / 3600
+    hours = tried.intervals * tried.interval_s / 3600
     width = max(map(len, tried.names))
     head = (
         f"{job}: {len(tried.names)} configurations by its twin, over {hours:.1f} hours of its load with the executors "
-        f"that were there,\na start every {DWELL} intervals of {interval_s:g} s, in {SEEDS} futures; trigger {trigger} "
-        "where none is stated"
+        f"that were there,\na start every {DWELL} intervals of {tried.interval_s:g} s, in {SEEDS} futures; trigger "
+        f"{trigger} where none is stated"
     )
     lines = [
         f"  {name:<{width}}  cost J {number(cost, 3)}, {share(late, 2)} of the seconds late; in force {share(ran)} of "

@@ -21,7 +21,7 @@ from tidecast.signed.columns import (
 from tidecast.signed.frame import Frame, FrameT, check_whole
 from tidecast.signed.reductions import Reduction, result_type
 from tidecast.signed.stateful import reduce_stream
-from tidecast.signed.table import reduce_table, signed_count, signed_sum
+from tidecast.signed.table import reduce_table, signed_count, spark_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -131,7 +131,7 @@ def _as_results(frame: FrameT, df: DataFrame) -> FrameT:
 
 def _sums(frame: Frame, reductions: Mapping[str, Reduction], retracting: bool) -> list[Column]:
     schema = frame.df.schema
-    return [signed_sum(one, schema, retracting).alias(name) for name, one in reductions.items()]
+    return [spark_aggregate(one, schema, retracting).alias(name) for name, one in reductions.items()]
 
 
 def _check(frame: Frame, reductions: Mapping[str, Reduction], emission: Emission) -> None:

@@ -43,20 +43,21 @@ def reduce_table(
     from pyspark.sql import functions as F
 
     schema = frame.df.schema
-    linear = {name: one for name, one in reductions.items() if one.linear}
+    own = {name: one for name, one in reductions.items() if one.by_spark(retracting)}
     df = (
         frame.df.groupBy(*group)
         .agg(
             signed_count(retracting).alias(NET),
             F.max(INGESTION_TIME).alias(INGESTION_TIME),
             origin_of_all(),
-            *(signed_sum(one, schema, retracting).alias(name) for name, one in linear.items()),
+            *(spark_aggregate(one, schema, retracting).alias(name) for name, one in own.items()),
         )
         .where(F.col(NET) > 0)
         .drop(NET)
     )
-    for columns in dict.fromkeys(one.columns for one in reductions.values() if not one.linear):
-        mine = {name: one for name, one in reductions.items() if one.columns == columns and not one.linear}
+    ordered = {name: one for name, one in reductions.items() if name not in own}
+    for columns in dict.fromkeys(one.columns for one in ordered.values()):
+        mine = {name: one for name, one in ordered.items() if one.columns == columns}
         df = _beside(df, _ordered(frame.df, group, columns, mine, schema), group)
     df = df.select(*group, *reductions, INGESTION_TIME, F.lit(1).alias(MULT), ORIGIN)
     df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME))
@@ -72,7 +73,7 @@ def signed_count(retracting: bool) -> Column:
     return F.sum(F.col(MULT).cast("bigint")) if retracting else F.count(F.lit(1))
 
 
-def signed_sum(reduction: Reduction, schema: StructType, retracting: bool) -> Column:
+def spark_aggregate(reduction: Reduction, schema: StructType, retracting: bool) -> Column:
     """Return Spark's aggregate for a reduction of signed records: where all insert, the plain one.
 
     Args:

@@ -35,6 +35,7 @@ class TriedConfigurations:
         ran: (N,) share of the intervals in which the rule had it in force.
         last: (N,) share of the futures that ended with it.
         intervals: of the load.
+        interval_s: seconds of one.
         unmodelled: settings that the twin knows nothing of: with them a configuration is as it is without them.
     """
 
@@ -44,6 +45,7 @@ class TriedConfigurations:
     ran: Floats
     last: Floats
     intervals: int
+    interval_s: float
     unmodelled: tuple[str, ...]
 
 
@@ -81,7 +83,8 @@ def try_configurations(
         names, cost=-np.nanmean(served.reward, axis=(1, 2)),
         late=served.late_s.sum(axis=(1, 2)) / np.maximum(served.told_s.sum(axis=(1, 2)), 1),
         ran=np.mean([[np.mean(one == name) for name in each] for one in ran], axis=0),
-        last=np.mean([one[-1] == each for one in ran], axis=0), intervals=served.reward.shape[1],
+        last=np.mean([one[-1] == each for one in ran], axis=0),
+        intervals=served.reward.shape[1], interval_s=terms.interval_s,
         unmodelled=tuple(sorted({key for one in contract.configurations.values() for key in one} - {TRIGGER})),
     )  # fmt: skip
 

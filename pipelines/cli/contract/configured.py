@@ -21,8 +21,6 @@ def try_in_twin(job: Job) -> None:
         JavaError, JarsError: Spark cannot start, which reads the lake (status 2).
     """
     from configs.contract import load_contract
-    from models.contract.promised.derive import derive_terms
-    from models.policy.core.sustained import sustained_rates
     from models.twin.contract.configured import try_configurations
     from pipelines.advise.configured_text import format_tried
     from pipelines.advise.measured import measure_job
@@ -36,4 +34,4 @@ def try_in_twin(job: Job) -> None:
     print_progress(f"simulating {len(seen.recent) / 3600:.1f} hours of load under each")
     there, trigger = seen.executors[-(len(seen.recent) - 1) :], settings.job.trigger
     tried = try_configurations(contract, seen.twin, seen.recent, there, trigger)
-    print(format_tried(job, tried, derive_terms(contract, sustained_rates(contract)).interval_s, trigger))
+    print(format_tried(job, tried, trigger))

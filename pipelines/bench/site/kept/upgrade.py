@@ -118,6 +118,7 @@ class _Changes:
         self.before, self.made, self.failed = Held(), list[ReleaseChange](), list[str]()
 
     def make(self) -> None:
+        """Change the release to this one and back, beside the job; what goes wrong is in `failed`."""
         settings, ours = self._stack.settings, f"{self._stack.settings.var_dir / 'settings.yaml'}"
         this = ["/usr/bin/env", f"PYTHONPATH={ROOT}", f"TIDECAST_FILE={ours}"]
         try:
