@@ -12,6 +12,7 @@ from models.approximation.samples import (
     proportion_size,
     sampling_rate,
 )
+from tidecast.signed.approximate.approximations import sampled_count, sampled_mean, sampled_sum
 from tidecast.signed.approximate.bounds import (
     around,
     count_min_bound,
@@ -23,6 +24,7 @@ from tidecast.signed.approximate.bounds import (
     sampled_mean_error,
     sampled_sum_error,
 )
+from tidecast.signed.columns import SignedError
 
 SIGMA = 0.3173105078629141
 """Probability of an error beyond one standard deviation."""
@@ -88,3 +90,20 @@ def test_shares_that_are_none_are_refused(share):
         count_min_size(share, 0.01)
     with pytest.raises(ValueError, match="more than 0 and less than 1"):
         kll_rank_error(100, share)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 0.9])
+def test_a_group_without_a_row_is_zero_within_the_bound_of_an_empty_sample(rate):
+    counted = sampled_count(pf=0.01)
+    error = counted.absent_error(rate)
+    most_that_a_sample_misses = math.log(0.01) / math.log(1 - rate)  # (1 − r)^n = pf
+    assert most_that_a_sample_misses <= error == sampled_sum_error(0.0, rate, 1.0, 0.01)
+    assert sampled_sum("x", most=50.0, pf=0.01).absent_error(rate) == pytest.approx(50 * error)
+    assert counted.absent_error(1.0) == 0.0
+
+
+def test_nothing_is_said_of_a_group_without_a_row_where_nothing_is_known():
+    with pytest.raises(SignedError, match="sampled mean: nothing is known of a group without a row"):
+        sampled_mean("x", 0.0, 1.0).absent_error(0.5)
+    with pytest.raises(SignedError, match=r"rate=0\.0: give the sample's"):
+        sampled_count().absent_error(0.0)

@@ -200,4 +200,6 @@ def test_windows_are_counted_by_what_their_records_come_to_and_may_be_off_by_the
     assert count_outside({window: (1, 0.0) for window in truth}, truth) == 0
     assert count_outside({("a", 10_000): (1.0, 0.0)}, truth) == 1  # the other one is missing
     assert count_outside({("a", 10_000): (3.0, 2.0), ("b", 10_000): (3.5, 2.0), ("c", 0): (1.0, 2.0)}, truth) == 1
+    assert count_outside({("a", 10_000): (1.0, 0.0)}, truth, absent=1.0) == 0  # of a sample that held none of it
+    assert count_outside({("a", 10_000): (2.0, 0.0)}, truth, absent=1.0) == 1
     assert {group_of(f"key-{number}") for number in range(100)} == {str(group) for group in range(8)}

@@ -66,3 +66,4 @@ def test_errors_are_those_of_all_windows_beside_their_bounds():
     a, b, c = (("g", start) for start in (0, 10, 20))
     error, bound = errors_of({a: (9.0, 2.0), b: (3.0, 0.0)}, Windows({a: 10, b: 3, c: 4}))
     assert error.tolist() == [1.0, 0.0, 4.0] and bound.tolist() == [2.0, 0.0, 0.0]
+    assert errors_of({}, Windows({c: 4}), absent=5.0)[1].tolist() == [5.0]

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tidecast.signed.approximate.bounds import check_share, count_min_size, deviations, hyperloglog_precision, kll_size
+from tidecast.signed.approximate.bounds import (
+    check_share,
+    count_min_size,
+    deviations,
+    hyperloglog_precision,
+    kll_size,
+    sampled_sum_error,
+)
 from tidecast.signed.columns import SignedError
 
 if TYPE_CHECKING:
@@ -40,6 +47,23 @@ class Approximation:
     def __getitem__(self, name: str) -> float:
         """Return a parameter."""
         return dict(self.parameters)[name]
+
+    def absent_error(self, rate: float) -> float:
+        """Return the half width around 0 of a group without a row: no record of it is in the sample.
+
+        Of a count or a sum (`bounds.sampled_sum_error` of an empty sample); it fails with `pf`, as that of a row does.
+
+        Args:
+            rate: of the sample, above 0 and at most 1.
+
+        Raises:
+            SignedError: it is neither a sampled count nor a sampled sum, or the rate is out of range.
+        """
+        if self.kind not in ("sampled count", "sampled sum"):
+            raise SignedError(f"{self.kind}: nothing is known of a group without a row; a sampled count or sum is 0")
+        if not 0 < rate <= 1:
+            raise SignedError(f"rate={rate}: give the sample's, more than 0 and at most 1")
+        return float(sampled_sum_error(0.0, rate, dict(self.parameters).get("most", 1.0), self.pf))
 
 
 def approx_distinct(*columns: str, eps: float = EPS, pf: float = PF, once: bool = False) -> Approximation:

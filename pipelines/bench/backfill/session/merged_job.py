@@ -17,6 +17,7 @@ from zlib import crc32
 from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.plans.merged import MergedJob
 from pipelines.jobs.running import run_job
+from tidecast.signed import sampled_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +26,8 @@ WINDOW_MS, DELAY_MS = 10_000, 5_000
 """Length of the windows of production, ms, and how long records are expected to be late for them."""
 GROUPS, RATE = 8, 0.5
 """Groups of keys whose records are counted approximately, and the share of these that is in the sample."""
+COUNTED = sampled_count()
+"""What is counted of it."""
 
 
 def group_of(key: str) -> str:
@@ -47,12 +50,12 @@ def sampled(records: DataFrame, service_ms: int, delay_ms: int = DELAY_MS) -> Da
     """Likewise per group of keys, `n`, from a sample, with the half width of its bound, `eps`."""
     from pyspark.sql import functions as F
 
-    from tidecast.signed import sampled_count, signed
+    from tidecast.signed import signed
 
     served = _served(records, service_ms).withColumnRenamed("key", "member")
     grouped = served.withColumn("key", (F.crc32(F.col("member")) % GROUPS).cast("string"))
     signs = signed(grouped, "at", ["key"], mult="sign", delay_ms=delay_ms).sample(RATE, "member", "identity")
-    counted = signs.window(WINDOW_MS).estimates(count=sampled_count())
+    counted = signs.window(WINDOW_MS).estimates(count=COUNTED)
     told = [F.col("count.estimate").alias("n"), F.col("count.eps").alias("eps")]
     return counted.select(*(name for name in counted.columns if name != "count"), *told)
 

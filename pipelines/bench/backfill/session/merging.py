@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from configs.sections import Kafka
 from pipelines.bench.backfill.arrangement import SERVICE_MS
 from pipelines.bench.backfill.outages import TARGET_S
-from pipelines.bench.backfill.session.merged_job import DELAY_MS, WINDOW_MS, group_of
+from pipelines.bench.backfill.session.merged_job import COUNTED, DELAY_MS, RATE, WINDOW_MS, group_of
 from pipelines.bench.backfill.session.merged_job import sampled as sample_of
 from pipelines.bench.backfill.session.producer import RETRACTION
 from pipelines.jobs.launch import read_first_offsets
@@ -104,12 +104,14 @@ def judged_session(
 class ResultTable(NamedTuple):
     """What readers of a job's table see, what its topic's records come to, and what a batch makes of these.
 
-    The batch is of a job that counts approximately; else it is what the records come to.
+    The batch is of a job that counts approximately; else it is what the records come to. `absent`: half width of the
+    bound around 0 of a window that is not in the table.
     """
 
     shown: Bounded
     net: Windows
     batch: Mapping[tuple[str, int], float]
+    absent: float = 0.0
 
 
 def read_table(stack: Stack, job: str, folder: Path, sampled: bool = False) -> ResultTable:
@@ -117,7 +119,9 @@ def read_table(stack: Stack, job: str, folder: Path, sampled: bool = False) -> R
     records = _records(stack.settings.kafka, folder, job)
     net = count_net(records, group_of if sampled else str)
     shown, again = _shown(folder, job, records if sampled else [])
-    return ResultTable(shown, net, {window: one for window, (one, _) in again.items()} if sampled else net)
+    if not sampled:
+        return ResultTable(shown, net, net)
+    return ResultTable(shown, net, {window: one for window, (one, _) in again.items()}, COUNTED.absent_error(RATE))
 
 
 def judge_table(
@@ -125,7 +129,7 @@ def judge_table(
 ) -> dict[str, Any]:
     """Return what `judged_session` does; `truth`: what the windows come to, None: what the topic's records do."""
     expected = table.net if truth is None else truth
-    wrong = count_outside(table.shown, expected)
+    wrong = count_outside(table.shown, expected, table.absent)
     alike = {window: (net, 0.0) for window, (net, _) in table.shown.items()}
     unlike = count_outside(alike, table.batch)
     return {
@@ -143,14 +147,15 @@ def count_net(records: Iterable[TopicRecord], key_of: Callable[[str], str]) -> W
     return Counter({each: net for each, net in found.items() if net})
 
 
-def count_outside(shown: Bounded, truth: Mapping[tuple[str, int], float]) -> int:
+def count_outside(shown: Bounded, truth: Mapping[tuple[str, int], float], absent: float = 0.0) -> int:
     """Return how many windows are not within their bound of what they are to be; one that is missing counts as 0.
 
     Args:
         shown: result and half width of its bound, by key and window.
         truth: what they are to be, likewise.
+        absent: half width of the bound of one that is missing.
     """
-    nothing = (0.0, 0.0)
+    nothing = (0.0, absent)
     each = [(*shown.get(window, nothing), truth.get(window, 0)) for window in {*shown, *truth}]
     return sum(abs(result - net) > eps + ROUNDING for result, eps, net in each)
 

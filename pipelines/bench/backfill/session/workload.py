@@ -74,7 +74,7 @@ def measure_workload(stack: Stack, cell: MeasuredCell, how: WorkloadSession, fol
     shown = {window: one for window, one in table.shown.items() if window[1] >= since_ms}
     truth = drawn_truth(came.workload, round(1000 * came.began), how.sampled)
     judged = judge_table(table._replace(shown=shown, batch=_since(table.batch, since_ms)), how.expected_s, truth)
-    error, bound = errors_of(shown, truth) if how.sampled else (None, None)
+    error, bound = errors_of(shown, truth, table.absent) if how.sampled else (None, None)
     return {
         **judged, "carried": [[*fault, pid] for fault, pid in came.carrier.done], "missed": came.carrier.missed,
         "operation": _operation(cell.name, folder, came, error, bound),
@@ -96,10 +96,13 @@ def drawn_truth(workload: Workload, began_ms: int, sampled: bool = False) -> Win
     return found
 
 
-def errors_of(shown: Bounded, truth: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """Return (W,) absolute errors and half widths of the bounds of all windows that are shown or true."""
+def errors_of(shown: Bounded, truth: Windows, absent: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return (W,) absolute errors and half widths of the bounds of all windows that are shown or true.
+
+    One that is not shown is 0, with the bound `absent`.
+    """
     windows = sorted({*shown, *truth})
-    told = np.array([shown.get(one, (0.0, 0.0)) for one in windows]).reshape(-1, 2)
+    told = np.array([shown.get(one, (0.0, absent)) for one in windows]).reshape(-1, 2)
     return np.abs(told[:, 0] - [truth[one] for one in windows]), told[:, 1]
 
 
