@@ -1,8 +1,24 @@
 """Errors whose cause a person can correct, shown as one line without a traceback."""
 
+import re
+
+_LOGIN = re.compile(r"(?<=://)[^\s/]*@")
+
+
+def without_logins(text: str) -> str:
+    """Return a text without the users and passwords that stand in its addresses (`scheme://user:password@host`)."""
+    return _LOGIN.sub("", text)
+
 
 class CorrectableError(Exception):
-    """An error that a person can correct; the message names the thing, its value and the remedy."""
+    """An error that a person can correct; the message names the thing, its value and the remedy.
+
+    Logins in addresses are left out of it: it reaches logs and pages that more people read than may know them.
+    """
+
+    def __init__(self, *args: object) -> None:
+        """Keep the message, and what else there is."""
+        super().__init__(*(without_logins(one) if isinstance(one, str) else one for one in args))
 
 
 class FinalError(CorrectableError):

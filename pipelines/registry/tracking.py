@@ -7,10 +7,12 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
+from configs.errors import without_logins
 from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
 
@@ -63,7 +65,9 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     """Connect to the MLflow store of the settings; creates the experiment, and an embedded store, where missing.
 
     Sets MLflow's address, logging levels and environment variables for the whole process. Makes `var/mlflow`, where
-    the embedded store is the SQLite file `mlflow.db`; waits, without a limit, while another process does the same.
+    the embedded store is the SQLite file `mlflow.db`; waits, without a limit, while another process opens a store that
+    is no server. A login in a server's address is given to MLflow by LOGIN, where these are not set: its messages hold
+    the address.
 
     Returns:
         The client, the store's tracking URI, and the id of the experiment that all runs belong to.
@@ -79,6 +83,7 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     # Of 7, with pauses that double: a server that only fails would be said to after four minutes.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")  # of 120 s, likewise, behind a firewall that drops
     import mlflow
 
     for name in ("alembic", "mlflow.store.db.utils"):
@@ -86,19 +91,49 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     # It looks for pip's version to write into a file that nobody reads, and warns where pip is not installed.
     logging.getLogger("mlflow.utils.environment").setLevel(logging.ERROR)
     folder = settings.var_dir / "mlflow"
-    uri = settings.mlflow.tracking_uri or f"sqlite:///{folder / 'mlflow.db'}"
+    uri = _with_login_set(settings.mlflow.tracking_uri or f"sqlite:///{folder / 'mlflow.db'}")
+    server = uri.startswith("http")
     # A server keeps artifacts itself; for a store that is opened directly they would land in the working folder.
-    artifacts = None if uri.startswith("http") else str(folder / "artifacts")
+    artifacts = None if server else str(folder / "artifacts")
     folder.mkdir(parents=True, exist_ok=True)
     if uri.startswith("sqlite:///") and not (home := Path(uri.removeprefix("sqlite:///")).parent).is_dir():
         # MLflow would try again and again for two minutes before it said so.
         raise RegistryError(f"mlflow.tracking_uri={uri}: there is no folder {home}. Create it or correct the URI.")
     mlflow.set_tracking_uri(uri)  # else it makes a store of its own in the working folder, even to load
-    with (folder / "schema.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two that create the schema at once would both fail
-        scheme = "" if "://" in uri else "; a server's begins with http:// or https://"
-        with as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri{scheme})"):
-            client = mlflow.MlflowClient(uri)  # makes a new store
-            name = settings.mlflow.experiment
-            known = client.get_experiment_by_name(name)
-            return client, uri, known.experiment_id if known else client.create_experiment(name, artifacts)
+    scheme = "" if "://" in uri else "; a server's begins with http:// or https://"
+    with (
+        nullcontext() if server else _alone(folder / "schema.lock"),
+        as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri{scheme})"),
+    ):
+        client = mlflow.MlflowClient(uri)  # makes a new store
+        return client, uri, _experiment_id(client, settings.mlflow.experiment, artifacts)
+
+
+def _with_login_set(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
+        return uri
+    for name, value in zip(LOGIN, (parts.username, parts.password), strict=True):
+        os.environ.setdefault(name, unquote(value or ""))
+    return without_logins(uri)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Wait until no other process is here: two that create a schema at once would both fail."""
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _experiment_id(client: MlflowClient, name: str, artifacts: str | None) -> str:
+    from mlflow.exceptions import MlflowException
+
+    if (known := client.get_experiment_by_name(name)) is not None:
+        return str(known.experiment_id)
+    try:
+        return str(client.create_experiment(name, artifacts))
+    except MlflowException:
+        if (known := client.get_experiment_by_name(name)) is None:  # else another process was sooner
+            raise
+        return str(known.experiment_id)

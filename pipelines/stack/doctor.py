@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from configs.errors import without_logins
 from configs.sections import Ports
 from configs.settings import ROOT, Settings
 from pipelines.spark import jars, java
@@ -167,5 +168,5 @@ def _services(settings: Settings) -> Check:
         addresses.check_reachable(settings, own)
     except StackError as error:
         return Check("services", False, str(error), "Or unset it to use the embedded one.")
-    yours = ", ".join(dict.fromkeys(own.values()))
+    yours = without_logins(", ".join(dict.fromkeys(own.values())))
     return Check("services", True, f"yours: {yours}" if own else "embedded, started when needed")

@@ -12,6 +12,7 @@ from types import TracebackType
 
 import yaml
 
+from configs.errors import without_logins
 from configs.settings import ROOT, Settings
 from pipelines.spark import java
 from pipelines.stack import addresses, ports, private, processes, state
@@ -93,7 +94,7 @@ class Stack:
             file = Path(context.environment["TIDECAST_FILE"])  # options of a command included, for every child to read
             private.write_private(file, yaml.safe_dump(self.settings.model_dump(mode="json"), sort_keys=False))
             self.addresses = {part: context.fill(PARTS[part].page) for part in self._embedded}
-            self.addresses |= {part: own[part] for part in parts if part in own}
+            self.addresses |= {part: without_logins(own[part]) for part in parts if part in own}
         except BaseException:
             self._unlock()
             raise

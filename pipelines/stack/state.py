@@ -14,6 +14,7 @@ from configs.settings import Settings
 from pipelines.stack import processes
 from pipelines.stack.addresses import with_addresses
 from pipelines.stack.context import StackError
+from pipelines.stack.private import write_private
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,12 @@ def running(var: Path) -> StackState | None:
 
 
 def write(var: Path, state: StackState) -> None:
-    """Replace `stack.json` of a `var` folder atomically.
+    """Replace `stack.json` of a `var` folder atomically; its owner alone may read it.
 
     Raises:
         OSError: it cannot be written, or there is no such folder.
     """
-    new = path(var).with_suffix(".new")
-    new.write_text(json.dumps(asdict(state), indent=1))
-    new.replace(path(var))
+    write_private(path(var), json.dumps(asdict(state), indent=1))
 
 
 def lock(var: Path) -> IO[str] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tarfile
 import time
 from collections.abc import Mapping
@@ -14,10 +13,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
+from configs.errors import without_logins
 from configs.settings import Settings
 from pipelines.stack.backup.archive import FORM, MANIFEST, SUMS, Backup, BackupError, alone_on, kept_files, links_out
-
-_LOGIN = re.compile(r"//[^/@]*@")
 
 
 def write_backup(settings: Settings, file: Path) -> Backup:
@@ -82,7 +80,7 @@ def _elsewhere(settings: Settings) -> tuple[str, ...]:
         "contracts in {}": settings.contracts_dir,
         "topologies in {}": settings.topologies_dir,
     }
-    told = [words.format(_LOGIN.sub("//", str(where))) for words, where in theirs.items() if where]
+    told = [without_logins(words.format(where)) for words, where in theirs.items() if where]
     return (*told, *(f"what {link} leads to" for link in links_out(settings.var_dir)))
 
 

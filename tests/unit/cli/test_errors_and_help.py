@@ -27,6 +27,21 @@ def fails(monkeypatch, capsys, *arguments):
     return capsys.readouterr().err
 
 
+@pytest.mark.parametrize("setting", ["MLFLOW__TRACKING_URI", "AIRFLOW__URL"])
+def test_a_login_in_an_address_is_not_repeated_where_nobody_answers(monkeypatch, capsys, tmp_path, setting):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    monkeypatch.setenv(f"TIDECAST_{setting}", "http://bob:pa%40ss@127.0.0.1:1")
+    told = CliRunner().invoke(app, ["doctor"]).output + fails(monkeypatch, capsys, "up")
+    assert told.count("http://127.0.0.1:1") == 2 and "bob" not in told and "ss@" not in told
+
+
+def test_the_doctor_names_services_of_others_without_their_logins(monkeypatch, tmp_path):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    monkeypatch.setenv("TIDECAST_MLFLOW__TRACKING_URI", "postgresql://bob:pa%40ss@127.0.0.1:1/mlflow")
+    told = CliRunner().invoke(app, ["doctor"]).output
+    assert "yours: postgresql://127.0.0.1:1/mlflow" in told and "bob" not in told and "ss@" not in told
+
+
 def test_a_run_without_an_event_log_is_told_in_a_line(monkeypatch, capsys, tmp_path):
     run_dir.write(tmp_path, seconds=20)
     shutil.rmtree(tmp_path / "eventlog")

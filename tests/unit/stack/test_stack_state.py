@@ -21,6 +21,7 @@ def test_state_is_read_back(tmp_path):
     written = of({"broker": me()})
     state.write(tmp_path, written)
     assert state.running(tmp_path) == written
+    assert state.path(tmp_path).stat().st_mode & 0o077 == 0  # its environment is the children's
 
 
 def test_another_process_with_the_same_number_is_not_the_stack(tmp_path):
