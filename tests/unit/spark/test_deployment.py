@@ -50,6 +50,15 @@ def test_volumes_are_declared_and_files_that_are_mounted_exist():
             assert (DOCKER / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
 
 
+def test_what_a_person_adds_to_contracts_and_pools_is_seen_in_every_container_that_reads_it():
+    contracts, pools = (f"/opt/tidecast/configs/{name}" for name in ("contracts", "pools"))
+    mounted = {name: {volume.split(":")[1] for volume in one.get("volumes", [])} for name, one in OURS.items()}
+    for _, container in _containers():
+        mounted[f"container {container['name']}"] = {one["mountPath"] for one in container.get("volumeMounts", [])}
+    assert {"autoscaler", "container autoscaler"} <= {name for name, paths in mounted.items() if contracts in paths}
+    assert [name for name, paths in mounted.items() if (contracts in paths) != (pools in paths)] == []
+
+
 def test_ports_are_published_on_the_loopback_only_unless_a_person_names_an_address():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published and all(port.startswith("127.0.0.1:") for port in published)
@@ -131,7 +140,8 @@ def test_the_overlay_gives_all_that_the_base_asks_for():
             if key := variable.get("valueFrom", {}).get("secretKeyRef"):
                 assert f"{key['key']}=" in secrets
         for volume in spec.get("volumes", []):
-            assert volume.get("configMap", {"name": "contracts"})["name"] in given | own
+            asked = volume.get("configMap", {"name": "contracts"})
+            assert asked["name"] in given | own or asked["optional"]
     assert not re.findall(r"^[A-Z_]+=.+$", secrets, re.M)
 
 
