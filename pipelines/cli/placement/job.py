@@ -149,7 +149,7 @@ def set_job_mode(name: Job, mode: str) -> None:
 
     It goes at most to the mode that it was attached with. The topic `control` keeps the mode, so that agents attached
     later obey it too. Blocks until the broker acknowledges it, at most about 20 s. Whether the job runs is not checked;
-    where there is no contract of that name here, stderr says so.
+    where there is no contract of that name here, or no key to sign with, stderr says so.
 
     Raises:
         SettingsError: no such mode, no valid job name, no broker is known, or a security option or the file of signing
@@ -167,13 +167,19 @@ def set_job_mode(name: Job, mode: str) -> None:
     kafka = settings.kafka
     signer = Signer.of(kafka)
     signer.check_file()
+    keys = signer.keys_of(name)
     try:
-        set_mode(str(kafka.bootstrap), name, mode, kafka.security, kafka.prefix, signer.keys_of(name))
+        set_mode(str(kafka.bootstrap), name, mode, kafka.security, kafka.prefix, keys)
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
     except ValueError as error:
         raise SettingsError(f"{error}. Correct kafka.security.") from None
     print(f"{name}: {mode}")
+    if keys is None:
+        why = f"{signer.file} has no line for it" if signer.file else "no kafka.signing_keys"
+        print_progress(
+            f"not signed ({why}): an agent with a signing key refuses it; `tidecast job show` says its mode."
+        )
     if name not in (known := jobs_with_contract(settings.contracts_dir)):
         there = f"{settings.contracts_dir} has contracts of {', '.join(known) or 'no job'}"
         print_progress(f"nobody here knows a job {name!r}: {there}. An agent of that name obeys, wherever it runs.")

@@ -93,6 +93,7 @@ def test_a_word_to_a_job_that_nobody_here_knows_is_sent_and_told(monkeypatch, jo
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "127.0.0.1:1")
     monkeypatch.setattr("tidecast.control.set_mode", lambda *given: sent.append(given[1:3]))
     ran = CliRunner().invoke(app, ["job", "mode", job, "freeze"])
+    assert "not signed (no kafka.signing_keys): an agent with a signing key refuses it" in ran.stderr
     assert sent == [(job, "freeze")] and ran.stdout == f"{job}: freeze\n" and ran.exit_code == 0
     assert (f"nobody here knows a job '{job}'" in ran.stderr) is told
 
