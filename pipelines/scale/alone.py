@@ -39,10 +39,15 @@ def refuse_another(kafka: Kafka, listen_s: float = LISTEN_S) -> None:
                 return
         job = spoken(heard, max(listen_s - (time.monotonic() - now_on), 0.0))
     if job is not None:
-        raise AnotherAutoscalerError(
-            f"another autoscaler decides for job {job!r} on the topics {kafka.prefix}* at {kafka.bootstrap}: agents "
-            "obey both in turn. End that one, or give this deployment topics of its own (TIDECAST_KAFKA__PREFIX)."
-        )
+        raise another_one(kafka, f"job {job!r}")
+
+
+def another_one(kafka: Kafka, jobs: str) -> AnotherAutoscalerError:
+    """Return the error that another one decides for some jobs."""
+    return AnotherAutoscalerError(
+        f"another autoscaler decides for {jobs} on the topics {kafka.prefix}* at {kafka.bootstrap}: agents obey both "
+        "in turn. End that one, or give this deployment topics of its own (TIDECAST_KAFKA__PREFIX)."
+    )
 
 
 def spoken(follower: Follower, within_s: float) -> str | None:

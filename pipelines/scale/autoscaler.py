@@ -21,8 +21,9 @@ from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
+from pipelines.scale.alone import another_one
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.beside import BesideQuery, ask_registry, begin, report
+from pipelines.scale.beside import END_S, BesideQuery, ask_registry, begin, begin_to_repeat, report
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
@@ -142,7 +143,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     Raises:
         SystemExit: the query failed, or Spark refuses its trigger or its checkpoint; the message holds the error.
         BrokerError: no broker, or topics cannot be created.
-        AnotherAutoscalerError: one decides on these topics already, from another checkpoint.
+        AnotherAutoscalerError: one decides on these topics already, from another checkpoint; or has begun to, while no
+            job ran, and this one has left.
         kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
             (KafkaTimeoutError).
         JavaError, JarsError: Spark cannot start.
@@ -174,12 +176,24 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
 
     if not stop.is_set() and (first.result() or stand_by(turn, stop, rehearse)):
         begun = first.result() or begin(settings, checkpoint, stop)
+        watch = begin_to_repeat(partial(leave_if_lost, turn, stop), stop)
         report(spread_state(spark, checkpoint, settings.autoscaler.cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
         run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), remedy)
         begun.end()
+        watch.join(END_S)
         turn.hand_over()
     spark.stop()
+    if turn.lost:
+        raise another_one(settings.kafka, "its jobs")
+
+
+def leave_if_lost(turn: Turn, stop: threading.Event) -> list[str]:
+    """Set `stop` once another autoscaler has claimed the topics; returns what there is to say."""
+    told = turn.look()
+    if turn.lost:
+        stop.set()
+    return told
 
 
 def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy: Callable[[], str] = str) -> None:

@@ -53,12 +53,12 @@ def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Beside
     report(watch.update())
     division = PoolDivision(settings, accepted.all, Grants(grants_file(checkpoint)))
     report(division.tick())  # before the first decision, so that no job has more than its pool gives it
-    writers = [_begin_to_repeat(tick, stop) for tick in (watch.update, division.tick)]
+    writers = [begin_to_repeat(tick, stop) for tick in (watch.update, division.tick)]
     learned = {}
     for name, source in _sources(settings).items():
         report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
         folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
-        _begin_to_repeat(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync, stop)
+        begin_to_repeat(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync, stop)
         learned[name] = SyncedArtifacts(folder, source.read)
     return BesideQuery(Learned(**learned), writers)
 
@@ -82,7 +82,8 @@ def _sources(settings: Settings) -> dict[str, ArtifactSource]:
     }
 
 
-def _begin_to_repeat(tick: Callable[[], list[str]], stop: threading.Event) -> threading.Thread:
+def begin_to_repeat(tick: Callable[[], list[str]], stop: threading.Event) -> threading.Thread:
+    """Begin a thread that calls `tick` every LOOK_S (1 s) until `stop` is set, and prints what it returns or raises."""
     thread = threading.Thread(target=_repeat, args=(tick, stop), daemon=True)
     thread.start()
     return thread

@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from kafka.errors import AuthorizationError
+
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower
+from pipelines.kafka.broker import BrokerError, Follower, TopicError
+from pipelines.kafka.claim import AUTOSCALER, Claim
+from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, refuse_another, spoken
 from pipelines.scale.beside import report
 from pipelines.spark.checkpoint.lock import CheckpointLock
@@ -26,7 +30,12 @@ WRITTEN_S = 30.0
 
 
 class Turn:
-    """One process's place at the autoscaler's checkpoint."""
+    """One process's place at the autoscaler's checkpoint, and on its topics.
+
+    Attributes:
+        lost: whether another autoscaler has claimed the topics since this one's turn came: from another checkpoint, and
+            while no job ran, for which this one would have been heard.
+    """
 
     def __init__(self, checkpoint: Path, kafka: Kafka) -> None:
         """Take the checkpoint's lock if nobody has it.
@@ -34,14 +43,17 @@ class Turn:
         Raises:
             OSError: the file cannot be made, or its file system has no locks.
         """
-        self._lock, self._kafka = CheckpointLock(checkpoint), kafka
+        self._lock, self._kafka, self.lost = CheckpointLock(checkpoint), kafka, False
+        self._claim: Claim | None = None
 
     def has_come(self) -> bool:
         """Return whether nobody decides; False: somebody does from this checkpoint. Listens for up to LISTEN_S (10 s).
 
+        Where nobody does, the topics are claimed: one that said nothing, as none of its jobs runs, sees it and leaves.
+
         Raises:
             AnotherAutoscalerError: somebody decides on these topics from another checkpoint.
-            BrokerError, kafka.errors.KafkaError: as `refuse_another`.
+            BrokerError, kafka.errors.KafkaError: as `refuse_another`; or the claim is not taken within 30 s.
         """
         if not self._lock.take():
             return False
@@ -51,17 +63,47 @@ class Turn:
             if not self._lock.written_lately(WRITTEN_S):
                 raise
             return False
+        self._claim_topics()
         return True
 
     def wait(self, stop: threading.Event) -> bool:
         """Wait until whoever decides from this checkpoint has ended; False where `stop` was set before.
 
         One that handed over is believed. Of one that was killed, whose JVM may outlive it, or that takes no lock, as
-        earlier releases, nothing must have been heard for LISTEN_S (10 s).
+        earlier releases, nothing must have been heard for LISTEN_S (10 s). Then the topics are claimed.
 
         Raises:
             BrokerError, kafka.errors.KafkaError: the broker does not answer.
         """
+        if self._others_end(stop):
+            self._claim_topics()
+            return True
+        return False
+
+    def look(self) -> list[str]:
+        """Look whether another autoscaler has claimed the topics; returns what there is to say, does not wait."""
+        if self._claim is None or self.lost or not self._claim.superseded():
+            return []
+        self.lost = True
+        return [f"another autoscaler has begun on the topics {self._kafka.prefix}* at {self._kafka.bootstrap}"]
+
+    def hand_over(self) -> None:
+        """Let the next one decide; the query has ended."""
+        self._lock.hand_over()
+        if self._claim is not None:
+            self._claim.close()
+
+    def _claim_topics(self) -> None:
+        publisher = Publisher(self._kafka)
+        try:
+            self._claim = Claim(self._kafka, publisher, AUTOSCALER)
+        except (TopicError, AuthorizationError) as error:  # of a user with the rights of an earlier release
+            report([f"another autoscaler on these topics may go unseen, as `control` is not allowed: {error}"])
+        finally:
+            with suppress(BrokerError):  # what it did not take was said already
+                publisher.close()
+
+    def _others_end(self, stop: threading.Event) -> bool:
         with closing(Follower(self._kafka, ["heartbeats", "decisions"], start="latest")) as heard:
             heard_at = time.monotonic()
             while not stop.is_set():
@@ -72,10 +114,6 @@ class Turn:
                 elif has_lock and time.monotonic() - heard_at > LISTEN_S:
                     return True
         return False
-
-    def hand_over(self) -> None:
-        """Let the next one decide; the query has ended."""
-        self._lock.hand_over()
 
 
 def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], StreamingQuery]) -> bool:

@@ -7,6 +7,8 @@ import pytest
 
 from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import AnotherAutoscalerError, refuse_another
+from pipelines.scale.turn import Turn
+from tests.fakes.waiting import wait_until
 from tidecast.messages import Heartbeat
 
 pytestmark = pytest.mark.integration
@@ -40,3 +42,15 @@ def test_one_is_refused_while_another_one_speaks_and_not_after_that(empty_topics
         speaker.join()
     refuse_another(empty_topics, 1.5)  # one that has just ended
     publisher.close()
+
+
+def test_of_two_whose_jobs_do_not_run_the_earlier_one_sees_the_later_one(empty_topics, tmp_path):
+    first, second = (Turn(tmp_path / name, empty_topics) for name in ("one", "two"))
+    assert first.has_come()
+    time.sleep(0.5)
+    assert first.look() == [] and not first.lost
+    assert second.has_come()
+    assert wait_until(lambda: first.look() or first.lost, "see the other's claim", 20) and first.lost
+    assert second.look() == [] and not second.lost
+    first.hand_over()
+    second.hand_over()

@@ -12,8 +12,8 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import read_records
+from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.publisher import Publisher
-from pipelines.serve.claim import Claim
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.models.model_set import pack_model
@@ -172,7 +172,7 @@ def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_byt
         has(again, 229)
         assert told(server.folder, f"/jobs/{JOB}/forecast")["version"] == BEGIN + 229
         have_been_sent(kafka, BEGIN + 230 - first)
-        claim = Claim(kafka, publisher)
+        claim = Claim(kafka, publisher, SERVING)
         server.wait_for_end()
         assert claim.epoch > decode(Forecast, list(read_records(kafka, "forecasts"))[-1].value).epoch
         claim.close()

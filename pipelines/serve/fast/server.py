@@ -14,10 +14,10 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from configs.settings import Settings
+from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
-from pipelines.serve.claim import Claim, stop_on_signals
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.fast.core import CURSOR, Core
 from pipelines.serve.fast.log_feed import TOPIC, LogFeed, recall_sent
@@ -26,6 +26,7 @@ from pipelines.serve.fast.swapping import finish_swaps
 from pipelines.serve.http.process import HttpEndpoint
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.partitions import PartitionWatch
+from pipelines.serve.signals import stop_on_signals
 from pipelines.store import Keep, Store
 from pipelines.store.writing.flusher import Flusher
 
@@ -109,7 +110,7 @@ def _loop(settings: Settings, store: Store, known: ContractedJobs, ends: ExitSta
     ends.callback(store.flush)  # after the sender's end: what was sent leaves the outbox
     publisher = ends.enter_context(closing(Publisher(kafka)))
     kept = store.get_meta(EPOCH, "persistent")
-    claim = ends.enter_context(closing(Claim(kafka, publisher, None if kept is None else int(kept))))
+    claim = ends.enter_context(closing(Claim(kafka, publisher, SERVING, None if kept is None else int(kept))))
     store.set_meta(EPOCH, str(claim.epoch).encode(), "persistent")
     core = Core(store, step_s, known, claim.epoch, True)
     recall_sent(kafka, core, claim.epochs, rebuilt=store.get_meta(CURSOR) is None)

@@ -1,6 +1,6 @@
 """The stream server: follows `metrics`, steps every job's champion, publishes `forecasts`, swaps models by alias.
 
-One server serves at a time (see `pipelines.serve.claim`).
+One server serves at a time (see `pipelines.kafka.claim`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
 from pipelines.kafka.broker import Follower, Record, read_records, topic_offsets
+from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
-from pipelines.serve.claim import Claim, stop_on_signals
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
 from pipelines.serve.partitions import PartitionWatch
+from pipelines.serve.signals import stop_on_signals
 from pipelines.serve.step.deployments import choose_first_origin
 from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.samples import read_sample
@@ -61,7 +62,7 @@ class Server:
         self._poll_s, alias_poll_s = settings.serving.poll_s, settings.serving.alias_poll_s
         create_topics(kafka)
         self._publisher = Publisher(kafka)
-        self._claim = Claim(kafka, self._publisher)
+        self._claim = Claim(kafka, self._publisher, SERVING)
         self.epoch = self._claim.epoch
         known = ContractedJobs(settings.contracts_dir, alias_poll_s)
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)

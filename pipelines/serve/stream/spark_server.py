@@ -19,13 +19,14 @@ from pathlib import Path
 
 from configs.settings import Settings
 from pipelines.kafka.broker import read_records
+from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
-from pipelines.serve.claim import Claim, stop_on_signals
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
+from pipelines.serve.signals import stop_on_signals
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_query import start_query
 from pipelines.serve.stream.fleet_step import model_files, read_model_file, write_model_file
@@ -98,7 +99,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         with closing(loader):
             if not stop.is_set():
                 lock = CheckpointLock(checkpoint)
-                with closing(Claim(settings.kafka, publisher)) as claim:
+                with closing(Claim(settings.kafka, publisher, SERVING)) as claim:
                     if has_come(lock, claim, stop):
                         run(claim)
                         lock.hand_over()

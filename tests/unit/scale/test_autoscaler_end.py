@@ -32,7 +32,7 @@ def start(*arguments):
     raise SystemExit(1)
 
 autoscaler.create_topics = lambda kafka: None
-autoscaler.Turn = lambda *_: SimpleNamespace(has_come=lambda: True)
+autoscaler.Turn = lambda *_: SimpleNamespace(has_come=lambda: True, lost=False)
 beside.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
 autoscaler.query_session, autoscaler.start_query = session, start
 autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))
@@ -85,7 +85,7 @@ def test_what_writes_contracts_and_grants_is_waited_for_before_the_next_one_deci
         return []
 
     monkeypatch.setattr(beside, "LOOK_S", 0.001)
-    begun = BesideQuery(NOTHING, [beside._begin_to_repeat(tick, stop)])
+    begun = BesideQuery(NOTHING, [beside.begin_to_repeat(tick, stop)])
     writing.wait()
     stop.set()
     begun.end()

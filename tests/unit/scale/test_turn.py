@@ -6,10 +6,12 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from kafka.errors import TopicAuthorizationFailedError
 
 from configs.sections import Kafka
 from pipelines.scale import turn
 from pipelines.scale.alone import AnotherAutoscalerError
+from pipelines.scale.autoscaler import leave_if_lost
 from pipelines.scale.turn import Turn
 from tests.fakes.clock import clock_with
 
@@ -33,7 +35,23 @@ def heard(monkeypatch):
     monkeypatch.setattr(turn, "spoken", spoken)
     monkeypatch.setattr(turn, "refuse_another", refuse)
     monkeypatch.setattr(turn, "time", clock_with(monotonic=lambda: now.s))
-    return SimpleNamespace(said=said, now=now)
+    monkeypatch.setattr(turn, "Publisher", lambda kafka: SimpleNamespace(close=lambda: None))
+    claims = []
+    monkeypatch.setattr(turn, "Claim", lambda *_: claims.append(TopicClaim(claims)) or claims[-1])
+    return SimpleNamespace(said=said, now=now, claims=claims)
+
+
+class TopicClaim:
+    """A claim among those of one topic: a later one supersedes it."""
+
+    def __init__(self, claims):
+        self.later, self.closed = claims, False
+
+    def superseded(self):
+        return self.later[-1] is not self
+
+    def close(self):
+        self.closed = True
 
 
 def test_the_first_one_decides_at_once_and_the_next_when_it_is_handed_over(tmp_path, heard):
@@ -98,3 +116,37 @@ def test_who_stands_by_rehearses_meanwhile_and_ends_that_before_it_decides(tmp_p
     over = threading.Event()
     over.set()
     assert not turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), over, lambda folder: query)
+
+
+def test_of_two_that_hear_nothing_of_each_other_the_earlier_one_leaves(tmp_path, heard):
+    first, second = (Turn(tmp_path / name, KAFKA) for name in ("one", "two"))
+    stop = threading.Event()
+    assert first.has_come() and leave_if_lost(first, stop) == [] and not stop.is_set()
+    assert second.has_come()
+    assert leave_if_lost(first, stop) == ["another autoscaler has begun on the topics * at broker:9092"]
+    assert first.lost and stop.is_set() and not second.lost and leave_if_lost(second, threading.Event()) == []
+    assert leave_if_lost(first, stop) == []  # said once
+    first.hand_over()
+    assert [one.closed for one in heard.claims] == [True, False]
+
+
+def test_who_stands_by_or_is_refused_takes_the_topics_from_nobody(tmp_path, heard):
+    first, beside = Turn(tmp_path / "one", KAFKA), Turn(tmp_path / "one", KAFKA)
+    assert first.has_come() and not beside.has_come()
+    heard.said += ["orders"]
+    with pytest.raises(AnotherAutoscalerError, match="orders"):
+        Turn(tmp_path / "two", KAFKA).has_come()
+    assert len(heard.claims) == 1 and first.look() == []
+    first.hand_over()
+    assert beside.wait(threading.Event()) and len(heard.claims) == 2
+
+
+def test_where_control_is_forbidden_it_decides_and_says_what_may_go_unseen(tmp_path, heard, monkeypatch, capsys):
+    def forbidden(*_):
+        raise TopicAuthorizationFailedError("control")
+
+    monkeypatch.setattr(turn, "Claim", forbidden)
+    alone = Turn(tmp_path / "one", KAFKA)
+    assert alone.has_come() and alone.look() == []
+    assert "may go unseen, as `control` is not allowed" in capsys.readouterr().out
+    alone.hand_over()

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from pipelines.kafka import claim
 from pipelines.kafka.broker import Record
-from pipelines.serve import claim
 from tests.fakes.clock import clock_with
 from tidecast.messages import Control, encode
 
@@ -29,32 +29,39 @@ def broker(monkeypatch):
 
 
 def claimed(broker, wall):
-    broker.send_bytes("control", claim.KEY.encode(), encode(Control("serving", wall)))
+    broker.send_bytes("control", claim.claim_key(claim.SERVING).encode(), encode(Control("serving", wall)))
 
 
 def test_an_epoch_counts_for_more_than_those_before_also_on_a_new_broker(broker, monkeypatch):
     for wall in range(5):
         claimed(broker, 1_000.0 + wall)
-    old = claim.Claim(None, broker)
+    old = claim.Claim(None, broker, claim.SERVING)
     new = Topic()
     monkeypatch.setattr(claim, "read_records", lambda kafka, name: new.records)
     later = time.time() + 1
     monkeypatch.setattr(claim, "time", clock_with(time=lambda: later))
-    assert claim.Claim(None, new).epoch > old.epoch and new.records[0].offset == 0
+    assert claim.Claim(None, new, claim.SERVING).epoch > old.epoch and new.records[0].offset == 0
 
 
 def test_of_two_servers_with_different_clocks_the_later_claim_is_the_higher(broker):
     ahead = time.time() + 200
     claimed(broker, ahead)
-    first = claim.Claim(None, broker)
+    first = claim.Claim(None, broker, claim.SERVING)
     assert first.epoch > (ahead - 1) * 1000 and not first.superseded()
-    second = claim.Claim(None, broker)
+    second = claim.Claim(None, broker, claim.SERVING)
     assert second.epoch > first.epoch and first.superseded() and not second.superseded()
 
 
 def test_what_is_no_claim_takes_nothing_over(broker):
-    mine = claim.Claim(None, broker)
+    mine = claim.Claim(None, broker, claim.SERVING)
     for value in (b"", b"{", encode(Control("serving", time.time() + 1e6)), None):
-        broker.send_bytes("control", claim.KEY.encode(), value)
+        broker.send_bytes("control", claim.claim_key(claim.SERVING).encode(), value)
     assert not mine.superseded()
-    assert claim.Claim(None, broker, kept=mine.epoch).epoch == mine.epoch
+    assert claim.Claim(None, broker, claim.SERVING, kept=mine.epoch).epoch == mine.epoch
+
+
+def test_a_server_and_an_autoscaler_take_nothing_from_each_other(broker):
+    server, autoscaler = (claim.Claim(None, broker, role) for role in (claim.SERVING, claim.AUTOSCALER))
+    assert not server.superseded() and not autoscaler.superseded()
+    claim.Claim(None, broker, claim.AUTOSCALER)
+    assert autoscaler.superseded() and not server.superseded()
