@@ -128,7 +128,8 @@ def _probe(home: Path) -> tuple[int, str | None]:
 
 
 def _ask(program: Path, option: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, option], capture_output=True, text=True, timeout=30)
+    # In a process group of its own ctrl-C does not end it, so that an interrupted command finds no lack of Java.
+    return subprocess.run([program, option], capture_output=True, text=True, timeout=30, process_group=0)
 
 
 def main() -> int:

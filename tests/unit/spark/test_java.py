@@ -1,3 +1,7 @@
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +65,26 @@ def test_a_java_that_goes_away_while_it_is_asked_leaves_the_others(tmp_path):
     (broken / "bin" / "java").write_text('#!/bin/sh\nrm "$0"\n')
     good = fake(tmp_path / "good", "java.base@17\\njdk.incubator.vector@17\\n")
     assert java.find_java({"JAVA_HOME": str(broken), "PATH": f"{good / 'bin'}:/bin:/usr/bin"}).home == good
+
+
+def test_ctrl_c_while_a_java_is_asked_is_not_taken_for_a_lack_of_java(tmp_path):
+    home, asked, goes_on = fake(tmp_path / "good", ""), tmp_path / "asked", tmp_path / "goes-on"
+    (home / "bin" / "java").write_text(
+        f"#!/bin/sh\necho > {asked}\nwhile [ ! -e {goes_on} ]; do sleep 0.05; done\n"
+        'printf "java.base@17\\njdk.incubator.vector@17\\n"\n'
+    )
+    os.mkfifo(asked)
+    command = (
+        "import signal, sys; from pathlib import Path; from pipelines.spark import java\n"
+        "signal.signal(signal.SIGINT, lambda *_: Path(sys.argv[1]).touch())\n"  # as of a command that ends in order
+        "java._FOLDERS = ()\nprint(java.find_java({'JAVA_HOME': sys.argv[2]}).version)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", command, str(goes_on), str(home)], stdout=-1, text=True, start_new_session=True
+    ) as running:
+        asked.read_text()
+        os.killpg(running.pid, signal.SIGINT)  # a terminal's ctrl-C is for the whole group
+        assert running.communicate()[0] == "17\n"
 
 
 def test_hidden_java_is_an_error_with_the_remedy(tmp_path):
