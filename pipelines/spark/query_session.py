@@ -71,6 +71,26 @@ def kept_partitions(checkpoint: Path) -> int | None:
     return None
 
 
+def refuse_spread(checkpoint: Path, cores: int, setting: str) -> None:
+    """Refuse another number of cores while Spark surely does: before the query that runs there is asked to leave.
+
+    Args:
+        checkpoint: of the query, which may run.
+        cores: partitions.
+        setting: which one says so, for the error.
+
+    Raises:
+        SpreadError: no micro-batch has ended there, so that there is no state yet that could be spread.
+        OSError: it cannot be read.
+    """
+    before = kept_partitions(checkpoint)
+    if before not in (None, cores) and not Checkpoint(checkpoint).commits:
+        raise SpreadError(
+            f"{checkpoint} is planned for {before} partitions, and {setting} is {cores}: Spark cannot change that "
+            f"before its first micro-batch has ended. Set {setting}={before} until then."
+        )
+
+
 def spread_state(spark: SparkSession, checkpoint: Path, cores: int, setting: str) -> list[str]:
     """Spread a checkpoint's state over so many partitions; its query must not run. Spark keeps the number otherwise.
 

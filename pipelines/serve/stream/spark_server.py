@@ -33,7 +33,7 @@ from pipelines.serve.stream.fleet_step import model_files, read_model_file, writ
 from pipelines.serve.stream.server import TAIL, needed_from, read_samples
 from pipelines.spark.checkpoint.lock import CheckpointLock
 from pipelines.spark.checkpoint.repair import remedy_of
-from pipelines.spark.query_session import query_session, spread_state
+from pipelines.spark.query_session import query_session, refuse_spread, spread_state
 
 OLDEST_S = 60.0
 """Wall seconds: what waits on the topic when the query starts makes windows, and no forecasts."""
@@ -58,7 +58,8 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         SystemExit: the query failed; the message holds its error, and what helps.
         BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
         JavaError, JarsError: Spark cannot start.
-        SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it.
+        SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it; where that is sure from
+            its files, nothing was claimed.
         OSError: a folder cannot be written, or the checkpoint not be locked.
         ValueError: not called from the main thread, or an unknown security option.
     """
@@ -66,6 +67,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
     serving, stop = settings.serving, threading.Event()
     folder = settings.var_dir / "serving" / f"{settings.training.step_s:g}"
     models, checkpoint = folder / "models", folder / "query"
+    refuse_spread(checkpoint, serving.cores, "serving.cores")
     models.mkdir(parents=True, exist_ok=True)
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))

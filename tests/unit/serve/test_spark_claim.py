@@ -13,6 +13,7 @@ from configs.settings import load
 from pipelines.serve.stream import spark_server
 from pipelines.spark.checkpoint.lock import CheckpointLock
 from pipelines.spark.java import JavaError
+from pipelines.spark.query_session import SpreadError
 from tests.fakes.clock import clock_with
 
 
@@ -84,6 +85,19 @@ def test_where_spark_cannot_start_or_it_is_ended_meanwhile_the_server_before_hea
         site.serve()
     site.during_session = lambda: site.stop.set()
     assert "claim" not in site.serve()
+
+
+def test_of_cores_that_spark_surely_refuses_the_server_before_hears_nothing(site):
+    planned = site.checkpoint / "offsets" / "0"
+    planned.parent.mkdir(parents=True)
+    planned.write_text('v1\n{"conf": {"spark.sql.shuffle.partitions": "3"}}\n{}')
+    with pytest.raises(SpreadError, match=r"3 partitions.*serving\.cores is 1.*Set serving\.cores=3"):
+        site.serve()
+    assert "claim" not in site.did
+    (site.checkpoint / "commits").mkdir()
+    (site.checkpoint / "commits" / "0").touch()
+    os.utime(site.checkpoint / "commits", (0, 0))
+    assert site.serve()[:3] == ["session", "claim", "spread"]
 
 
 def test_it_begins_when_the_server_before_has_left_and_at_once_where_that_handed_over(site, capsys):
