@@ -1,4 +1,4 @@
-"""The agent's outbox keeps a message while no broker can be reached."""
+"""The agent's outbox keeps messages while no broker can be reached, and counts what is lost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 import pytest
 from kafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
+from tests.fakes.clock import clock_with
 from tidecast.connection import outbox
 from tidecast.messages import Control
 
@@ -16,7 +17,7 @@ class ForgetfulProducer:
     """Knows no topic until it is told to."""
 
     def __init__(self):
-        self.taken, self.knows_topics, self.callbacks = [], False, []
+        self.taken, self.knows_topics, self.callbacks, self.errbacks = [], False, [], []
 
     def partitions_for(self, topic):
         return {0}
@@ -28,12 +29,26 @@ class ForgetfulProducer:
         return self
 
     def add_errback(self, *given):
-        self.errback = given
+        self.errbacks.append(given)
         return self
 
     def add_callback(self, *given):
         self.callbacks.append(given)
         return self
+
+    def flush(self, timeout):
+        self.flushed = True
+
+    def close(self, timeout):
+        self.closed = True
+
+    def acknowledge(self, number):
+        function, message = self.callbacks[number]
+        function(message, None)
+
+    def refuse(self, number, error=None):
+        function, message = self.errbacks[number]
+        function(message, error or KafkaTimeoutError("expired"))
 
 
 @pytest.fixture
@@ -68,10 +83,10 @@ def test_that_the_broker_takes_something_is_said_once(producer, caplog):
     assert caplog.text == "", "nothing has been acknowledged"
     for function, message in producer.callbacks:  # both were sent before an answer came
         function(message, None)
-    assert [record.message for record in caplog.records] == ["first: metrics reach the broker at 127.0.0.1:1"]
     box.enqueue("metrics", "third", Control("third", time.time()))
     box.send_next(0)
-    assert len(producer.callbacks) == 2
+    producer.acknowledge(2)
+    assert [record.message for record in caplog.records] == ["first: metrics reach the broker at 127.0.0.1:1"]
 
 
 def test_a_control_word_that_was_not_acknowledged_is_sent_again_and_others_are_not(producer):
@@ -87,7 +102,7 @@ def test_a_control_word_that_was_not_acknowledged_is_sent_again_and_others_are_n
         producer.taken.clear()
         box.enqueue(topic, "orders", Control("orders", time.time()))
         box.send_next(0)
-        function, message = producer.errback
+        function, message = producer.errbacks[-1]
         function(message, error)
         box.send_next(0)
         assert producer.taken == [(topic, b"orders")] * many
@@ -101,3 +116,109 @@ def test_a_topic_that_the_broker_does_not_have_holds_up_no_other_message(produce
     producer.knows_topics = True
     box.send_next(0)
     assert producer.taken == [("metrics", b"second")]
+
+
+@pytest.fixture
+def moment(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(outbox, "time", clock_with(monotonic=lambda: now[0], sleep=lambda seconds: None))
+    return now
+
+
+@pytest.fixture
+def fault(monkeypatch):
+    """Why no connection opens, and how often that was asked."""
+    told = {"fault": "", "asked": 0}
+
+    def ask(address):
+        told["asked"] += 1
+        return told["fault"]
+
+    monkeypatch.setattr(outbox, "connection_fault", ask)
+    return told
+
+
+def test_in_an_outage_messages_wait_in_the_queue_and_go_out_in_order_after_it(producer, moment, fault, caplog):
+    box, producer.knows_topics = outbox_at(1), True
+    assert box.send_next(0)
+    fault["fault"], moment[0] = "no connection", outbox.SILENT_S
+    for name in ("third", "fourth"):
+        box.enqueue("outcomes", name, Control(name, time.time()))
+    assert not any(box.send_next(0) for _ in range(50))
+    assert fault["asked"] == 1, "it is looked again after a while"
+    moment[0] += 1000.0
+    assert [record.message for record in caplog.records] == ["messages wait: no connection"]
+    producer.refuse(0)  # what the producer had when the broker went is lost
+    assert not box.send_next(0) and fault["asked"] == 2
+    fault["fault"] = ""
+    moment[0] += outbox.LOOK_S
+    assert [box.send_next(0) for _ in range(4)] == [True, True, True, False]
+    assert [key for _, key in producer.taken] == [b"first", b"second", b"third", b"fourth"]
+    assert caplog.records[-1].message == "messages are sent again"
+
+
+def test_no_connection_is_tried_while_the_broker_acknowledges_or_nothing_was_sent(producer, moment, fault):
+    box, producer.knows_topics = outbox_at(1), True
+    box.send_next(0)
+    producer.acknowledge(0)
+    moment[0] = 1000.0
+    assert box.send_next(0)
+    moment[0] += outbox.SILENT_S / 2
+    assert not box.send_next(0) and fault["asked"] == 0
+
+
+def test_losses_are_said_when_they_begin_and_counted_when_the_topic_takes_messages_again(producer, caplog):
+    box, producer.knows_topics = outbox.Outbox("127.0.0.1:1", {}, "test"), True
+    for topic in ["metrics"] * 500 + ["outcomes"] * 2:
+        box.enqueue(topic, "orders", Control("orders", time.time()))
+        box.send_next(0)
+    for number in range(499):
+        producer.refuse(number)
+    producer.acknowledge(500)  # of another topic
+    assert [record.message for record in caplog.records] == [
+        "a message to metrics at 127.0.0.1:1 was lost, more may be, their number follows: KafkaTimeoutError('expired')"
+    ]
+    producer.acknowledge(499)
+    assert caplog.records[1].message == "metrics reach the broker at 127.0.0.1:1 again; 499 messages were lost"
+    producer.acknowledge(501)
+    assert len(caplog.records) == 2
+
+
+def test_messages_that_newer_ones_push_out_of_a_full_queue_are_counted(producer, monkeypatch, caplog):
+    monkeypatch.setattr(outbox, "KEPT", 2)
+    box, producer.knows_topics = outbox_at(1), True
+    for number in range(100):
+        box.enqueue("metrics", str(number), Control("orders", time.time()))
+    assert len(caplog.records) == 1 and "2 newer ones wait" in caplog.text
+    assert [box.send_next(0) for _ in range(3)] == [True, True, False]
+    assert producer.taken == [("metrics", b"98"), ("metrics", b"99")]
+    producer.acknowledge(0)
+    assert "100 messages were lost" in caplog.text
+
+
+def test_what_nobody_took_by_the_end_is_counted_and_the_producer_is_closed(producer, moment, fault, caplog):
+    box, producer.knows_topics = outbox_at(1), True
+    box.enqueue("outcomes", "orders", Control("orders", time.time()))
+    box.send_next(0)
+    fault["fault"], moment[0] = "no connection", outbox.SILENT_S
+    with pytest.raises(KafkaTimeoutError, match="2 messages wait for the broker at 127"):
+        box.close()
+    assert producer.closed and producer.taken == [("metrics", b"first")]
+    assert [record.message for record in caplog.records[1:]] == [
+        "2 messages to metrics were not acknowledged by the broker at 127.0.0.1:1",  # one of them is the producer's
+        "1 messages to outcomes were not acknowledged by the broker at 127.0.0.1:1",
+    ]
+
+
+@pytest.mark.parametrize("newer_arrived", [False, True])
+def test_a_control_word_is_not_sent_again_once_there_is_a_newer_one_of_its_key(producer, newer_arrived):
+    box, producer.knows_topics = outbox.Outbox("127.0.0.1:1", {}, "test"), True
+    for key in ("orders:mode", "orders:replay:a", "orders:mode"):
+        box.enqueue("control", key, Control("orders", time.time()))
+        box.send_next(0)
+    if newer_arrived:
+        producer.acknowledge(2)
+    producer.refuse(0)
+    assert not box.send_next(0)
+    producer.refuse(1)  # of which no other came
+    assert box.send_next(0) and producer.taken[3:] == [("control", b"orders:replay:a")]
