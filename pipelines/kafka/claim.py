@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower, Record, read_records
+from pipelines.kafka.broker import Follower, Record, permitted, read_records
 from pipelines.kafka.publisher import Publisher
 from tidecast.messages import Control, MessageError, decode, encode
 
@@ -36,7 +36,7 @@ class Claim:
                 that replayed forecasts have the same bytes.
 
         Raises:
-            BrokerError: the broker does not answer.
+            BrokerError: the broker does not answer, or forbids it (TopicError).
             kafka.errors.KafkaError: it does not take the claim, or not within 30 s.
         """
         now, self._role = time.time(), role
@@ -46,7 +46,9 @@ class Claim:
         if kept is None or kept != newest[1]:
             epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)
             message = encode(Control(job=role, wall_time=epoch / 1000))
-            newest = int(publisher.send_bytes(TOPIC, claim_key(role).encode(), message).get(timeout=30).offset), epoch
+            sent = publisher.send_bytes(TOPIC, claim_key(role).encode(), message)
+            with permitted(kafka):
+                newest = int(sent.get(timeout=30).offset), epoch
         self._offset, self.epoch = newest
         self.epochs = frozenset({self.epoch, *(epoch for _, epoch in claims)})
         self._claims = Follower(kafka, [TOPIC])

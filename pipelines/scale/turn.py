@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from kafka.errors import AuthorizationError
-
 from configs.sections import Kafka
 from pipelines.kafka.broker import BrokerError, Follower, TopicError
 from pipelines.kafka.claim import AUTOSCALER, Claim
@@ -97,7 +95,7 @@ class Turn:
         publisher = Publisher(self._kafka)
         try:
             self._claim = Claim(self._kafka, publisher, AUTOSCALER)
-        except (TopicError, AuthorizationError) as error:  # of a user with the rights of an earlier release
+        except TopicError as error:  # of a user with the rights of an earlier release
             report([f"another autoscaler on these topics may go unseen, as `control` is not allowed: {error}"])
         finally:
             with suppress(BrokerError):  # what it did not take was said already

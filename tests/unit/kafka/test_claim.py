@@ -2,9 +2,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from kafka.errors import TopicAuthorizationFailedError
 
 from pipelines.kafka import claim
-from pipelines.kafka.broker import Record
+from pipelines.kafka.broker import Record, TopicError
 from tests.fakes.clock import clock_with
 from tidecast.messages import Control, encode
 
@@ -65,3 +66,12 @@ def test_a_server_and_an_autoscaler_take_nothing_from_each_other(broker):
     assert not server.superseded() and not autoscaler.superseded()
     claim.Claim(None, broker, claim.AUTOSCALER)
     assert autoscaler.superseded() and not server.superseded()
+
+
+def test_a_claim_that_the_broker_forbids_is_named_with_the_rights(broker):
+    def forbid(timeout):
+        raise TopicAuthorizationFailedError("control")
+
+    broker.send_bytes = lambda *_: SimpleNamespace(get=forbid)
+    with pytest.raises(TopicError, match=r"broker:9092 forbids it: .*control.*which rights"):
+        claim.Claim(SimpleNamespace(bootstrap="broker:9092"), broker, claim.AUTOSCALER)

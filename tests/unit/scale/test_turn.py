@@ -6,9 +6,9 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from kafka.errors import TopicAuthorizationFailedError
 
 from configs.sections import Kafka
+from pipelines.kafka.broker import TopicError
 from pipelines.scale import turn
 from pipelines.scale.alone import AnotherAutoscalerError
 from pipelines.scale.autoscaler import leave_if_lost
@@ -143,7 +143,7 @@ def test_who_stands_by_or_is_refused_takes_the_topics_from_nobody(tmp_path, hear
 
 def test_where_control_is_forbidden_it_decides_and_says_what_may_go_unseen(tmp_path, heard, monkeypatch, capsys):
     def forbidden(*_):
-        raise TopicAuthorizationFailedError("control")
+        raise TopicError("forbidden: control")
 
     monkeypatch.setattr(turn, "Claim", forbidden)
     alone = Turn(tmp_path / "one", KAFKA)
