@@ -26,15 +26,19 @@ def serve_forecasts() -> None:
     def serve() -> None:
         """Serve forecasts until the task is ended, by the path that `serving.path` names ("stream", "fast" or "spark").
 
+        A broker that is away is waited for: a run that fails every few seconds would fill Airflow's history.
+
         Raises:
             SettingsError: a setting is wrong.
-            BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
+            BrokerError, kafka.errors.KafkaError: the broker stops answering at the start, or does not take the claim.
             StoreError, SocketError, OSError: fast path only: its store or socket cannot be opened.
             SystemExit, JavaError, JarsError: path "spark" only: its query failed, or Spark does not start.
         """
-        from pipelines.serve.path import serve
+        from pipelines.serve.path import await_broker, serve
 
-        serve(load())
+        settings = load()
+        await_broker(settings.kafka)
+        serve(settings)
 
     serve()
 

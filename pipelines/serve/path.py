@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+
+from configs.sections import Kafka
 from configs.settings import Settings
+from pipelines.kafka.broker import BrokerError, Follower, TopicError
+
+LONGEST_PAUSE_S = 60.0
+"""Between two tries to reach the broker; they double up to that."""
+
+
+def await_broker(kafka: Kafka) -> None:
+    """Wait until the broker answers, without a limit; prints once that it does not, and once that it does.
+
+    For a server that something starts again whenever it ends: each start that fails would stay in Airflow's history.
+
+    Raises:
+        SettingsError, ValueError: no broker is set, or a security option is wrong.
+    """
+    pause_s = 1.0
+    while True:
+        try:
+            with closing(Follower(kafka, ["metrics"])):
+                break
+        except TopicError:  # it answers
+            break
+        except BrokerError as error:
+            if pause_s == 1.0:
+                print(f"serving: waiting for the broker: {error}", flush=True)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    if pause_s > 1.0:
+        print("serving: the broker answers", flush=True)
 
 
 def serve(settings: Settings) -> None:
