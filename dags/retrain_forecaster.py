@@ -73,9 +73,10 @@ def retrain_forecaster() -> None:
     @task
     def enough(params: Any = None, triggering_asset_events: Any = None) -> list[str]:
         """Name the jobs that have data in the lake: those whose load has drifted first, then who waits longest."""
+        from pipelines.airflow.drifts import valid_drifts
         from pipelines.train.forecaster import run as forecaster
 
-        drifted = {event.extra["job"] for event in triggering_asset_events[DRIFT]}
+        drifted = {drift["job"] for drift in valid_drifts(event.extra for event in triggering_asset_events[DRIFT])}
         return forecaster.jobs_with_training_data(requested_jobs(params), drifted)
 
     @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST)
@@ -86,13 +87,14 @@ def retrain_forecaster() -> None:
             AirflowSkipException: its load, the settings and the champion are those of its newest version; or this run
                 begins no more trainings.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
-            SeriesError, KeyError: the job's times span over 10⁶ steps or a load is negative; a drift event lacks a key.
+            SeriesError: the job's times span over 10⁶ steps, or a load is negative.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
+        from pipelines.airflow.drifts import valid_drifts
         from pipelines.train.forecaster import run as forecaster
 
         skip_late(dag_run)
-        drifts = [event.extra for event in triggering_asset_events[DRIFT]]
+        drifts = valid_drifts(event.extra for event in triggering_asset_events[DRIFT])
         because = [drift["text"] for drift in drifts if drift["job"] == job]
         try:
             return {"job": job, "run_id": forecaster.train(job, because, **filled_fields(params, FORM))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,31 @@ from models.alerts.knowledge import DriftSeen
 _log = logging.getLogger(__name__)
 INGEST_DAG, DRIFT = "ingest_metrics", "drift"
 """The DAG that reports drifts, and the asset by which it does."""
+DriftEvent = dict[str, Any]
+"""What an event says of a drift: the fields of `Drift`, `job`, `factor`, and `text` for a person. JSON values only."""
+_NUMBERS, _TEXTS = ("time", "found", "before", "after", "factor"), ("job", "kind", "signal", "text")
+
+
+def valid_drifts(extras: Iterable[Any]) -> list[DriftEvent]:
+    """Return those extras of asset events that tell of a drift as the ingest does; others are logged and left out.
+
+    A person may make an event in Airflow, with anything in its extra or nothing, and an older release may have said
+    less.
+
+    Args:
+        extras: what each event says, in any order.
+
+    Returns:
+        Those that are mappings with finite numbers `time`, `found`, `before`, `after` and `factor`, the last one above
+        0, and texts `job`, `kind`, `signal` and `text`, as they came.
+    """
+    found = []
+    for extra in extras:
+        if wrong := _problem(extra):
+            _log.warning("an event of the asset %s is none that %s made and is left out: %s", DRIFT, INGEST_DAG, wrong)
+        else:
+            found.append(extra)
+    return found
 
 
 def newest_drifts(events: Iterable[Mapping[str, Any]]) -> dict[str, DriftSeen]:
@@ -21,10 +47,33 @@ def newest_drifts(events: Iterable[Mapping[str, Any]]) -> dict[str, DriftSeen]:
     """
     found: dict[str, DriftSeen] = {}
     for event in events:
+        if event.get("name") != DRIFT:
+            continue
         try:
-            if event["name"] == DRIFT:
-                reported = datetime.fromisoformat(event["timestamp"]).timestamp()
-                found.setdefault(str(event["extra"]["job"]), DriftSeen(reported, float(event["extra"]["factor"])))
-        except (KeyError, TypeError, ValueError):
-            _log.warning("an asset event of %s is none of ours and is left out", INGEST_DAG)
+            reported = datetime.fromisoformat(event["timestamp"]).timestamp()
+        except (KeyError, TypeError, ValueError) as error:
+            _log.warning("an event of the asset %s has no moment and is left out: %r", DRIFT, error)
+            continue
+        for drift in valid_drifts([event.get("extra")]):
+            found.setdefault(drift["job"], DriftSeen(reported, float(drift["factor"])))
     return found
+
+
+def _problem(extra: Any) -> str:
+    """What keeps an extra from being a drift; empty where nothing does."""
+    if not isinstance(extra, Mapping):
+        return f"extra={extra!r}, a mapping is expected"
+    for name in (*_NUMBERS, *_TEXTS):
+        if name not in extra:
+            return f"it has no {name}"
+        value = extra[name]
+        if name in _NUMBERS and not _is_number(value):
+            return f"{name}={value!r}, a finite number is expected"
+        if name in _TEXTS and not (isinstance(value, str) and value):
+            return f"{name}={value!r}, a text is expected"
+    return "" if extra["factor"] > 0 else f"factor={extra['factor']!r}, a number above 0 is expected"
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is finite as a float; JSON has greater integers."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -15,19 +15,15 @@ from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, detect_drifts
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
+from pipelines.airflow.drifts import DriftEvent, valid_drifts
 from pipelines.lake.load import format_minute
 from pipelines.lake.tables import Lake, exists
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DriftEvent = dict[str, Any]
-"""What an event says of a drift: its fields, `job`, `factor`, and `text` for a person. JSON values only."""
 
-
-def find_drift_events(
-    lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable[Mapping[str, Any]]
-) -> list[DriftEvent]:
+def find_drift_events(lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable[Any]) -> list[DriftEvent]:
     """Find lasting changes of jobs' loads, or of the errors of their forecasts, that were not reported yet.
 
     Reads the newest `KEPT_DAYS` (42) days of every job; runs Spark jobs on the lake's session.
@@ -36,7 +32,7 @@ def find_drift_events(
         lake: where the ingest has just stored metrics.
         settings: `training.step_s` is the length of a step, seconds of job time.
         jobs: names of jobs whose loads are checked.
-        reported: earlier events, as this function returned them, in any order.
+        reported: earlier events, as this function returned them, in any order; `valid_drifts` picks them.
 
     Returns:
         At most one event per job, its newest, with the keys that `newest_drift` gives; a job without rows has none, and
@@ -44,10 +40,9 @@ def find_drift_events(
 
     Raises:
         LakeError: nothing was ever ingested.
-        KeyError: a reported event lacks a field of `DriftEvent`.
         Exception: as pyspark raises it, where a file cannot be read.
     """
-    reported, step_s = list(reported), settings.training.step_s
+    reported, step_s = valid_drifts(reported), settings.training.step_s
     newest_s = KEPT_DAYS * DAY_S + 2 * step_s  # one step may have begun, and the first one lack records
     found = []
     for job, series in lake.read_loads(list(jobs), step_s, newest_s, leave_out=True)[0].items():

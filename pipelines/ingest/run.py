@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from configs.contract import jobs_with_contract
 from configs.settings import Settings, load
+from pipelines.airflow.drifts import DriftEvent
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
-from pipelines.ingest.drift import DriftEvent, find_drift_events
+from pipelines.ingest.drift import find_drift_events
 from pipelines.ingest.offsets import Range, Topic, plan_range
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def ingest(
-    partition: str, skip_lost: bool = False, reported: Sequence[Mapping[str, Any]] = ()
+    partition: str, skip_lost: bool = False, reported: Sequence[Any] = ()
 ) -> tuple[dict[str, dict[str, Any]], list[DriftEvent]]:
     """Write the records that every topic got since its last commit to the lake, then check the loads for drift.
 
@@ -44,7 +45,7 @@ def ingest(
         partition: name of the ingest partition: an hour `2014-10-22T04`, an interval of hours
             `2014-09-24T04/2014-10-22T04` or a moment `2014-10-22T042031`, UTC.
         skip_lost: go on behind records that the broker deleted before they were ingested.
-        reported: drift events of earlier runs; each drift is reported once.
+        reported: drift events of earlier runs; each drift is reported once. What is none is left out.
 
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
@@ -61,7 +62,6 @@ def ingest(
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
-        KeyError: an event of `reported` lacks a field; all is stored.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.

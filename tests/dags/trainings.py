@@ -14,12 +14,14 @@ import pipelines.train.forecaster.run as forecasters
 from dags.assets import DRIFT
 from dags.retrain_agent import retrain_agent
 from dags.retrain_forecaster import retrain_forecaster
+from tests.fakes.drifts import DRIFTED
 
 asked: list[Any] = []
 agents.train = lambda job, **form: "a1"  # type: ignore[assignment]
 forecasters.train = lambda job, because, **form: "f1"  # type: ignore[assignment]
 forecasters.jobs_with_training_data = lambda jobs, drifted: asked.append(sorted(drifted)) or ["orders"]  # type: ignore[assignment]
-DRIFTS = {DRIFT: [SimpleNamespace(extra={"job": "orders", "text": "higher"})]}
+BY_HAND = [SimpleNamespace(extra=extra) for extra in ({}, None, {"job": "rides", "text": "looks odd"})]
+DRIFTS = {DRIFT: [*BY_HAND, SimpleNamespace(extra=DRIFTED)]}
 FORECASTERS: Any = retrain_forecaster()
 AGENTS: Any = retrain_agent()
 

@@ -27,6 +27,7 @@ from pipelines.kafka.broker import BrokerError, Record, TopicError
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
 from pipelines.scale.pool.files import GONE_S
+from tests.fakes.drifts import DRIFTED
 from tidecast.messages import Decision, MetricSample, Reject, encode
 
 NOW, OPENMETRICS = 1.7e9, "application/openmetrics-text; version=1.0.0"
@@ -439,12 +440,13 @@ def test_no_lake_is_no_trouble(tmp_path, monkeypatch):
 
 def test_the_newest_drift_of_each_job_is_taken_from_the_asset_events():
     def event(job, timestamp, name="drift", **more):
-        return {"name": name, "timestamp": timestamp, "extra": {"job": job, "factor": 1.3, **more}}
+        return {"name": name, "timestamp": timestamp, "extra": {**DRIFTED, "job": job, "factor": 1.3, **more}}
 
     found = newest_drifts([
         event("a", "2027-01-15T08:00:00Z"), event("a", "2027-01-14T08:00:00Z", factor=9),
         event("b", "2027-01-15T08:00:00.5+00:00", factor=0.7), {"name": "drift", "extra": None}, {},
-        event("c", "yesterday"), event("d", "2027-01-15T08:00:00Z", name="metrics"),
+        event("c", "yesterday"),
+        event("e", "2027-01-15T08:00:00Z", factor="much"), event("d", "2027-01-15T08:00:00Z", name="metrics"),
     ])  # fmt: skip
     assert {job: (one.reported, one.factor) for job, one in found.items()} == {
         "a": (1.8e9, 1.3), "b": (1.8e9 + 0.5, 0.7),

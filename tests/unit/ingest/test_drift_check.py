@@ -1,6 +1,8 @@
 """What an ingest reports of drifts, with a lake that only holds frames."""
 
 import json
+import logging
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,9 @@ from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
+from pipelines.airflow.drifts import valid_drifts
 from pipelines.ingest.drift import find_drift_events, log_forecast_errors, newest_drift
+from tests.fakes.drifts import DRIFTED
 
 STEP_S, DAY = 1800.0, 48
 
@@ -52,6 +56,23 @@ def test_every_job_of_the_lake_is_looked_at_with_its_own_memory():
     found = find_drift_events(lake, Settings(), ["calm", "known", "new"], reported)
     assert [event["job"] for event in found] == ["new"]
     assert found[0]["factor"] == pytest.approx(0.5, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, None, "higher", {"job": "known"}, {**DRIFTED, "job": 7}, {**DRIFTED, "job": ""}, {**DRIFTED, "text": None},
+     {**DRIFTED, "found": "soon"}, {**DRIFTED, "after": math.nan}, {**DRIFTED, "time": 10**400},
+     {**DRIFTED, "before": True}, {**DRIFTED, "factor": 0}],
+)  # fmt: skip
+def test_an_event_made_by_hand_is_left_out_and_the_others_count(caplog, wrong):
+    known = newest_drift("known", load(1.6), [])
+    with caplog.at_level(logging.WARNING):
+        assert valid_drifts([wrong, known, DRIFTED]) == [known, DRIFTED]
+    assert "is none that ingest_metrics made and is left out" in caplog.text
+    found = find_drift_events(
+        FramedLake({"known": load(1.6), "new": load(0.5)}), Settings(), ["known", "new"], [wrong, known]
+    )
+    assert [event["job"] for event in found] == ["new"]
 
 
 def test_errors_are_those_of_the_furthest_step_of_the_first_forecast_of_a_time():
