@@ -16,6 +16,9 @@ from configs.errors import FinalError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_COUNTED = {"result_format": "BASIC", "partial_unexpected_count": 0}
+"""Numbers of rows, and none of the rows; it costs the query that `BOOLEAN_ONLY` costs."""
+
 
 class QualityError(FinalError):
     """The gate itself went wrong; nothing may be committed."""
@@ -90,18 +93,17 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
     from pyspark.sql import functions as F
 
     read = rows.count()
-    broken_rules = [rules[i] for i, result in enumerate(_validate(rows, rules, "BOOLEAN_ONLY")) if not result.success]
-    # Naming the rows takes a query per expectation, so only those that failed are asked again.
+    judged = zip(rules, _validate(rows, rules, _COUNTED), strict=True)
+    broken_rules = [(rule, int(result.result["unexpected_count"])) for rule, result in judged if not result.success]
+    warnings = {rule.column: count for rule, count in broken_rules if rule.severity == "warning"}
+    # Naming the rows takes a query per expectation and brings them here, so only those that are kept back are named.
+    refusing = [rule for rule, _ in broken_rules if rule.severity == "critical"]
     name_rows = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
     reasons_by_row: dict[tuple[Any, ...], list[str]] = defaultdict(list)
-    warnings: dict[str, int] = {}
-    for rule, result in zip(broken_rules, _validate(rows, broken_rules, name_rows), strict=True):
+    for rule, result in zip(refusing, _validate(rows, refusing, name_rows), strict=True):
         named = result.result["unexpected_index_list"]
         if len(named) != result.result["unexpected_count"]:
             raise QualityError(f"{rule}: {result.result['unexpected_count']} rows break it, but {len(named)} are named")
-        if rule.severity == "warning":
-            warnings[rule.column] = len(named)
-            continue
         for row in named:
             reasons_by_row[tuple(row[name] for name in identity)].append(rule.reason(row[rule.column]))
     listed = [(*key, reasons) for key, reasons in reasons_by_row.items()]

@@ -63,9 +63,18 @@ def test_objects_are_stored_as_json_text(spark):
     assert row.codes == ["forecast", "up"]
 
 
-def test_a_warning_reports_and_keeps_nothing_back(spark):
-    verdict = judged(spark, "metrics", [record("metrics", wall_time=NOW - 40 * 86_400), record("metrics")])
-    assert (verdict.kept, verdict.refused, verdict.warnings) == (2, 0, {"wall_time": 1})
+def test_a_warning_reports_and_keeps_nothing_back_nor_brings_a_row_here(spark, monkeypatch):
+    from pipelines.ingest import quality
+
+    results, validate = [], quality._validate
+    monkeypatch.setattr(quality, "_validate", lambda *asked: results.append(found := validate(*asked)) or found)
+    old = [record("metrics", wall_time=NOW - 40 * 86_400 - at) for at in range(30)]
+    verdict = judged(spark, "metrics", [*old, record("metrics"), b"{"])
+    assert (verdict.kept, verdict.refused, verdict.warnings) == (31, 1, {"wall_time": 30})
+    counted, named = results
+    assert [len(one.result["unexpected_index_list"]) for one in named] == [1], "the refused row, and no other"
+    assert [one.result["unexpected_count"] for one in counted] == [1, 30]
+    assert all(not one.result["partial_unexpected_list"] for one in counted)
 
 
 def test_a_rule_that_cannot_run_stops_the_gate(spark):
