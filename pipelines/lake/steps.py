@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.parts import GAP_DAYS, select_parts
 from models.forecast.core.series import GRAIN, MAX_STEPS, Series, SeriesError, average_pieces, cut_records
 
 if TYPE_CHECKING:
@@ -60,7 +63,8 @@ def sum_records(frames: Iterable[pd.DataFrame], step_s: float) -> pd.DataFrame:
         step_s: seconds per step.
 
     Returns:
-        Columns job, step, weight, total, until; a step of which two frames have records has two rows.
+        Columns job, step, weight, total, until (latest end of a record that begins in the step, −∞ without one); a step
+        of which two frames have records has two rows.
 
     Raises:
         KeyError: a column is missing.
@@ -74,7 +78,10 @@ def sum_records(frames: Iterable[pd.DataFrame], step_s: float) -> pd.DataFrame:
             pieces, *amounts = cut_records(times, rates, spans, step_s)
             steps, at = np.unique(pieces, return_inverse=True)
             weight, total = (np.bincount(at, amount) for amount in amounts)
-            until = (times + spans).max()
+            until = np.full(len(steps), -np.inf)
+            np.maximum.at(
+                until, np.searchsorted(steps, np.floor(times / step_s + GRAIN).astype(np.int64)), times + spans
+            )
             parts.append(pd.DataFrame({"job": job, "step": steps, "weight": weight, "total": total, "until": until}))
     return pd.concat(parts[1:]) if parts[1:] else parts[0]
 
@@ -82,7 +89,8 @@ def sum_records(frames: Iterable[pd.DataFrame], step_s: float) -> pd.DataFrame:
 def newest_records(records: DataFrame, span_s: float) -> DataFrame:
     """Keep of every job the records that end in the last `span_s` seconds before the end of its newest one.
 
-    Spark evaluates the result lazily and raises then.
+    Records that lie far from a job's others (`select_parts`, by day) are none of its newest. Runs a Spark job; the
+    result is evaluated lazily and raises then.
 
     Args:
         records: columns job, time (epoch seconds) and span_s (seconds), and others.
@@ -93,14 +101,24 @@ def newest_records(records: DataFrame, span_s: float) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    ends = records.groupBy("job").agg(F.max(F.expr("time + span_s")).alias("newest"))
-    return records.join(F.broadcast(ends), "job").where(f"time + span_s > newest - {span_s:.17g}D").drop("newest")
+    until = F.expr("time + span_s")
+    by_day = records.groupBy("job", F.floor(until / DAY_S).alias("day"))
+    days: pd.DataFrame = by_day.agg(F.sum("span_s").alias("covered"), F.max(until).alias("newest")).toPandas()
+    ends = [
+        (str(job), float(of_job["newest"][near].max()))
+        for job, of_job in days.groupby("job")
+        if (near := select_parts(of_job["day"].to_numpy(), of_job["covered"].to_numpy(), DAY_S)).any()
+    ]
+    newest = records.sparkSession.createDataFrame(ends, "job string, newest double")
+    kept = records.join(F.broadcast(newest), "job").where(f"time + span_s > newest - {span_s:.17g}D")
+    return kept.where("time + span_s <= newest").drop("newest")
 
 
 def mean_loads(records: DataFrame, step_s: float, leave_out: bool = False) -> dict[str, Series]:
     """Return {job: its mean load in every time step, records/s} for all jobs that have records; runs a Spark job.
 
-    A step of which less than half is covered is NaN; an incomplete last step is left out.
+    A step of which less than half is covered is NaN; an incomplete last step is left out. So are, which is logged,
+    steps that lie far from a job's others (`select_parts`).
 
     Args:
         records: columns as `step_sums` takes them: job, time, span_s, arrival_rps.
@@ -129,10 +147,21 @@ def loads_of_sums(sums: pd.DataFrame, step_s: float, leave_out: bool = False) ->
     found = {}
     for job, of_job in sums.groupby("job"):
         step, weight, total, until = (of_job[name].to_numpy() for name in ("step", "weight", "total", "until"))
+        kept = select_parts(step.astype(np.int64), weight.astype(np.float64), step_s)
+        if not kept.all():
+            away = step[~kept]
+            _log.warning(
+                "%s: %d of %d steps are left out, %s to %s (UTC): over %d days from the others; is a clock wrong?",
+                job, len(away), len(step), _day(away.min() * step_s), _day(away.max() * step_s), GAP_DAYS,
+            )  # fmt: skip
         try:
-            found[str(job)] = average_pieces(step, weight, total, float(until.max()), step_s)
+            found[str(job)] = average_pieces(step[kept], weight[kept], total[kept], float(until[kept].max()), step_s)
         except SeriesError as error:
             if not leave_out:
                 raise SeriesError(f"{job}: {error}") from None
             _log.warning("%s is left out: %s", job, error)
     return found
+
+
+def _day(epoch: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(epoch))

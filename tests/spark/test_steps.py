@@ -62,6 +62,15 @@ def test_of_the_newest_records_the_newest_steps_are_what_they_are_of_all(spark):
         np.testing.assert_array_equal(kept.values, resample(times, rates, spans, 3600.0).split(5)[1].values)
 
 
+def test_a_wrong_time_in_years_to_come_is_no_jobs_newest(spark):
+    hours = [(1.4e9 + 3600 * at, 5.0, 3600.0) for at in range(48)]
+    records = framed(spark, [[*hours, (4e9, 1.0, 60.0)]])
+    newest = newest_records(records, 6 * 3600.0)
+    assert sorted(row.time for row in newest.collect()) == [time for time, *_ in hours[-6:]]
+    whole = mean_loads(records, 3600.0)["0"]
+    assert (len(whole), np.nanmax(whole.values)) == (48, 5.0)
+
+
 def test_one_job_without_a_series_leaves_the_others_theirs(spark):
     records = framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)], [(0.0, 3.0, 2.0)]])
     assert {job: load.values.tolist() for job, load in mean_loads(records, 1.0, leave_out=True).items()} == {

@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import asdict
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,7 +12,7 @@ from configs.settings import load
 from models.forecast.core.series import MAX_STEPS, SeriesError
 from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
-from pipelines.lake.steps import loads_of_sums
+from pipelines.lake.steps import loads_of_sums, sum_records
 from pipelines.train.forecaster.run import jobs_with_training_data
 
 
@@ -39,13 +40,28 @@ def test_the_log_is_read_once_for_all_jobs(tmp_path, monkeypatch):
 
 def test_a_job_whose_times_make_no_series_leaves_the_others_theirs(caplog):
     sums = pd.DataFrame(
-        [("orders", 0, 60.0, 600.0, 120.0), ("orders", 1, 60.0, 1200.0, 120.0),
-         ("rides", 0, 60.0, 60.0, 60.0), ("rides", MAX_STEPS + 9, 60.0, 60.0, 60.0 * (MAX_STEPS + 10))],
+        [("orders", 0, 1.0, 10.0, 2.0), ("orders", 1, 1.0, 20.0, 2.0),
+         ("rides", 0, 1.0, 1.0, 1.0), ("rides", MAX_STEPS + 9, 1.0, 1.0, MAX_STEPS + 10.0)],
         columns=["job", "step", "weight", "total", "until"],
     )  # fmt: skip
     with pytest.raises(SeriesError, match="rides: the times span 1000010 steps"):
-        loads_of_sums(sums, 60.0)
+        loads_of_sums(sums, 1.0)
     with caplog.at_level(logging.WARNING):
-        found = loads_of_sums(sums, 60.0, leave_out=True)
+        found = loads_of_sums(sums, 1.0, leave_out=True)
     assert {job: load.values.tolist() for job, load in found.items()} == {"orders": [10.0, 20.0]}
-    assert "rides is left out: the times span 1000010 steps of 60 s" in caplog.text
+    assert "rides is left out: the times span 1000010 steps of 1 s" in caplog.text
+
+
+@pytest.mark.parametrize("stray", [0.0, 4_000_000_020.0])
+def test_one_interval_of_another_decade_spoils_no_load(caplog, stray):
+    """As the lake's files are read: in batches, of which one holds the wrong time among others."""
+    begin = 1_413_950_400.0  # 2014-10-22 04:00
+    times = begin + 60.0 * np.arange(3000)
+    frame = pd.DataFrame({"job": "orders", "time": times, "span_s": 60.0, "arrival_rps": 7.0})
+    wrong = frame[1000:1001].assign(time=stray, arrival_rps=1e6)
+    frames = [frame[:1000], pd.concat([frame[1000:2000], wrong]), frame[2000:].assign(span_s=[60.0] * 999 + [40.0])]
+    with caplog.at_level(logging.WARNING):
+        load = loads_of_sums(sum_records(frames, 60.0), 60.0)["orders"]
+    assert (load.start, load.values.tolist()) == (begin, [7.0] * 2999)  # the last step is not over
+    day = {0.0: "1970-01-01", 4_000_000_020.0: "2096-10-02"}[stray]
+    assert f"orders: 1 of 3001 steps are left out, {day} to {day} (UTC)" in caplog.text
