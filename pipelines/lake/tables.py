@@ -133,7 +133,7 @@ class Lake:
         """Write the rows of one ingest partition in place of those it had, with their origin, in one Delta commit.
 
         Creates the table where there is none, with a log kept for 400 days; adds columns that it lacks. The partition
-        is `origin.partition`, in the table `quarantine` that of `origin.topic` alone. Writes one file.
+        is `origin.partition`, in the table `quarantine` that of `origin.topic` alone. At most one file.
 
         Args:
             table: name of the table, a folder under the root.
@@ -149,21 +149,22 @@ class Lake:
             OSError, ValueError: the table's log cannot be read, or is no JSON.
         """
         keys = {"topic": origin.topic, "ingest_partition": origin.partition}
-        names = _KEYS.get(table, ("ingest_partition",))
-        # One small file, in an order in which neighbours are alike and a job's rows lie together.
-        order = [name for name in ("topic", "job", "kind", "time") if name in rows.columns]
+        replaced = " AND ".join(f"{name} = '{keys[name]}'" for name in _KEYS.get(table, ("ingest_partition",)))
+        order = [name for name in ("topic", "job", "kind", "time") if name in rows.columns]  # neighbours are alike
         writer = (
             rows.coalesce(1)
             .sortWithinPartitions(*order)
             .write.format("delta")
             .mode("overwrite")
-            .option("replaceWhere", " AND ".join(f"{name} = '{keys[name]}'" for name in names))
+            .option("replaceWhere", replaced)
             .option("userMetadata", json.dumps({"origin": asdict(origin)}))
             .option("mergeSchema", "true")
             .partitionBy(*partition_columns(self.root, table))
         )
         if not exists(self.root, table):
             writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
+        # Without a row, e.g. as all records were refused, the offsets are taken all the same.
+        self._spark.conf.set("spark.databricks.delta.skipRecordingEmptyCommits", "false")
         with naming_refusals(self.root / table):
             writer.save(str(self.root / table))
         return newest_version(self.root, table) or 0
@@ -178,8 +179,7 @@ class Lake:
         if not exists(self.root, table):
             raise LakeError(f"{self.root} has no table {table!r}. Run the DAG ingest_metrics, which fills it.")
         reader = self._spark.read.format("delta")
-        reader = reader if at is None else reader.option("versionAsOf", at)
-        return reader.load(str(self.root / table))
+        return (reader if at is None else reader.option("versionAsOf", at)).load(str(self.root / table))
 
     def read_loads(
         self, jobs: Sequence[str], step_s: float, newest_s: float | None = None, leave_out: bool = False

@@ -57,6 +57,15 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
     assert (lake.job_spans_s(tmp_path), lake.job_span_s(tmp_path, "nobody")) == ({"a": 5400.0, "b": 1800.0}, 0.0)
 
 
+def test_a_partition_all_of_whose_records_were_refused_moves_the_offsets_too(spark, tmp_path):
+    """Delta would leave out a commit that changes no file, and the next run would take the same records again."""
+    store = Lake(spark, tmp_path)
+    store.commit("metrics", frame(spark, "2014-10-22T04", [("a", 0.0, 4.0, 0)]), origin("2014-10-22T04", 0, 1))
+    none = frame(spark, "2014-10-22T05", [("a", 0.0, 4.0, 0)]).localCheckpoint().where("time > 9")
+    assert store.commit("metrics", none, origin("2014-10-22T05", 1, 9)) == 1
+    assert [o.end for o in lake.commit_origins(tmp_path, "metrics")] == [{0: 9}, {0: 1}]
+
+
 def test_the_log_outlives_kafkas_records_and_rows_of_another_partition_are_refused(spark, tmp_path):
     """Delta forgets metadata with its log after 30 days by default, and a later re-run would take other offsets."""
     store = Lake(spark, tmp_path)
