@@ -4,7 +4,8 @@ Every hour, or by hand with a partition, the name of what a run takes: an event 
 them (`2014-09-24T04/2014-10-22T04`). It selects nothing by time: the first run of a name takes everything that came
 since the last run; a second one of the same name reads the same offsets again, changes nothing and trains nothing.
 Records that break a rule go to the table `quarantine` with their reasons. When new metrics were stored, the asset
-`metrics` says so, and forecasters are trained. When a load or the error of its forecasts has changed for good, the
+`metrics` says so, and forecasters are trained. Where the broker no longer has what a topic needs, the others go on,
+and the run fails at its end with what helps. When a load or the error of its forecasts has changed for good, the
 asset `drift` says since when and by how much.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
+from configs.errors import FinalError
 from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
 from dags.defaults import DEFAULTS, optional_field, utc_cron
 
@@ -29,7 +31,8 @@ FORM = {
         False,
         type="boolean",
         title="Skip lost records",
-        description="Go on behind records that the broker's retention deleted before they were ingested.",
+        description="Go on behind records that the broker's retention deleted before they were ingested, or before the "
+        "refused ones among them were in the quarantine. How many is in the log.",
     ),
 }
 
@@ -42,7 +45,7 @@ FORM = {
     **DEFAULTS,
 )
 def ingest_metrics() -> None:
-    """Build the DAG, one task: `ingest` takes a partition from Kafka into the lake and reports it as asset events."""
+    """Build the DAG: `ingest` takes a partition into the lake and reports it as asset events; `name_troubles` fails."""
 
     @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND])
     def ingest(
@@ -56,11 +59,12 @@ def ingest_metrics() -> None:
         Returns:
             By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (stored ones that broke a rule
             which only warns, by column); `offsets`
-            ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether this is a re-run.
+            ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether this is a re-run;
+            `trouble`: why nothing was taken, else empty.
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).
-            OffsetsError, QualityError: the broker lost records; the quality gate failed (no retry).
+            QualityError: the quality gate failed (no retry).
             BrokerError, kafka.errors.KafkaError: no broker, or no such topic; it stopped answering.
             JavaError, JarsError: Spark cannot start.
             SettingsError, OSError, PySparkException: a wrong setting; the lake cannot be written; a Spark job failed.
@@ -79,7 +83,18 @@ def ingest_metrics() -> None:
             outlet_events[DRIFT_FOUND].add(DRIFT, extra=drift)
         return counts
 
-    ingest()
+    @task
+    def name_troubles(counts: dict[str, dict[str, Any]]) -> None:
+        """Fail the run where a topic could not be taken; only here, as a task that fails reports no asset event.
+
+        Raises:
+            FinalError: the broker no longer has what a topic needs, or has another topic of its name (no retry).
+        """
+        if troubles := [f"{topic}: {one['trouble']}" for topic, one in counts.items() if one["trouble"]]:
+            raise FinalError("\n".join(troubles))
+
+    counts: Any = ingest()
+    name_troubles(counts)
 
 
 ingest_metrics()

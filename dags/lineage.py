@@ -38,6 +38,7 @@ _NOTHING = Touched()
 _FORECASTER, _AGENT, _PLACEMENT = (Touched(models=(kind,)) for kind in ("forecaster", "agent", "placement"))
 TASKS: Mapping[str, tuple[Touched, Touched]] = {
     "ingest_metrics.ingest": (Touched(topics=_INGESTED), Touched(tables=_LAKE)),
+    "ingest_metrics.name_troubles": (_NOTHING, _NOTHING),
     "maintain_lake.maintain": (Touched(tables=_LAKE), Touched(tables=_LAKE)),
     "retrain_forecaster.enough": (Touched(tables=("metrics",)), _NOTHING),
     "retrain_forecaster.one_job.train": (Touched(tables=_TRAINED_ON, models=("forecaster",)), _FORECASTER),

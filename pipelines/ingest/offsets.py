@@ -28,6 +28,7 @@ class Range:
         judged_at: epoch seconds of wall time that records are judged by; a re-run takes the first run's, so that it
             refuses the same ones.
         is_rerun: whether the lake holds the partition already.
+        unfinished: the commit of a partition of which only the refused rows are to be stored; None for any other.
     """
 
     topic: str
@@ -37,11 +38,17 @@ class Range:
     end: Offsets
     judged_at: float
     is_rerun: bool
+    unfinished: Origin | None = None
 
     @property
     def records(self) -> int:
         """How many offsets the range holds."""
         return sum(self.end[p] - self.start[p] for p in self.end)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is anything to commit: an unfinished partition is to be ended even if nothing of it is left."""
+        return self.records > 0 or self.unfinished is not None
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,44 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
     return Range(topic.name, topic.id, partition, starts, ends, now, is_rerun=False)
 
 
+def plan_quarantine(topic: Topic, unfinished: Origin, skip_lost: bool = False) -> Range:
+    """Return the range from which the refused rows of a partition are stored whose other rows the lake holds already.
+
+    Args:
+        topic: the topic's id, that of the partition, and offsets as the broker has them.
+        unfinished: the partition's commit to the table of its topic.
+        skip_lost: where the broker deleted records of the range, take what it still has of it, perhaps nothing.
+
+    Raises:
+        OffsetsError: it did, without `skip_lost`.
+    """
+    start, end = dict(unfinished.start), dict(unfinished.end)
+    for p, (first, last) in _lacking(topic, unfinished).items():
+        if not skip_lost:
+            raise OffsetsError(
+                f"{unfinished.partition}: its {unfinished.quarantined} refused records are not in quarantine, which "
+                f"takes {topic.name}-{p} offsets {start[p]} to {end[p] - 1}; the broker has {first} to {last - 1}. Run "
+                "again with skip_lost to keep those that are left and go on without the others; the "
+                f"{unfinished.stored} accepted ones are stored."
+            )
+        start[p] = min(max(start[p], first), last)
+        end[p] = max(start[p], min(end[p], last))
+    return Range(
+        topic.name, topic.id, unfinished.partition, start, end, unfinished.judged_at, is_rerun=True,
+        unfinished=unfinished,
+    )  # fmt: skip
+
+
+def _lacking(topic: Topic, recorded: Origin) -> dict[int, tuple[int, int]]:
+    """Of the Kafka partitions that lack records of a range, the first and next offset that the broker has."""
+    there = {p: topic.offsets.get(p, (0, 0)) for p in recorded.start}
+    return {
+        p: (first, end)
+        for p, (first, end) in there.items()
+        if recorded.start[p] < recorded.end[p] and (recorded.start[p] < first or recorded.end[p] > end)
+    }
+
+
 def _committed(topic: Topic, history: Sequence[Origin]) -> Offsets:
     """Ends of what was ingested; a topic of the same name on a fresh broker counts from zero again."""
     ends: Offsets = {}
@@ -104,13 +149,11 @@ def _again(topic: Topic, recorded: Origin) -> Range:
             f"{recorded.partition} of {topic.name} came from another topic of that name (id {recorded.topic_id}, now "
             f"{topic.id}): its rows stay as they are. Give the present topic's records a new partition name."
         )
-    for p, start in recorded.start.items():
-        first, end = topic.offsets.get(p, (0, 0))
-        if start < recorded.end[p] and (start < first or recorded.end[p] > end):
-            raise OffsetsError(
-                f"{recorded.partition} needs {topic.name}-{p} offsets {start} to {recorded.end[p] - 1}, the broker has "
-                f"{first} to {end - 1}. Its rows stay as they are."
-            )
+    for p, (first, end) in _lacking(topic, recorded).items():
+        raise OffsetsError(
+            f"{recorded.partition} needs {topic.name}-{p} offsets {recorded.start[p]} to {recorded.end[p] - 1}, the "
+            f"broker has {first} to {end - 1}. Its rows stay as they are."
+        )
     return Range(
         topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, is_rerun=True
     )

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from pipelines.airflow.drifts import DriftEvent
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.drift import find_drift_events
-from pipelines.ingest.offsets import Range, Topic, plan_range
+from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
@@ -50,13 +51,13 @@ def ingest(
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
-        was a re-run). An earlier partition that had to be finished first is left out. Second, the new drift events
-        (`drift.newest_drift` has their keys), at most one per job; none where no metrics were stored. A job whose times
-        span over 10⁶ steps is logged and not checked.
+        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records; else empty:
+        one topic's stops no other). An earlier partition that had to be finished first is left out. Second, the new
+        drift events (`drift.newest_drift` has their keys), at most one per job; none where no metrics were stored. A
+        job whose times span over 10⁶ steps is logged and not checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
-        OffsetsError: the broker no longer has the records, or has another topic of that name.
         LakeError: the lake cannot be written.
         LakeFullError: its file system is full, or has become read-only; earlier topics stay.
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
@@ -70,15 +71,22 @@ def ingest(
 
     settings = load()
     refuse_read_only(lake_folder(settings))
-    ranges = plan_ranges(settings, names.validate_name(partition, datetime.now(UTC)), time.time(), skip_lost)
-    if not any(r.records for r in ranges):
-        return {r.topic: _nothing(settings, r) for r in ranges}, []
+    names.validate_name(partition, datetime.now(UTC))
+    ranges, troubled, now = [], {}, time.time()
+    for topic in KINDS:
+        try:
+            ranges += plan_topic(settings, topic, partition, now, skip_lost)
+        except OffsetsError as error:
+            _log.error("%s: %s", topic, error)
+            troubled[topic] = _no_counts(settings, topic, str(error))
+    if not any(r.is_due for r in ranges):
+        return {r.topic: _nothing(settings, r) for r in ranges} | troubled, []
     import_module("pyspark.sql")  # where two threads begin to import it at once, one may find it half made
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "pipelines.ingest.quality")  # seconds, while the JVM starts
         spark = query_session("tidecast-ingest", settings, CORES, settings.ingest.master, delta=True)
     try:
-        counts = ingest_ranges(spark, settings, ranges)
+        counts = ingest_ranges(spark, settings, ranges) | troubled
         stored = counts["metrics"]["stored"]
         return counts, find_drift_events(
             lake.Lake(spark, lake_folder(settings)), settings, _jobs(settings), reported
@@ -94,12 +102,18 @@ def _jobs(settings: Settings) -> list[str]:
 
 
 def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
-    """Return the ranges of offsets to ingest, topic by topic; asks the broker and reads the lake's log, without Spark.
+    """Return the ranges of offsets to ingest, topic by topic, see `plan_topic`; one in trouble raises for all."""
+    return [r for topic in KINDS for r in plan_topic(settings, topic, partition, now, skip_lost)]
 
-    Where an earlier run ended before it stored the refused rows of a topic's newest partition, that one comes first.
+
+def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
+    """Return the ranges of a topic's offsets to ingest; asks the broker and reads the lake's log, without Spark.
+
+    Where an earlier run ended before it stored the refused rows of a topic's newest partition, these come first.
 
     Args:
         settings: of broker and lake.
+        topic: one of `KINDS`.
         partition: name of the ingest partition.
         now: epoch seconds, wall time.
         skip_lost: go on behind records that the broker deleted before they were ingested.
@@ -110,13 +124,11 @@ def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool 
         kafka.errors.KafkaError: a look-up is not answered within 30 s, or is refused.
         OSError, ValueError: a table's log cannot be read, or is no JSON; an unknown security option.
     """
-    found = []
-    for topic in KINDS:
-        commits = lake.commit_origins(lake_folder(settings), topic)
-        at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.topic_offsets(settings.kafka, topic))
-        unfinished = _unfinished(settings, topic, at_broker.id, commits)
-        if unfinished is not None and unfinished.partition != partition:
-            found.append(plan_range(at_broker, unfinished.partition, commits, now))
+    commits = lake.commit_origins(lake_folder(settings), topic)
+    at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.topic_offsets(settings.kafka, topic))
+    unfinished = _unfinished(settings, topic, at_broker.id, commits)
+    found = [] if unfinished is None else [plan_quarantine(at_broker, unfinished, skip_lost)]
+    if unfinished is None or unfinished.partition != partition:
         found.append(plan_range(at_broker, partition, commits, now, skip_lost))
     return found
 
@@ -131,7 +143,7 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
         QualityError: the quality gate failed; ranges before are committed.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; likewise.
     """
-    return {r.topic: _take(spark, settings, r) if r.records else _nothing(settings, r) for r in ranges}
+    return {r.topic: _take(spark, settings, r) if r.is_due else _nothing(settings, r) for r in ranges}
 
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
@@ -141,6 +153,16 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     kind, store = KINDS[r.topic], lake.Lake(spark, lake_folder(settings))
     rows = parse_records(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
     verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
+    if (begun := r.unfinished) is not None:
+        bad, origin = select_quarantined(verdict.bad, r.topic, r.partition), replace(begun, quarantined=verdict.refused)
+        store.commit(lake.QUARANTINE, bad, origin)  # perhaps no row: all the same the partition is ended
+        _log.log(
+            logging.WARNING if verdict.refused < begun.quarantined else logging.INFO,
+            "%s %s: %d of %d refused records reached the quarantine, %d were deleted by the broker before; the %d "
+            "accepted ones had been stored", r.topic, r.partition, verdict.refused, begun.quarantined,
+            begun.quarantined - verdict.refused, begun.stored,
+        )  # fmt: skip
+        return _counts(r, begun.version, verdict.read, begun.stored, verdict.refused, verdict.warnings)
     good = select_stored(verdict.good, kind, r.partition)
     origin = lake.Origin(
         r.topic, r.topic_id, r.partition, r.start, r.end, r.judged_at, verdict.kept, verdict.refused,
@@ -196,5 +218,10 @@ def _counts(
 ) -> dict[str, Any]:
     return {
         "offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.is_rerun, "read": read,
-        "stored": stored, "quarantined": quarantined, "warnings": warnings,
+        "stored": stored, "quarantined": quarantined, "warnings": warnings, "trouble": "",
     }  # fmt: skip
+
+
+def _no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:
+    nothing = Range(topic, "", "", {}, {}, 0.0, is_rerun=False)
+    return _counts(nothing, lake.newest_version(lake_folder(settings), topic), 0, 0, 0, {}) | {"trouble": trouble}

@@ -49,7 +49,15 @@ def test_every_dag_keeps_the_teams_rules(parsed, name):
 
 def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
     retries = {task: n for dag in parsed["dags"].values() for task, n in dag["retries"].items()}
-    assert retries == {"ingest": 2, "enough": 2, "one_job.train": 2, "one_job.judge": 2, "serve": 0} | {
+    assert retries == {
+        "ingest": 2,
+        "name_troubles": 2,
+        "enough": 2,
+        "one_job.train": 2,
+        "one_job.judge": 2,
+        "serve": 0,
+    } | {
+        "name_troubles": 2,
         "maintain": 2,
         "replayable": 2,
         "replay": 2,
@@ -122,11 +130,16 @@ def test_unpausing_starts_no_run_at_once(found, name):
 
 
 def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts_no_training(found):
-    by_hand, again_by_hand, hourly, repeat, retried = found["ingests"]
+    by_hand, again_by_hand, hourly, repeat, retried = found["ingests"]["runs"]
     assert [run["offsets"] for run in (by_hand, again_by_hand, hourly)] == [[0, 10], [10, 20], [20, 30]]
     assert by_hand["told"] == again_by_hand["told"] == hourly["told"] == ["metrics"]
     assert (repeat["offsets"], repeat["told"]) == ([20, 30], [])
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
+
+
+def test_a_topic_in_trouble_fails_the_ingest_behind_the_events_of_the_others(found):
+    assert found["parsed"]["dags"]["ingest_metrics"]["after"]["name_troubles"] == ["ingest"]
+    assert found["ingests"]["troubled"] == ["", "outcomes: offsets 1 to 2 were deleted"]
 
 
 @pytest.mark.parametrize(("task", "run"), [("one_job.train", "f1"), ("one_agent.train", "a1")])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
 from configs.contract import Contract
 from configs.settings import load
 from models.policy.live.memory import fresh
 from models.policy.live.replay import parse_contracts, replay_decision
+from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import ingest_ranges, plan_ranges
@@ -88,14 +91,8 @@ def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, s
     bad = [value for value, _ in bad_records("metrics").values()][:3]
     publish(settings, "metrics", [record("metrics"), *bad])
     commit = Lake.commit
-
-    def crash(self, table, rows, origin):
-        if table == lake.QUARANTINE:
-            raise OSError("no space left on device")
-        return commit(self, table, rows, origin)
-
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-        patch.setattr(Lake, "commit", crash)
+        patch.setattr(Lake, "commit", lambda *at: refuse_quarantine(commit, *at))
         ingest(spark, settings, "2014-10-22T04")
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     ingest(spark, settings, "2014-10-22T05")
@@ -104,6 +101,50 @@ def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, s
     rows = store.read_table("quarantine").orderBy("kafka_offset").collect()
     assert [(r.raw, r.ingest_partition) for r in rows] == [(value, "2014-10-22T04") for value in bad]
     assert store.read_table("metrics").count() == 2
+
+
+@pytest.mark.parametrize(("left", "kept"), [(3, 1), (0, 0)])
+def test_a_quarantine_whose_records_are_gone_stops_its_topic_alone_until_it_is_skipped(
+    spark, settings, monkeypatch, caplog, left, kept
+):
+    """Five offsets, of which the last `left` outlive the broker's retention; the last one is of a refused record."""
+    bad = [value for value, _ in bad_records("outcomes").values()][:3]
+    publish(settings, "outcomes", [*bad[:2], record("outcomes"), record("outcomes"), bad[2]])
+    commit = Lake.commit
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(Lake, "commit", lambda *at: refuse_quarantine(commit, *at))
+        ingest(spark, settings, "2014-10-22T04")
+    delete_before(settings, "outcomes", 5 - left)
+    publish(settings, "metrics", [record("metrics")])
+    publish(settings, "outcomes", [record("outcomes")])
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "load", lambda: settings)
+        patch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: SimpleNamespace(stop=list))
+        patch.setattr(run, "ingest_ranges", lambda _, *asked: ingest_ranges(spark, *asked))
+        patch.setattr(run, "find_drift_events", lambda *_: [])
+        counts, _ = run.ingest("2014-10-22T05")
+        assert counts["metrics"]["stored"] == 1 and counts["metrics"]["trouble"] == ""
+        assert "skip_lost" in counts["outcomes"]["trouble"] and counts["outcomes"]["stored"] == 0
+        counts, _ = run.ingest("2014-10-22T06", skip_lost=True)
+    assert (counts["outcomes"]["stored"], counts["outcomes"]["trouble"]) == (1, "")
+    assert f"{kept} of 3 refused records reached the quarantine, {3 - kept} were deleted by the broker" in caplog.text
+    assert plan_ranges(settings, "2014-10-22T07", NOW)  # and the next run needs nobody's leave
+    store = Lake(spark, lake_folder(settings))
+    assert [r.raw for r in store.read_table("quarantine").collect()] == bad[3 - kept :]
+    assert store.read_table("outcomes").count() == 3
+
+
+def refuse_quarantine(commit, self, table, rows, origin):
+    if table == lake.QUARANTINE:
+        raise OSError("no space left on device")
+    return commit(self, table, rows, origin)
+
+
+def delete_before(settings, topic, offset):
+    """What the broker's retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
+    admin.delete_records({TopicPartition(settings.kafka.topic(topic), 0): offset})
+    admin.close()
 
 
 def test_an_empty_range_leaves_the_name_free_and_a_topic_created_anew_is_told_from_an_unreachable_broker(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ingest.offsets import OffsetsError, Topic, plan_range
+from pipelines.ingest.offsets import OffsetsError, Topic, plan_quarantine, plan_range
 from pipelines.lake.tables import Origin
 
 
@@ -51,6 +51,20 @@ def test_records_beyond_retention_are_named_and_skipped_only_on_demand():
     assert plan_range(topic(20, first=15), "h2", commits, now=6.0, skip_lost=True).start == {0: 15}
     with pytest.raises(OffsetsError, match="offsets 0 to 9, the broker has 5 to 19"):
         plan_range(topic(20, first=5), "h1", commits, now=6.0)
+
+
+def test_an_unfinished_quarantine_takes_its_range_and_on_demand_what_is_left_of_it():
+    begun = Origin("metrics", "a", "h1", {0: 2, 1: 0}, {0: 10, 1: 4}, 5.0, 9, 3)
+    whole = plan_quarantine(topic(20, 20), begun)
+    assert (whole.start, whole.end, whole.judged_at, whole.unfinished) == (begun.start, begun.end, 5.0, begun)
+    with pytest.raises(OffsetsError, match=r"h1: its 3 refused .*metrics-0 offsets 2 to 9; .* 7 to 19.*skip_lost.* 9 "):
+        plan_quarantine(topic(20, 20, first=7), begun)
+    some = plan_quarantine(topic(20, 20, first=7), begun, skip_lost=True)
+    assert (some.start, some.end, some.records, some.is_due) == ({0: 7, 1: 7}, {0: 10, 1: 7}, 3, True)
+    none = plan_quarantine(topic(20, 20, first=15), begun, skip_lost=True)
+    assert (none.start, none.end, none.records, none.is_due) == ({0: 15, 1: 15}, {0: 15, 1: 15}, 0, True)
+    short = plan_quarantine(topic(5, 1), begun, skip_lost=True)  # of a broker that lost the end
+    assert (short.start, short.end) == ({0: 2, 1: 0}, {0: 5, 1: 1})
 
 
 def test_a_topic_shorter_than_the_lake_is_refused():
