@@ -21,8 +21,8 @@ from models.adapt.network import ForecastOnly
 from models.adapt.target import LONG_DAYS, AdaptedForecaster
 from models.adapt.target_load import CandidateErrors, TargetLoad
 from models.adapt.training import TransferPlan
-from models.forecast.core.forecaster import Task, fill_gaps
-from models.forecast.core.series import Series, SeriesError
+from models.forecast.core.forecaster import DAY_S, Task, fill_gaps
+from models.forecast.core.series import GRAIN, Series, SeriesError
 
 TOLD = 8
 """Sources that words tell of, at most: a model card has room for 5,000 characters."""
@@ -88,7 +88,9 @@ def transfer_from_sources(
     """Adapt the network of every other load of similar shape to a new load, and decide by the gate which may serve.
 
     Blocks while several networks are trained per similar source; saves nothing. Loads that have other steps, less than
-    14 days, a gap at the beginning, or another shape are refused. The gate is the RMSE on the history's newest 20 %.
+    14 days, a gap at the beginning, or another shape are refused. The gate is the RMSE on the history's newest 20 %; of
+    other loads only what is `known_before` that part counts. Nothing later is learned from, not even by the network
+    that is trained again on the whole history: whatever it is judged on, there or after the history, is new to it.
 
     Args:
         task: what is forecast.
@@ -109,8 +111,9 @@ def transfer_from_sources(
     target = TargetLoad(known.values, len(known), task.day, task.horizon)
     own: dict[str, CandidateErrors] = {}
     result = TransferResult()
+    gate_begins = known.start + target.gate_begin * known.step_s
     for name, other in others.items():
-        source_load = _usable_source(name, other, known, task, seed, result)
+        source_load = _usable_source(name, known_before(other, gate_begins, known.end), known, task, seed, result)
         if source_load is None:
             continue
         own = own or fit_own_candidates(target, plan, seed)
@@ -121,6 +124,24 @@ def transfer_from_sources(
     return result
 
 
+def known_before(other: Series, instant: float, end: float) -> Series:
+    """Return the steps of another load that end by an instant; all of one that was recorded in another time.
+
+    Jobs that run at the same time share holidays, matches and outages: a source that has lived through the steps that a
+    forecaster is judged on tells it what comes. A load that begins `LONG_DAYS` after the history ends shares none of
+    them, because a history and the steps held out after it are shorter together where other loads are asked.
+
+    Args:
+        other: records/s.
+        instant: epoch seconds of job time.
+        end: of the history that is helped, epoch seconds of job time.
+    """
+    if other.start >= end + LONG_DAYS * DAY_S:
+        return other
+    later = math.ceil((other.end - instant) / other.step_s - GRAIN)
+    return other.split(max(later, 0))[0]
+
+
 def _usable_source(
     name: str, other: Series, known: Series, task: Task, seed: int, result: TransferResult
 ) -> Series | None:
@@ -129,7 +150,8 @@ def _usable_source(
     Its shape is kept in `result.shapes`.
     """
     if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
-        result.refused[name] = f"{len(other)} steps of {other.step_s:g} s, under {LONG_DAYS} days of {task.step_s:g} s"
+        has = f"{len(other)} steps of {other.step_s:g} s before the gate's part"
+        result.refused[name] = f"{has}, under {LONG_DAYS} days of {task.step_s:g} s"
         return None
     full = Series(other.start, other.step_s, fill_gaps(other.values, task))
     if not np.isfinite(full.values).all():

@@ -9,7 +9,7 @@ import torch
 
 from models.adapt.network import ForecastOnly, TransferGru
 from models.adapt.scale import CONTEXT, DomainScale
-from models.adapt.sources import NoSourceError, transfer_from_sources
+from models.adapt.sources import NoSourceError, known_before, transfer_from_sources
 from models.adapt.target import LONG_DAYS, AdaptedForecaster
 from models.adapt.training import LossWeights, TransferPlan
 from models.forecast.baselines.naive import Naive
@@ -60,6 +60,29 @@ def test_the_same_seed_gives_the_same_target():
     )
 
 
+def test_what_happened_elsewhere_while_it_is_judged_teaches_nothing():
+    """A source of the same days; the gate's part begins after 80 % of the history."""
+    history = load(**HISTORY)
+    gate_begins = history.start + int(0.8 * len(history)) * STEP_S
+    plan = replace(PLAN, hidden=4, batch=16, pretraining=20, adapting=4, tuning=4, target_only=10, every=2)
+    beside = load(30, start_day=20)
+    later = beside.start + np.arange(len(beside)) * STEP_S >= gate_begins
+    garbage = Series(beside.start, STEP_S, np.where(later, 3, 1) * beside.values)
+    results = [transfer_from_sources(TASK, history, {"beside": one}, plan, seed=3) for one in (beside, garbage)]
+    said = [one.forecasters["beside"].quantiles_of(one.forecasters["beside"].state_after(history)) for one in results]
+    np.testing.assert_array_equal(*said)
+    assert results[0].verdicts == results[1].verdicts and results[0].shapes == results[1].shapes
+
+
+def test_of_a_load_is_known_what_ended_before_and_all_of_another_time():
+    beside = load(20)
+    assert len(known_before(beside, 10 * 86_400.0, 12 * 86_400.0)) == 10 * DAY
+    assert len(known_before(beside, 10 * 86_400.0 + STEP_S - 1, 12 * 86_400.0)) == 10 * DAY  # a step that still goes on
+    assert known_before(beside, 30 * 86_400.0, 32 * 86_400.0).end == beside.end
+    assert len(known_before(load(20, start_day=13), 0.0, 86_400.0)) == 0  # the steps held out may reach into it
+    assert len(known_before(load(20, start_day=15), 0.0, 86_400.0)) == 20 * DAY
+
+
 def test_stepping_is_as_beginning_with_all_of_it(asked):
     history = load(2, level=20.0, seed=6)
     values = history.values.copy()
@@ -106,15 +129,15 @@ def test_why_a_load_does_not_help_is_said():
     strangers = {
         "late": Series(0.0, STEP_S, np.concatenate([np.full(5, np.nan), load(20).values])),
         "brief": load(LONG_DAYS - 1),
-        "hourly": Series(0.0, 3600.0, np.ones(9000)),
+        "hourly": Series(0.0, 3600.0, np.ones(900)),
         "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
     }
     found = transfer_from_sources(TASK, history, strangers, PLAN, 1)
     with pytest.raises(
         NoSourceError,
-        match=r"late: it begins with a gap.*brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is",
+        match=r"late: it begins with a gap.*brief: 624 steps.*hourly: 900 steps of 3600 s.*noise: its shape is",
     ):
         found.best()
     assert set(found.refused) == set(strangers) and found.shapes["noise"] > 0.5
     with pytest.raises(SeriesError):
-        transfer_from_sources(TASK, load(1), {"big": load(20)}, PLAN, 1)
+        transfer_from_sources(TASK, load(1, start_day=20), {"big": load(20)}, PLAN, 1)

@@ -122,13 +122,13 @@ def test_a_source_that_is_kept_out_leaves_its_figures_and_the_reason():
     noise = Series(0.0, 3600.0, 50 + rng.random(20 * 24))
     candidates = Candidates(Run(), Training(), {"noise": noise}, "nobody was asked")
     task = Task(3600.0, 3, (0.5,))
-    short = Series(0.0, 3600.0, 100 + 50 * np.sin(np.arange(7 * 24) * np.pi / 12) + rng.random(7 * 24))
+    short = Series(noise.end, 3600.0, 100 + 50 * np.sin(np.arange(7 * 24) * np.pi / 12) + rng.random(7 * 24))
     with pytest.raises(NoSourceError):
         candidates.fit_functions(task, short)["adapted"](task, short)
     assert candidates.run.kept["adapt.noise.shape"] > 0.5
     assert candidates.transfer_note.startswith("noise kept out, its shape is")
     with pytest.raises(SeriesError):
-        flat = Series(0.0, 3600.0, np.ones(48))
+        flat = Series(noise.end, 3600.0, np.ones(48))
         candidates.fit_functions(task, flat)["adapted"](task, flat)
     assert candidates.transfer_note.startswith("nobody was asked: ") and "constant" in candidates.transfer_note
     assert "adapted" not in candidates.fit_functions(task, noise)
