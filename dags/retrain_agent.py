@@ -82,8 +82,7 @@ def retrain_agent() -> None:
         from pipelines.train.agent import run as agent
 
         verdict = agent.decide_on_challenger(trained["job"], trained["run_id"])
-        agent.promote(verdict)
-        return verdict
+        return dict(agent.promote(verdict))
 
     @task_group
     def one_agent(job: str) -> None:

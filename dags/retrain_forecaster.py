@@ -12,7 +12,7 @@ person's word under "Required actions" before it serves.
 from datetime import timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import AssetOrTimeSchedule, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -31,6 +31,7 @@ from dags.defaults import (
 )
 
 APPROVAL_S = SETTINGS.training.approval_s
+APPROVE, REJECT = "Approve", "Reject"
 QUESTION = (
     "{% set verdict = ti.xcom_pull(task_ids='one_job.judge', map_indexes=ti.map_index) %}"
     "{{ verdict['job'] }}, version {{ verdict['version'] }}: {{ verdict['reason'] }}."
@@ -118,7 +119,7 @@ def retrain_forecaster() -> None:
 
         verdict = forecaster.decide_on_challenger(trained["job"], trained["run_id"])
         if not APPROVAL_S:
-            forecaster.promote(verdict)
+            return dict(forecaster.promote(verdict))
         return verdict
 
     @task
@@ -132,18 +133,22 @@ def retrain_forecaster() -> None:
             raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
 
     @task
-    def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
-        """Make the challenger champion if a person approved or was silent; returns the version that is champion then.
+    def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str:
+        """Make the challenger champion if a person approved or was silent; returns its version.
 
         Raises:
-            AirflowSkipException: a person said no.
+            AirflowSkipException: a person said no, or another version serves by now; its record says so.
             RegistryError: MLflow does not answer.
         """
         from pipelines.train.forecaster import run as forecaster
 
-        if answer["chosen_options"] != [ApprovalOperator.APPROVE]:
-            raise AirflowSkipException("a person said no")
-        return forecaster.promote(verdict)
+        if answer["chosen_options"] == [APPROVE]:
+            stands = forecaster.promote(verdict)
+        else:
+            stands = forecaster.reject(verdict, (answer["responded_by_user"] or {}).get("name") or "a person")
+        if not stands["promoted"]:
+            raise AirflowSkipException(stands["reason"])
+        return str(stands["version"])
 
     @task_group
     def one_job(job: str) -> None:
@@ -151,11 +156,12 @@ def retrain_forecaster() -> None:
         trained: Any = train(job)
         verdict: Any = judge(trained)
         if APPROVAL_S:
-            approve = ApprovalOperator(
+            approve = HITLOperator(  # an ApprovalOperator skips what follows a no, and nobody would write it down
                 task_id="approve",
+                options=[APPROVE, REJECT],
                 subject="May the challenger serve?",
                 body=QUESTION,
-                defaults=ApprovalOperator.APPROVE,  # silence is consent: the gate has judged already
+                defaults=APPROVE,  # silence is consent: the gate has judged already
                 response_timeout=timedelta(seconds=APPROVAL_S),
             )
             answer: Any = approve.output

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
 CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
+ROLLED_BACK = "rolled_back"
+"""Tag of a version that a person took back: the version that serves in its stead."""
 
 
 class AliasStore:
@@ -115,7 +117,8 @@ class AliasStore:
     def roll_back(self, job: str) -> tuple[str, str]:
         """Make the version of the alias `previous` champion (it serves) again, and the champion until now `previous`.
 
-        The latter also gets the tag `rolled_back` = "true". A second call swaps them again; the tag stays.
+        The latter also gets the tag `rolled_back`, and while it holds (`taken_back`) training promotes nobody. A second
+        call swaps them again, and the tag goes.
 
         Returns:
             The champion's version before and after, e.g. ("3", "2").
@@ -129,9 +132,39 @@ class AliasStore:
         if present is None or previous is None or present == previous:
             served = f"none served before version {present}" if present else "none has served yet"
             raise RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {served}.")
-        self.set_champion(job, previous)
-        self.set_version_tags(job, present, {"rolled_back": "true"})
+        if self.taken_back(job) == previous:
+            self.promote(job, previous)
+        else:
+            self.set_version_tags(job, present, {ROLLED_BACK: previous})  # first: what serves is never unheld
+            self.set_champion(job, previous)
         return present, previous
+
+    def taken_back(self, job: str) -> str | None:
+        """Return the version that a person took back for the one that serves now, e.g. "3"; None where nobody did.
+
+        Whoever lets another version serve since, by `promote` or by the alias in MLflow, has ended that.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        left = self.alias_version(job, PREVIOUS)
+        if left is None or self.tags(job, left).get(ROLLED_BACK) != self.champion_version(job):
+            return None
+        return left
+
+    def promote(self, job: str, version: str) -> None:
+        """Make a version champion by a person's word, see `set_champion`; what was taken back is so no longer.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MlflowException: no such version, and nothing has changed; or MLflow refuses to change an alias or tag.
+            MessageError: no job can have the name.
+        """
+        left = self.taken_back(job)
+        self.set_champion(job, version)
+        if left is not None:
+            self._client.delete_model_version_tag(self.model_name(job), left, ROLLED_BACK)
 
     def set_version_tags(self, job: str, version: str, tags: Mapping[str, str]) -> None:
         """Set tags of a version, with a request for each; others stay.

@@ -76,7 +76,30 @@ def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdi
         return Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
     if present in (champion, version):
         return None
-    return Verdict(False, f"rejected: compared with version {champion}, but {present} serves by now. Train again.")
+    return Verdict(False, _overtaken(champion, present))
+
+
+def hold_after_rollback(registry: ModelStore, job: str, tags: Tags, decided: Verdict) -> Verdict:
+    """Return the verdict, but no winner where a person took a version back: the next is likely to be its like.
+
+    Args:
+        registry: of the challenger's kind (forecasters or agents).
+        job: its name.
+        tags: of the run; `challenger` is a version as text.
+        decided: the verdict by the figures.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+        MessageError: no job can have the name.
+    """
+    if not decided.promoted or (left := registry.taken_back(job)) is None:
+        return decided
+    return Verdict(False, f"{_held(registry, job, left, tags['challenger'])} By its figures: {decided.reason}")
+
+
+def _held(registry: ModelStore, job: str, left: str, version: str) -> str:
+    command = f"tidecast models promote {job} {version}{' --agent' if registry.what == 'agent' else ''}"
+    return f"held: a person took version {left} back, so none is promoted by itself before a person does: `{command}`."
 
 
 def verdict_record(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
@@ -99,27 +122,59 @@ def verdict_record(job: str, run_id: str, tags: Tags, decided: Verdict, **figure
     }  # fmt: skip
 
 
-def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
+def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
     """Point the alias `champion` at a verdict's challenger if it won and the version it was compared with still serves.
 
-    The champion until then gets the alias `previous`.
+    The champion until then gets the alias `previous`. A winner that comes too late, since another version serves or a
+    person has taken one back, is not promoted, and its verdict is rewritten so.
 
     Args:
         registry: of the challenger's kind (forecasters or agents).
-        verdict: as `verdict_record` returns it; read are `job`, `version`, `promoted` and `champion`.
+        verdict: as `verdict_record` returns it.
 
     Returns:
-        The version that is champion (serves) afterwards, as text, e.g. "3"; None for none.
+        The verdict as it stands: `promoted` says whether the challenger serves.
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or there is no such version.
         KeyError: the verdict lacks one of these keys.
         MessageError: no job can have the name.
     """
-    job, version = verdict["job"], verdict["version"]
-    if verdict["promoted"] and registry.champion_version(job) == verdict["champion"]:
-        registry.set_champion(job, version)
-    return registry.champion_version(job)
+    job, version, champion = verdict["job"], verdict["version"], verdict["champion"]
+    present = registry.champion_version(job)
+    if not verdict["promoted"] or present == version:
+        return verdict
+    if present != champion:
+        return _refused(registry, verdict, _overtaken(champion, present))
+    if (left := registry.taken_back(job)) is not None:
+        return _refused(registry, verdict, _held(registry, job, left, version))
+    registry.set_champion(job, version)
+    return verdict
+
+
+def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> Mapping[str, Any]:
+    """Write to a winner's record that a person said no; returns the verdict as it stands.
+
+    Args:
+        registry: of the challenger's kind (forecasters or agents).
+        verdict: as `verdict_record` returns it.
+        by: the person's name.
+
+    Raises:
+        MlflowException: MLflow does not answer, or there is no such version.
+        KeyError: the verdict lacks a key.
+    """
+    return _refused(registry, verdict, f"rejected by {by}. By its figures: {verdict['reason']}")
+
+
+def _overtaken(champion: str | None, present: str | None) -> str:
+    return f"rejected: compared with version {champion}, but {present} serves by now. Train again."
+
+
+def _refused(registry: ModelStore, verdict: Mapping[str, Any], reason: str) -> Mapping[str, Any]:
+    said = {**verdict, "promoted": False, "reason": reason}
+    registry.write_verdict(verdict["job"], verdict["run"], said)
+    return said
 
 
 def with_form_values(section: Section, name: str, form: Mapping[str, Any]) -> Section:

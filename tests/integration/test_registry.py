@@ -105,7 +105,24 @@ def test_the_version_before_is_an_instant_way_back(registry):
     assert registry.aliases("back") == {first: ["previous"], second: ["champion"]}, "the way back is lost"
     assert registry.roll_back("back") == (second, first)
     assert registry.champion_version("back") == first
-    assert registry.versions("back")[1].tags["rolled_back"] == "true"
+    assert registry.versions("back")[1].tags["rolled_back"] == first
+    assert registry.taken_back("back") == second
+
+
+def test_a_person_ends_what_a_rollback_holds(registry):
+    first, second, third = (put(registry, "ends", Naive(TASK)) for _ in range(3))
+    registry.set_champion("ends", first)
+    registry.set_champion("ends", second)
+    assert registry.taken_back("ends") is None
+    registry.roll_back("ends")
+    assert registry.roll_back("ends") == (first, second) and registry.taken_back("ends") is None  # taken back again
+    registry.roll_back("ends")
+    registry.promote("ends", first)  # which serves: it stays, and what comes may serve
+    assert (registry.champion_version("ends"), registry.taken_back("ends")) == (first, None)
+    registry.set_champion("ends", second)
+    registry.roll_back("ends")
+    registry._client.set_registered_model_alias("ends-forecaster", "champion", third)  # as on MLflow's pages
+    assert registry.taken_back("ends") is None
 
 
 def test_errors_say_what_to_do(registry):

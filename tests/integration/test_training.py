@@ -112,15 +112,49 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
     late, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     better, version = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     refused = forecaster.decide_on_challenger("gate", worse, settings)
-    assert not refused["promoted"] and forecaster.promote(refused, settings) == "1"
+    assert not refused["promoted"] and forecaster.promote(refused, settings) == refused
     slow = forecaster.decide_on_challenger("gate", late, settings)
     won = forecaster.decide_on_challenger("gate", better, settings)
-    assert won["promoted"] and forecaster.promote(won, settings) == forecaster.promote(won, settings) == version
-    assert slow["promoted"] and forecaster.promote(slow, settings) == version  # approved when another served already
+    assert won["promoted"] and forecaster.promote(won, settings) == forecaster.promote(won, settings) == won
+    assert registry.champion_version("gate") == version
+    overtaken = forecaster.promote(slow, settings)  # approved when another served already
+    assert slow["promoted"] and not overtaken["promoted"] and f"but {version} serves by now" in overtaken["reason"]
+    assert forecaster.decide_on_challenger("gate", late, settings) == overtaken
     later, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     refused = forecaster.decide_on_challenger("gate", later, settings)
     assert not refused["promoted"] and "Train again" in refused["reason"]
     assert registry.champion_version("gate") == version
+
+
+def test_what_a_person_took_back_is_not_brought_back_by_the_next_training(registry, settings):
+    losses = {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}
+    first, taken = put(registry, "held", Naive(TASK)), put(registry, "held", Naive(TASK, seasonal=False))
+    registry.set_champion("held", first)
+    asked, _ = run_with(registry, "held", losses)
+    waits = forecaster.decide_on_challenger("held", asked, settings)
+    registry.set_champion("held", taken)
+    registry.roll_back("held")
+    twin, version = run_with(registry, "held", losses)
+    held = forecaster.decide_on_challenger("held", twin, settings)
+    assert not held["promoted"] and held["reason"].startswith("held: a person took version 2 back")
+    assert f"`tidecast models promote held {version}`" in held["reason"] and "promoted: loss 1" in held["reason"]
+    late = forecaster.promote(waits, settings)  # it was judged before, and approved after the rollback
+    assert waits["promoted"] and not late["promoted"] and late["reason"].startswith("held: ")
+    assert registry.champion_version("held") == first
+    registry.promote("held", version)
+    run, last = run_with(registry, "held", losses, champion=version)
+    forecaster.promote(forecaster.decide_on_challenger("held", run, settings), settings)
+    assert registry.champion_version("held") == last
+
+
+def test_the_record_says_that_a_person_said_no(registry, settings):
+    registry.set_champion("no", put(registry, "no", Naive(TASK)))
+    run, version = run_with(registry, "no", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
+    won = forecaster.decide_on_challenger("no", run, settings)
+    forecaster.reject(won, "Ann", settings)
+    said = forecaster.decide_on_challenger("no", run, settings)
+    assert not said["promoted"] and said == registry.read_verdict("no")
+    assert registry.tags("no", version)["verdict"].startswith("rejected by Ann. By its figures: promoted: loss 1")
 
 
 def test_a_short_history_is_taught_by_another_job(registry, monkeypatch):

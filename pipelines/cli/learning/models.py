@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipelines.cli.options import checked_job, command_group, settings_of_stack
 
+if TYPE_CHECKING:
+    from pipelines.registry.aliases import AliasStore
+
 app = command_group("Registered forecasters, and the way back to the last good one.")
 Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.", callback=checked_job)]
+Agent = Annotated[bool, typer.Option("--agent", help="Of the job's agents, not its forecasters.")]
 
 
 @app.command("list")
@@ -41,17 +45,39 @@ def list_versions(job: Job) -> None:
 
 
 @app.command()
-def rollback(job: Job) -> None:
+def rollback(job: Job, agent: Agent = False) -> None:
     """Let the version serve again that served before, without a gap; a second call undoes the first.
 
-    Servers ask for the version every `serving.alias_poll_s` (2 s); the command does not wait for them.
+    Servers ask for the version every `serving.alias_poll_s` (2 s); the command does not wait for them. Training
+    promotes no other version by itself until a person does, by `tidecast models promote` or the alias in MLflow.
 
     Raises:
         RegistryError: nothing served before, or MLflow does not answer (status 2).
         MlflowException, OSError: MLflow refuses to change an alias or tag; `var/mlflow` cannot be written (status 1).
         SettingsError: a setting is wrong, or no job can have the name (status 2).
     """
-    from pipelines.registry import Registry
-
-    left, back = Registry(settings_of_stack()).roll_back(job)
+    left, back = _store(agent).roll_back(job)
     print(f"{job}: version {back} serves again instead of {left}")
+
+
+@app.command()
+def promote(
+    job: Job, version: Annotated[str, typer.Argument(help="That is to serve, e.g. 3.")], agent: Agent = False
+) -> None:
+    """Let a version serve by a person's word; later winners of trainings are then promoted by themselves again.
+
+    After a rollback, the version that serves may be named, too: it stays, and only the hold on later winners ends.
+
+    Raises:
+        RegistryError: MLflow does not answer (status 2).
+        MlflowException, OSError: no such version; `var/mlflow` cannot be written (status 1).
+        SettingsError: a setting is wrong, or no job can have the name (status 2).
+    """
+    _store(agent).promote(job, version)
+    print(f"{job}: version {version} serves")
+
+
+def _store(agent: bool) -> AliasStore:
+    from pipelines.registry import AgentRegistry, Registry
+
+    return AgentRegistry(settings_of_stack()) if agent else Registry(settings_of_stack())

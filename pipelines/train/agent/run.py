@@ -26,6 +26,7 @@ from pipelines.registry import CHALLENGER, AgentRegistry, TrackedRun
 from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
 from pipelines.train.agent.training_set import TrainingSet, compare_policies, read_training_set
 from pipelines.train.promotion import (
+    hold_after_rollback,
     load_champion,
     promote_winner,
     verdict_record,
@@ -224,6 +225,7 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
             if name in costs
         }
         decided = judge_agent(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
+        decided = hold_after_rollback(registry, job, tags, decided)
     compared = {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs}
     record = verdict_record(job, run_id, tags, decided, hours=compared)
     if record["version"] is not None:
@@ -231,11 +233,11 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     return record
 
 
-def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
+def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> Mapping[str, Any]:
     """Point the alias `champion` at a verdict's challenger if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
-        The version that is champion (serves) afterwards, as text; None for none.
+        The verdict as it stands: `promoted` says whether the challenger serves.
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or there is no such version.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from configs.sections import Training
@@ -13,7 +13,14 @@ from models.forecast.selection.gate import Rival, decide_promotion
 from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry, RegistryError
-from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
+from pipelines.train.promotion import (
+    hold_after_rollback,
+    promote_winner,
+    reject_winner,
+    verdict_record,
+    verdict_without_figures,
+    with_form_values,
+)
 from pipelines.train.turns import longest_waiting_first
 
 
@@ -142,6 +149,7 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
             for key, name, allowed in held
         }
         decided = decide_promotion(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
+        decided = hold_after_rollback(registry, job, tags, decided)
     record = verdict_record(
         job, run_id, tags, decided, challenger_loss=losses["challenger"], champion_loss=losses["champion"],
         naive_loss=losses["seasonal_naive"],
@@ -150,11 +158,11 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     return record
 
 
-def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
+def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> Mapping[str, Any]:
     """Point the alias `champion` at a verdict's challenger if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
-        The version that is champion (serves) afterwards, as text; None for none.
+        The verdict as it stands: `promoted` says whether the challenger serves.
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or there is no such version.
@@ -162,3 +170,14 @@ def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | 
         SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
     """
     return promote_winner(Registry(settings or load()), verdict)
+
+
+def reject(verdict: Mapping[str, Any], by: str, settings: Settings | None = None) -> Mapping[str, Any]:
+    """Write that a person said no to a winner, see `pipelines.train.promotion.reject_winner`.
+
+    Raises:
+        RegistryError, MlflowException: MLflow does not answer, or there is no such version.
+        KeyError: the verdict lacks a key of `decide_on_challenger`.
+        SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
+    """
+    return reject_winner(Registry(settings or load()), verdict, by)
