@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -31,12 +30,12 @@ from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import Turn, stand_by
 from pipelines.spark.query_session import query_session, spread_state
+from pipelines.spark.wall_clock import JvmClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-SET_BACK_S = 5.0  # seconds; a clock set back by more counts
 LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts at most, where workers are slow
 REHEARSED_EVERY = "30 seconds"  # Spark ends a Python worker that was idle for a minute
 OUTCOMES = 200  # newest ones that a new query learns the lead time from
@@ -179,7 +178,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         watch = begin_to_repeat(partial(leave_if_lost, turn, stop), stop)
         report(spread_state(spark, checkpoint, settings.autoscaler.cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
-        run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), remedy)
+        clock = JvmClock(spark)
+        run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), clock.set_back_s, remedy)
         begun.end()
         watch.join(END_S)
         turn.hand_over()
@@ -196,22 +196,25 @@ def leave_if_lost(turn: Turn, stop: threading.Event) -> list[str]:
     return told
 
 
-def run_until(stop: threading.Event, start: Callable[[], StreamingQuery], remedy: Callable[[], str] = str) -> None:
+def run_until(
+    stop: threading.Event, start: Callable[[], StreamingQuery], set_back_s: Callable[[], float],
+    remedy: Callable[[], str] = str,
+) -> None:  # fmt: skip
     """Run a query until `stop` is set, and say when it is ready; what `remedy` says is added where it never was.
 
     Before its first micro-batch Spark waits ten seconds, a constant of its own, for a Python worker to import what it
     needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all. Where the
-    clock is set back, too: Spark would sleep until the wall time of the next micro-batch has come.
+    clock is set back, by what `JvmClock` says (`set_back_s`), too: Spark would sleep until the wall time of the next
+    micro-batch has come.
 
     Raises:
         SystemExit: Spark does not start it; or it failed for another reason, after it was ready, or TRIES times. The
             message holds the error.
     """
-    query, tries, ready, ahead_s = _started(start, remedy), 1, False, time.time() - time.monotonic()
+    query, tries, ready = _started(start, remedy), 1, False
     while not stop.wait(LOOK_AT_QUERY_S):
-        before_s, ahead_s = ahead_s, time.time() - time.monotonic()
-        if before_s - ahead_s > SET_BACK_S and query.isActive:
-            report([f"the clock was set back by {before_s - ahead_s:.0f} s; the query is started again"])
+        if query.isActive and (by_s := set_back_s()):
+            report([f"the clock was set back by {by_s:.0f} s; the query is started again"])
             query.stop()
             query, ready = _started(start, remedy), False
         if query.isActive:

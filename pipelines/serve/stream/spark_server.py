@@ -34,6 +34,7 @@ from pipelines.serve.stream.server import TAIL, needed_from, read_samples
 from pipelines.spark.checkpoint.lock import CheckpointLock
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.query_session import query_session, refuse_spread, spread_state
+from pipelines.spark.wall_clock import JvmClock
 
 OLDEST_S = 60.0
 """Wall seconds: what waits on the topic when the query starts makes windows, and no forecasts."""
@@ -84,9 +85,11 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         def run(claim: Claim) -> None:
             _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))
             since_s = needed_from(read_samples(read_records(settings.kafka, "metrics", TAIL)), settings.training.step_s)
-            query = start_query(
-                spark, settings, checkpoint, models, contracted(), claim.epoch, since_s, OLDEST_S, serving.poll_s
-            )
+            start = partial(
+                start_query, spark, settings, checkpoint, models, contracted(), claim.epoch, since_s, OLDEST_S,
+                serving.poll_s,
+            )  # fmt: skip
+            query, clock = start(), JvmClock(spark)
             _say([f"epoch {claim.epoch}, process {os.getpid()}, {serving.cores} cores"])
             while not stop.wait(serving.poll_s):
                 while loader.ready:
@@ -94,6 +97,10 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
                 if claim.superseded():
                     _say([LEAVING])
                     break
+                if by_s := clock.set_back_s():  # Spark would wait for the next micro-batch's wall time
+                    _say([f"the clock was set back by {by_s:.0f} s; the query is started again"])
+                    query.stop()
+                    query = start()
                 if not query.isActive:
                     raise SystemExit(f"the query of serving failed: {query.exception()}\n{remedy_of(checkpoint)}")
             query.stop()
