@@ -18,7 +18,7 @@ from airflow.utils.db import initdb
 EVENTS: list[dict[str, Any]] = []
 RAN = threading.Event()
 WAITED: list[bool] = []
-COUNTS = {"stored": 10, "again": False, "version": 4}
+COUNTS = {"stored": 10, "again": False, "version": 4, "trouble": ""}
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -59,7 +59,7 @@ if __name__ == "__main__":
     forecaster.jobs_with_training_data = lambda jobs, drifted: ["orders"]  # type: ignore[assignment]
     forecaster.train = lambda job, because, **form: "r1"  # type: ignore[assignment]
     forecaster.decide_on_challenger = lambda job, run: {"job": job, "version": "7", "promoted": True}  # type: ignore[assignment]
-    forecaster.promote = lambda verdict: "7"  # type: ignore[assignment]
+    forecaster.promote = lambda verdict: verdict  # type: ignore[assignment]
     states = {}
     for made in (ingest_metrics, retrain_forecaster):
         dag: Any = made()
