@@ -14,7 +14,6 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from configs.errors import FinalError
 from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
 from dags.defaults import DEFAULTS, optional_field, utc_cron
 
@@ -88,10 +87,11 @@ def ingest_metrics() -> None:
         """Fail the run where a topic could not be taken; only here, as a task that fails reports no asset event.
 
         Raises:
-            FinalError: the broker no longer has what a topic needs, or has another topic of its name (no retry).
+            OffsetsError: the broker no longer has what a topic needs, or has another topic of its name (no retry).
         """
-        if troubles := [f"{topic}: {one['trouble']}" for topic, one in counts.items() if one["trouble"]]:
-            raise FinalError("\n".join(troubles))
+        from pipelines.ingest import refuse_troubles
+
+        refuse_troubles(counts)
 
     counts: Any = ingest()
     name_troubles(counts)

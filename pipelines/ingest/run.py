@@ -52,9 +52,9 @@ def ingest(
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
         was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records; else empty:
-        one topic's stops no other). An earlier partition that had to be finished first is left out. Second, the new
-        drift events (`drift.newest_drift` has their keys), at most one per job; none where no metrics were stored. A
-        job whose times span over 10⁶ steps is logged and not checked.
+        one topic's stops no other, and `refuse_troubles` raises it). An earlier partition that had to be finished first
+        is left out. Second, the new drift events (`drift.newest_drift` has their keys), at most one per job; none where
+        no metrics were stored. A job whose times span over 10⁶ steps is logged and not checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
@@ -93,6 +93,16 @@ def ingest(
         ) if stored else []
     finally:
         spark.stop()
+
+
+def refuse_troubles(counts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise where an ingest could not take a topic, by the counts that `ingest` returns; all others were taken.
+
+    Raises:
+        OffsetsError: the broker no longer has what a topic needs, or has another topic of its name.
+    """
+    if troubles := [f"{topic}: {one['trouble']}" for topic, one in counts.items() if one["trouble"]]:
+        raise OffsetsError("\n".join(troubles))
 
 
 def _jobs(settings: Settings) -> list[str]:

@@ -19,7 +19,7 @@ def test_a_namenode_that_is_away_is_named_before_a_broker_is_asked_or_spark_star
     monkeypatch.setenv("TIDECAST_LAKE__ADDRESS", "hdfs://127.0.0.1:1/tidecast/lake")
     monkeypatch.setattr("pipelines.spark.session.local_session", never)
     monkeypatch.setattr("pipelines.spark.query_session.local_session", never)
-    monkeypatch.setattr(run, "plan_ranges", never)
+    monkeypatch.setattr(run, "plan_topic", never)
     began = time.monotonic()
     for act in (lambda: run.ingest("2014-10-22T04"), maintain):
         with pytest.raises(LakeAwayError, match=r"hdfs://127\.0\.0\.1:1/tidecast/lake.*TIDECAST_LAKE__ADDRESS"):

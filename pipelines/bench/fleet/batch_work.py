@@ -55,11 +55,13 @@ def ingest_all() -> dict[str, int]:
     """Take everything from the topics into the lake; returns how many `records` were read.
 
     Raises:
+        OffsetsError: a topic could not be taken.
         Exception: as `pipelines.ingest.ingest`.
     """
-    from pipelines.ingest import ingest, partition
+    from pipelines.ingest import ingest, partition, refuse_troubles
 
     counts, _ = ingest(partition.default_name(None, datetime.now(UTC)))
+    refuse_troubles(counts)
     return {"records": sum(one["read"] for one in counts.values())}
 
 

@@ -34,7 +34,7 @@ LIVE_HOURS, BEGIN_S = 18.0, 20.0
 GRACE_S, RESTARTS = 30.0, 5
 TRAINED = ("ingest_metrics", "retrain_forecaster")
 _TOPICS = "from configs.settings import load; from pipelines.kafka.topics import create_topics as c; c(load().kafka)"
-_INGEST = "from pipelines.ingest import ingest; ingest('{hour:%Y-%m-%dT%H}')"
+_INGEST = "from pipelines.ingest import ingest, refuse_troubles; refuse_troubles(ingest('{hour:%Y-%m-%dT%H}')[0])"
 CHANGED = {"serving": ("serve",), "autoscaler": ("autoscale", "--checkpoint", "{checkpoint}")}
 """Parts that are replaced, one after the other, by their commands."""
 STANDS_BY, READY = "pipelines/scale/turn.py", "ready to take over"
