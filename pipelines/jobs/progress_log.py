@@ -47,8 +47,16 @@ class ProgressLog:
     `application` (id), `ui` (URL or None) and `started` (epoch seconds) of the Spark application.
     """
 
-    def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
-        self.job = job
+    def __init__(self, run_dir: Path, job: str, context: SparkContext, most_bytes: int | None = None) -> None:
+        """Nothing is written yet.
+
+        Args:
+            run_dir: folder of both files.
+            job: name of the query.
+            context: of its application.
+            most_bytes: of a file; what is older is in `<job>.progress.old.jsonl`, or gone. None: all is kept.
+        """
+        self.job, self._most_bytes = job, most_bytes
         self._lines = progress_file(run_dir, job)
         self._summary = run_dir / f"{job}.json"
         self.totals: dict[str, Any] = {
@@ -74,6 +82,8 @@ class ProgressLog:
         self.totals["late_dropped"] += dropped
         for name in ("late", "rejected"):
             self.totals[name] += seen.get(name) or 0
+        if self._most_bytes is not None and self._lines.is_file() and self._lines.stat().st_size >= self._most_bytes:
+            self._lines.replace(self._lines.with_suffix(".old.jsonl"))
         with self._lines.open("a") as file:
             file.write(json.dumps(progress, separators=(",", ":")) + "\n")
         self._summary.write_text(json.dumps(self.totals))

@@ -40,13 +40,15 @@ if TYPE_CHECKING:
 
 LOOK_S, ALL_THERE_S = 0.2, 15.0
 """Seconds between two looks, and after the first work for which the other executors are waited for."""
+LOGGED_BYTES = 16 << 20
+"""Of an epoch's progresses, the newest, and as much before them: an hour or more of each at a trigger of 1 s."""
 _WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
 def run_block(argv: list[str] | None = None) -> int:
     """Run a block until a signal; only in the main thread.
 
-    Leaves in the epoch's folder: its checkpoint, every progress of its query, and `works` once it works.
+    Leaves in the epoch's folder: its checkpoint, the newest progresses of its query, and `works` once it works.
 
     Returns:
         0 after a clean stop; 1 if the query failed, or if settings, broker, code, Java or jars are wrong, which stderr
@@ -71,7 +73,7 @@ def run_block(argv: list[str] | None = None) -> int:
         spark = cluster_session(f"tidecast {args.name}", settings, begun, grows=False)
         start = read_first_offsets(folder.path, topology.name)
         launch = Launch(args.name, spark, settings, epoch.folder, start)
-        log = ProgressLog(epoch.folder, args.name, spark.sparkContext)
+        log = ProgressLog(epoch.folder, args.name, spark.sparkContext, LOGGED_BYTES)
         spark.streams.addListener(listener_of(log))
         query = start_block(launch, topology, code, epoch, folder.id)
     except CorrectableError as error:

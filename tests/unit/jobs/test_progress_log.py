@@ -25,6 +25,20 @@ def test_a_replays_progress_is_kept_where_it_is_asked_for(tmp_path, replays, kep
     assert json.loads((tmp_path / "orders.json").read_text())["rows"] == 5 * len(kept)
 
 
+def test_a_bounded_log_keeps_the_newest_and_as_much_before(tmp_path):
+    context = SimpleNamespace(applicationId="app-1", uiWebUrl=None)
+    log, line = ProgressLog(tmp_path, "shop.join", context, most_bytes=90), len('{"numInputRows":1}\n')
+    assert 4 * line < 90 <= 5 * line
+    for at in range(1, 15):
+        log.add(json.dumps({"numInputRows": at % 10}), 0)
+    rows = {
+        file.name: [json.loads(told)["numInputRows"] for told in file.read_text().splitlines()]
+        for file in tmp_path.glob("*.jsonl")
+    }
+    assert rows == {"shop.join.progress.old.jsonl": [6, 7, 8, 9, 0], "shop.join.progress.jsonl": [1, 2, 3, 4]}
+    assert json.loads((tmp_path / "shop.join.json").read_text())["batches"] == 14
+
+
 @pytest.mark.parametrize(
     ("most_bytes", "lines"),
     [(100, ["one\n", "two\n", "three"]), (13, ["one\n", "two\n", "three"]), (12, ["two\n", "three"]),
