@@ -1,8 +1,7 @@
 """The folder of a job that runs in blocks: where each is wanted, and where it is, from move to move.
 
 A block's state goes with it: an epoch's folder is copied from the one before when nobody writes to that any more, and
-is there as a whole or not at all. So whoever is killed in whatever phase of a move, the newest epoch is the one that
-holds.
+is there as a whole or not at all. So whoever is killed in whatever phase of a move, the newest epoch holds.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from configs.errors import SettingsError
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import BlockApplication
 from models.placement.plan.measured import Block, Placement
+from pipelines.stack.backup.paths import move_schemas
 
 KEPT = 4
 """Epochs of a block that are kept, the newest ones: whoever finds a cluster away looks for where the block worked."""
@@ -204,7 +204,7 @@ class JobFolder:
     def before(self, epoch: BlockEpoch) -> BlockEpoch | None:
         """Return the epoch before one; None: it was the first, or its folder is no more."""
         folder = epoch.folder.with_name(str(epoch.number - 1))
-        return self._read(folder) if folder.is_dir() else None
+        return self._read(folder) if (folder / "block.json").is_file() else None
 
     def begin_epoch(self, block: BlockApplication) -> BlockEpoch:
         """Begin an epoch of a block, with the state of the one before; nobody may write to that any more.
@@ -221,19 +221,20 @@ class JobFolder:
             coming.mkdir(parents=True)
             if before is not None and (state := checkpoint_of(before)).is_dir():
                 shutil.copytree(state, coming / state.name)
+                move_schemas(coming / state.name, (folder.with_name(f"{one}") for one in range(1, number)), folder)
             (coming / "block.json").write_text(json.dumps(block._asdict(), indent=1))
             coming.replace(folder)
         except OSError:
             shutil.rmtree(coming, ignore_errors=True)  # it would fill the disk for the others, too
             raise
-        for older in self._epochs(block.name)[:-KEPT]:
+        for older in (one for one in folder.parent.glob("*") if one.name.isdigit() and _number(one) <= number - KEPT):
             shutil.rmtree(older, ignore_errors=True)
         return BlockEpoch(number, block, folder)
 
     def _epochs(self, name: str) -> list[Path]:
         """Folders of a block's whole epochs, the newest last."""
-        folders = (self.path / "blocks" / name).glob("*")
-        return sorted((one for one in folders if one.name.isdigit()), key=_number)
+        found = (self.path / "blocks" / name).glob("*/block.json")
+        return sorted((one.parent for one in found if one.parent.name.isdigit()), key=_number)
 
     def _read(self, folder: Path) -> BlockEpoch:
         told = json.loads((folder / "block.json").read_text())

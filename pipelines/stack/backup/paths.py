@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,17 +25,43 @@ def move_paths(folder: Path, old: str, new: str) -> None:
         BackupError: a database is damaged.
         OSError: a file cannot be read or written.
     """
-    named = re.compile(rf"(?<![\w.-]){re.escape(old)}(?![\w.-])")
-    moved = partial(named.sub, lambda found: new)
+    moved = _mover([old], new)
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.match(SCHEMAS) and not path.name.startswith("."):
-            path.write_text(moved(path.read_text()))
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's sum of what stood there
+            _move_schemas(path, moved)
         elif path.is_file() and _is_sqlite(path):
             try:
                 _move_in(path, moved)
             except sqlite3.Error as error:
                 raise BackupError(f"{path}: a damaged database ({error}). Nothing was restored.") from None
+
+
+def move_schemas(checkpoint: Path, old: Iterable[Path], new: Path) -> None:
+    """Replace folders by `new` wherever Spark notes a file of one of them as a schema of a checkpoint's state.
+
+    Args:
+        checkpoint: of a query, which does not run.
+        old: folders in which the checkpoint has been.
+        new: folder in which it is from now on.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    moved = _mover(map(str, old), str(new))
+    for path in checkpoint.glob(SCHEMAS):
+        if not path.name.startswith("."):
+            _move_schemas(path, moved)
+
+
+def _mover(old: Iterable[str], new: str) -> Callable[[str], str]:
+    """What puts `new` for each of these folders in a text."""
+    named = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, old))})(?![\w.-])")
+    return partial(named.sub, lambda found: new)
+
+
+def _move_schemas(file: Path, moved: Callable[[str], str]) -> None:
+    file.write_text(moved(file.read_text()))
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's sum of what stood there
 
 
 def _is_sqlite(path: Path) -> bool:
