@@ -16,8 +16,8 @@ from pipelines.stack.processes import Process, ProcessError
 
 BEGIN_S, STOP_S = 90.0, 20.0
 """Seconds for an application to begin, and for a driver to end its query."""
-AGAIN_S, LONGEST_S = 2.0, 60.0
-"""Pause before a block is tried again: doubled each time that it did not begin, at most."""
+AGAIN_S, LONGEST_S, STEADY_S = 2.0, 60.0, 300.0
+"""Pause before a block is tried again, doubled each time that it failed; at most; and work after which that is over."""
 ASK_S = 0.2
 
 
@@ -42,9 +42,10 @@ class WatchedBlock:
     Attributes:
         epoch: that it is in.
         since_s: when its application was started; None: it works, or was given up.
-        failed: times in a row that it did not begin.
+        failed: times in a row that it did not begin, or ended before it had worked for STEADY_S.
         again_s: before which it is not tried again where it was wanted then (`tried`).
         tried: what was wanted when it failed last.
+        worked_s: since when it works; None: it does not, as of the last look.
     """
 
     epoch: BlockEpoch
@@ -52,6 +53,7 @@ class WatchedBlock:
     failed: int = 0
     again_s: float = 0.0
     tried: BlockApplication | None = None
+    worked_s: float | None = None
 
 
 class Supervisor:
@@ -91,8 +93,8 @@ class Supervisor:
     def settled(self) -> bool:
         """Return whether every block works where it is wanted, as of the last look."""
         return all(
-            (known := self._blocks.get(block.name)) is not None and known.epoch.block == block and known.since_s is None
-            and not known.failed
+            (known := self._blocks.get(block.name)) is not None and known.epoch.block == block
+            and known.worked_s is not None
             for block in self._wanted()
         )  # fmt: skip
 
@@ -110,7 +112,9 @@ class Supervisor:
             elif block != known.epoch.block and not waits and not self._others_begin(block):
                 self._see_to_move(known, block)  # one after the other: what one leaves another may take
             elif block == known.epoch.block and not self._runs(block.name) and not waits:
-                self._spawn(known)
+                self._start_again(known, block)
+            elif known.worked_s is not None and time.monotonic() - known.worked_s > STEADY_S:
+                known.failed = 0
         except (ProcessError, OSError, subprocess.SubprocessError) as error:
             self._give_up(block, error)
 
@@ -140,12 +144,27 @@ class Supervisor:
         assert known.since_s is not None
         took_s = time.monotonic() - known.since_s
         if epoch.worked_by() == process.pid:
-            known.since_s, known.failed, known.tried = None, 0, None
+            known.since_s, known.worked_s, known.tried = None, time.monotonic(), None
             self._say(f"{block.name}: runs on {block.cluster}, epoch {epoch.number}, {took_s:.0f} s after its start")
         elif not process.running():
             raise ProcessError(f"It ended before it worked.\n{process.last_lines()}")
         elif took_s > self._begin_s:
             raise ProcessError(f"It does not work after {took_s:.0f} s.\n{process.last_lines()}")
+
+    def _start_again(self, known: WatchedBlock, block: BlockApplication) -> None:
+        """Start what does not run; of what worked it is said how it ended, and what ends ever again has to wait."""
+        if known.worked_s is None:
+            self._spawn(known)
+            return
+        process, now, pause_s = self._home.processes[block.name], time.monotonic(), _pause_s(known.failed)
+        worked_s, known.worked_s = now - known.worked_s, None
+        known.failed, known.again_s, known.tried = known.failed + 1, now + pause_s, block
+        self._say(
+            f"{block.name}: ended with status {process.wait()} on {block.cluster}, where it had worked for "
+            f"{worked_s:.0f} s, and is started again in {pause_s:.0f} s.\n{process.last_lines()}"
+        )
+        if not pause_s:
+            self._spawn(known)
 
     def _see_to_move(self, known: WatchedBlock, block: BlockApplication) -> None:
         """Move a block once there is room, or nobody is to leave; the first of some that exchange places makes room."""
@@ -154,6 +173,7 @@ class Supervisor:
             self._move(known, block)
         elif block == movers[0] and self._runs(block.name) and not any(map(self._can_move, movers)):
             self._home.end(block.name, STOP_S)
+            known.worked_s = None
             self._say(f"{block.name}: has ended on {self._cluster(block.name)}, where another query is to come first")
 
     def _can_move(self, block: BlockApplication) -> bool:
@@ -188,7 +208,7 @@ class Supervisor:
         block = known.epoch.block
         argv = [sys.executable, "-m", "pipelines.placement.block", str(self._folder.path), block.name]
         self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": self._masters[block.cluster]})
-        known.since_s = time.monotonic()
+        known.since_s, known.worked_s = time.monotonic(), None
 
     def _give_up(self, block: BlockApplication, error: Exception) -> None:
         """Want a block that does not begin where it was, if it worked there and never here; else try it again later."""
@@ -196,8 +216,8 @@ class Supervisor:
         if known is None:
             self._say(f"{block.name}: does not begin on {block.cluster}. {error}")
             return
-        known.since_s, known.failed = None, known.failed + 1
-        pause_s = min(AGAIN_S * 2 ** (known.failed - 1), LONGEST_S)
+        known.since_s, known.worked_s, known.failed = None, None, known.failed + 1
+        pause_s = _pause_s(known.failed)
         known.again_s, known.tried = now + pause_s, block
         told = f"{block.name}: does not begin on {block.cluster}"
         try:
@@ -222,3 +242,8 @@ class Supervisor:
         while before is not None and before.worked_by() is None:
             before = self._folder.before(before)
         return None if before is None or before.block == block else before.block
+
+
+def _pause_s(failed: int) -> float:
+    """Seconds before what has failed so many times in a row is tried again: none where it had worked for long."""
+    return min(AGAIN_S * 2 ** min(failed - 1, 9), LONGEST_S) if failed else 0.0  # of 1,025 it would be no float

@@ -14,7 +14,8 @@ from models.placement.plan.moved import move_block
 from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
 from pipelines.placement.job_folder import JobFolder, checkpoint_of
-from pipelines.placement.supervisor import Supervisor
+from pipelines.placement.observed import observe_trips
+from pipelines.placement.supervisor import STEADY_S, Supervisor
 from tests.fakes.clock import clock_with
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
@@ -30,6 +31,9 @@ class FakeProcess:
 
     def running(self):
         return self.alive
+
+    def wait(self):
+        return 1
 
     def last_lines(self):
         return "no more was heard of it"
@@ -238,6 +242,8 @@ def test_what_has_ended_is_started_again_ever_more_rarely_while_it_fails(job):
     job.home.processes[FIRST].alive = False
     job.looks(2)
     assert job.home.spawned[2:] == [(FIRST, "east", 1)] and "runs on east" in job.said[-1]
+    job.now += STEADY_S
+    job.looks(1)
     spawn = job.home.spawn
 
     def ends_at_once(name, argv, env=None):
@@ -252,11 +258,46 @@ def test_what_has_ended_is_started_again_ever_more_rarely_while_it_fails(job):
         before = len(job.home.spawned)
         job.supervisor.look()
         tries += [job.now - int(begin)] * (len(job.home.spawned) - before)
-    assert tries == [0, 3, 8, 17, 34]  # a look later it has ended, and is waited for 2, 4, 8, 16 s
+    assert tries == [0, 5, 14, 31]  # at once as it had worked; a look later it has ended, and is waited for 4, 8, 16 s
     job.home.away.clear()
     job.home.spawn, job.now = spawn, begin + 100
     job.looks(2)
     assert job.home.processes[FIRST].running() and job.state(FIRST) == ["east", "east", "east"]
+
+
+def test_a_query_that_ends_again_and_again_says_why_and_is_started_ever_more_rarely(job):
+    job.supervisor.start()
+    spawn, since, begun = job.home.spawn, job.now, []
+
+    def works_and_ends(name, argv, env=None):
+        process = spawn(name, argv, env)
+        process.alive = name != FIRST
+        begun.append(job.now - since)
+        return process
+
+    job.home.spawn, job.home.processes[FIRST].alive = works_and_ends, False
+    job.looks(130)
+    assert begun == [0, 4, 10, 20, 38, 72]  # two looks tell that it works and that it has ended; then 2, 4, 8, 16, 32 s
+    told = [line for line in job.said if "ended with status 1 on east" in line]
+    assert len(told) == 7 and all("no more was heard of it" in line for line in told)
+    assert "started again in 0 s" in told[0] and "started again in 60 s" in told[-1]
+    job.home.spawn = spawn
+    job.looks(30)
+    assert job.supervisor.settled()
+    job.now += STEADY_S
+    job.looks(1)
+    job.home.processes[FIRST].alive = False
+    job.looks(1)
+    assert job.home.processes[FIRST].running() and "started again in 0 s" in job.said[-1]  # that was long ago
+
+
+def test_whatever_its_number_of_failures_it_is_tried_again(job):
+    job.supervisor.start()
+    job.home.away.add("east")
+    job.home.processes[FIRST].alive = False
+    job.supervisor._blocks[FIRST].failed = 5000
+    job.looks(200)
+    assert "tried again in 60 s" in job.said[-1]
 
 
 def test_a_supervisor_that_is_started_again_goes_on_with_the_newest_epochs(job):
@@ -292,6 +333,31 @@ def test_an_epoch_that_was_not_made_to_its_end_is_none(job):
     after = job.folder.begin_epoch(first)
     assert after.number == 2 and checkpoint_of(after).is_dir() and job.folder.newest(FIRST) == after
     assert second.name == SECOND
+
+
+def test_a_moved_state_names_the_schemas_that_went_with_it_and_an_epoch_without_a_block_is_none(job):
+    """As Spark notes those of `transformWithState`, by absolute path; it makes a folder anew that such a path names."""
+    first, _ = applications_of(job.folder.topology(), TWO)
+    epoch = job.folder.begin_epoch(first)
+    noted = checkpoint_of(epoch) / "state" / "0" / "_metadata" / "v2" / "0"
+    noted.parent.mkdir(parents=True)
+    text = 'v2\n{{"stateSchemaFilePaths":["file:{}/state/0/_stateSchema/default/0_a"]}}'
+    noted.write_text(text.format(checkpoint_of(epoch)))
+    noted.with_name(".0.crc").write_text("of the text before")
+    for number in range(2, 7):
+        state = checkpoint_of(epoch := job.folder.begin_epoch(first))
+        noted = state / "state" / "0" / "_metadata" / "v2" / "0"
+        assert epoch.number == number and noted.read_text() == text.format(state)
+        assert not noted.with_name(".0.crc").exists()
+    noted.write_text(text.format(checkpoint_of(epoch)).replace("/6/", "/1/"))  # of a release that only copied
+    (epoch.folder.with_name("2") / "parse.checkpoint").mkdir(parents=True)
+    third = job.folder.before(job.folder.before(job.folder.before(epoch)))
+    assert third.number == 3 and job.folder.before(third) is None and job.folder.newest(FIRST) == epoch
+    third.note_round_trip(0.004)
+    assert observe_trips(job.folder) == {"east": 4.0}
+    state = checkpoint_of(job.folder.begin_epoch(first))
+    assert (state / "state" / "0" / "_metadata" / "v2" / "0").read_text() == text.format(state)
+    assert sorted(one.name for one in epoch.folder.parent.iterdir()) == ["4", "5", "6", "7"]
 
 
 def test_a_job_keeps_the_topology_that_it_was_begun_with(job, tmp_path):
