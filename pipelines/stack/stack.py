@@ -21,8 +21,7 @@ from pipelines.stack.keeper import Keeper
 from pipelines.stack.parts import PARTS, child_environment
 from pipelines.stack.processes import GRACE_S, Process
 
-# What they hold belongs to one run; tables and models outlive it.
-TRANSIENT = frozenset({"broker", "spark", "airflow"})
+TRANSIENT = frozenset({"broker", "spark", "airflow"})  # what they hold belongs to one run; tables and models outlive it
 
 
 class Stack:
