@@ -35,26 +35,44 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
         folder: of the job, which was begun.
 
     Raises:
-        SettingsError: no job was begun there.
+        SettingsError: no job was begun there, or a query may run on clusters whose executors have different cores.
         OSError: a file cannot be written.
     """
     topology, placement = folder.topology(), folder.wanted()
     targets, made = _targets(topology, placement), list[Path]()
+    missing = [
+        (number, block)
+        for number, block in enumerate(applications_of(topology, placement))
+        if not contract_file(settings, block.name).exists()
+    ]
+    for _, block in missing:
+        _refuse_unlike(topology, block)
     settings.contracts_dir.mkdir(parents=True, exist_ok=True)
-    for number, block in enumerate(applications_of(topology, placement)):
+    for number, block in missing:
         file = contract_file(settings, block.name)
-        if not file.exists():
-            executors = {"min": 1, "max": max(block.executors, _room(topology, placement, number)),
-                         "cores": topology.clusters[block.cluster].executor_cores}  # fmt: skip
-            told = {
-                "job": block.name, "latency_target_s": targets[number],
-                "executors": executors, "error_budget": max(round(1 - topology.quantile, 6), LEAST_BUDGET),
-                "planning": {"overhead_s": topology.overhead_s},
-            }  # fmt: skip
-            write_whole(file, _text(topology, block, told))
-            load_contract(block.name, settings.contracts_dir)
-            made.append(file)
+        executors = {"min": 1, "max": max(block.executors, _room(topology, placement, number)),
+                     "cores": topology.clusters[block.cluster].executor_cores}  # fmt: skip
+        told = {
+            "job": block.name, "latency_target_s": targets[number],
+            "executors": executors, "error_budget": max(round(1 - topology.quantile, 6), LEAST_BUDGET),
+            "planning": {"overhead_s": topology.overhead_s},
+        }  # fmt: skip
+        write_whole(file, _text(topology, block, told))
+        load_contract(block.name, settings.contracts_dir)
+        made.append(file)
     return made
+
+
+def _refuse_unlike(topology: Topology, block: BlockApplication) -> None:
+    """Refuse a query that may run on clusters whose executors differ: a contract counts in executors of one size."""
+    cores = {name: topology.clusters[name].executor_cores for name in allowed_clusters(topology, block.operators)}
+    if len({*cores.values()}) > 1:
+        told = ", ".join(f"{many} on {name}" for name, many in cores.items())
+        raise SettingsError(
+            f"{topology.name}.yaml: executor_cores: {block.name} may run where executors have {told} cores, and a "
+            f"contract has executors of one size. Begin the job anew with one executor_cores for these clusters, or "
+            f"with operators.{block.operators[0]}.cluster stated."
+        )
 
 
 def update_targets(settings: Settings, folder: JobFolder) -> Iterator[str]:
@@ -103,7 +121,8 @@ def contract_of(
 ) -> tuple[Contract, bool]:
     """Return a query's contract, and whether the autoscaler is to scale it: where it has a contract of its own.
 
-    Else, and where that is wrong, which is said, it has as many executors as it was placed with.
+    Else, and where that is wrong, or of executors of another size than its cluster's, which is said, it has as many
+    executors as it was placed with: rooms, plans and off-loads are counted in the cluster's executors.
 
     Args:
         settings: with the folder of the contracts.
@@ -111,12 +130,16 @@ def contract_of(
         block: the query.
         say: called with what a person is told.
     """
+    cores = topology.clusters[block.cluster].executor_cores
     if contract_file(settings, block.name).is_file():
         try:
-            return load_contract(block.name, settings.contracts_dir), True
+            own = load_contract(block.name, settings.contracts_dir)
+            if own.executors.cores == cores:
+                return own, True
+            why = f"executors.cores={own.executors.cores}, but executor_cores={cores} of {block.cluster}."
         except SettingsError as error:
-            say(f"{block.name}: not scaled until its contract is corrected and it begins again. {error}")
-    cores = topology.clusters[block.cluster].executor_cores
+            why = f"{error}"
+        say(f"{block.name}: not scaled until its contract is corrected and it begins again. {why}")
     fixed = Executors(min=block.executors, max=block.executors, cores=cores)
     return Contract(job=block.name, latency_target_s=topology.target_s, executors=fixed), False
 
@@ -137,9 +160,11 @@ def most_cores(settings: Settings, topology: Topology, placement: Placement, num
 
 
 def _room(topology: Topology, placement: Placement, number: int) -> int:
-    """Executors for which the largest cluster has room on which a query may run."""
-    operators = placement.blocks[number].operators
-    return max(most_executors(topology, placement, number, one) for one in allowed_clusters(topology, operators))
+    """Executors for which the largest cluster has room on which a query may run, of those whose executors are alike."""
+    block, clusters = placement.blocks[number], topology.clusters
+    cores = clusters[block.cluster].executor_cores
+    alike = [one for one in allowed_clusters(topology, block.operators) if clusters[one].executor_cores == cores]
+    return max(most_executors(topology, placement, number, one) for one in alike)
 
 
 def begun_with(contract: Contract, placed: int, room: int) -> Contract:

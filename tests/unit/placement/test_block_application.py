@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from configs.contract import load_contract
+from configs.errors import SettingsError
 from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.applications import applications_of
@@ -15,7 +16,7 @@ from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
 from pipelines.placement.block import block_settings
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.scaled.contracts import begun_with, contract_of, write_contracts
+from pipelines.placement.scaled.contracts import begun_with, contract_of, most_cores, write_contracts
 from pipelines.placement.scaled.target_shares import TargetShares
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
@@ -111,3 +112,40 @@ def test_blocks_of_one_cluster_leave_each_other_an_executor():
         name: one.model_copy(update={"memory_gb": 0.1}) for name, one in ADVERTS.clusters.items()
     }})  # fmt: skip
     assert most_executors(heavy, TWO, 1, "west") == 0
+
+
+def test_a_contract_of_executors_of_another_size_than_the_cluster_s_is_said_and_nobody_scales_by_it(tmp_path):
+    settings, said = load(contracts=tmp_path), []
+    (tmp_path / "adverts.join.yaml").write_text("job: adverts.join\nexecutors: {max: 2, cores: 2}\n")
+    second = applications_of(ADVERTS, TWO)[1]
+    contract, scaled = contract_of(settings, ADVERTS, second, said.append)
+    assert not scaled and (contract.executors.max, contract.executors.cores) == (3, 1)
+    assert "executors.cores=2, but executor_cores=1 of west" in said[0]
+    (tmp_path / "adverts.join.yaml").write_text("job: adverts.join\nexecutors: {max: 2, cores: 1}\n")
+    assert contract_of(settings, ADVERTS, second, said.append)[1] and len(said) == 1
+
+
+def test_no_contract_is_written_of_a_query_that_may_run_where_executors_have_other_cores(tmp_path):
+    stated = (ROOT / "configs" / "topologies" / "adverts.yaml").read_text()
+    wide = stated.replace("price: 0.6", "price: 0.6, executor_cores: 2")
+    settings, folder = load(contracts=tmp_path / "contracts"), JobFolder(tmp_path / "job")
+    file = tmp_path / "adverts.yaml"
+    file.write_text(wide)
+    folder.begin(file, TWO)
+    with pytest.raises(SettingsError, match=r"adverts.parse may run where executors have 1 on east, 2 on west cores"):
+        write_contracts(settings, folder)
+    assert not settings.contracts_dir.exists()
+    for name, cluster in (("events", "east"), ("project", "west")):
+        wide = wide.replace(f"{{of: [{name}], ", f"{{of: [{name}], cluster: {cluster}, ")
+    file.write_text(wide)
+    folder.begin(file, TWO)
+    assert len(write_contracts(settings, folder)) == 2
+    assert load_contract("adverts.join", settings.contracts_dir).executors.cores == 2
+
+
+def test_room_where_executors_are_of_another_size_is_none_for_a_contract(tmp_path):
+    settings, west = load(contracts=tmp_path), ADVERTS.clusters["west"]
+    wide = west.model_copy(update={"executor_cores": 2, "cores": 40})
+    unlike = ADVERTS.model_copy(update={"clusters": {**ADVERTS.clusters, "west": wide}})
+    (tmp_path / "adverts.parse.yaml").write_text("job: adverts.parse\nexecutors: {max: 5}\n")
+    assert most_cores(settings, unlike, TWO, 0) == 4  # those of east, on which it is
