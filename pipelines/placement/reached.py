@@ -40,6 +40,20 @@ def refuse_away(topology: Topology, placement: Placement, factor: float = 1.0, w
         raise PlanError(f"{topology.name}: {told}. Start it. {other}")
 
 
+def refuse_move(topology: Topology, cluster: str) -> None:
+    """Refuse to end a query for a cluster that does not answer; one that the job does not have is not asked.
+
+    Raises:
+        PlanError: with its address and why.
+    """
+    own = topology.clusters.get(cluster)
+    if own is not None and (why := why_away(own.master or "")):
+        raise PlanError(
+            f"{topology.name}: the cluster {cluster} ({own.master}) does not answer: {why}. Start it first; the query "
+            "stays where it is."
+        )
+
+
 def why_away(master: str) -> str:
     """Return why a standalone master cannot be reached; "" where one of its addresses takes a connection.
 

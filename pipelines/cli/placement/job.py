@@ -41,14 +41,16 @@ def move_job_block(job: Job, operator: str, cluster: str) -> None:
 
     Raises:
         SettingsError: the job was never begun, or none can have the name (status 2).
-        UnplannedError: no such operator or cluster, or there is no room (status 2).
+        UnplannedError: no such operator or cluster, there is no room, or the cluster does not answer (status 2).
     """
     from models.placement.plan.moved import move_block
+    from pipelines.placement.reached import refuse_move
     from pipelines.placement.running import job_folder
 
     folder = job_folder(settings_from_options(), job)
     topology = folder.topology()
     with planned():
+        refuse_move(topology, cluster)
         folder.change(lambda now: move_block(topology, now, operator, cluster))
     print(f"{job}: the query of {operator} is wanted on {cluster}")
 
@@ -63,8 +65,8 @@ def write_query_contracts(job: Job) -> None:
     was placed with until its next decision, though others may have been given some of them.
 
     Raises:
-        SettingsError: the job was never begun, none can have the name, or its quota is less than the least executors
-            of its queries (status 2).
+        SettingsError: the job was never begun, none can have the name, its quota is less than the least executors of
+            its queries, or one of these may run on clusters whose executors have different cores (status 2).
         OSError: a file cannot be written.
     """
     from pipelines.placement.running import job_folder

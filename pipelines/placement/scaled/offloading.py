@@ -16,6 +16,7 @@ from models.placement.plan.shares import allowed_clusters, most_executors
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.signing import Signer
 from pipelines.placement.job_folder import JobFolder, OffloadNote
+from pipelines.placement.reached import why_away
 from tidecast.messages import FUTURE_S, Control, Decision, Heartbeat, MessageError, decode
 
 EVERY_S, SILENT_S, BACK_S = 10.0, 15.0, 600.0
@@ -52,6 +53,8 @@ class Offloading:
         self._mode: dict[str, str] = {}
         self._heard: dict[str, float] = {}
         self._agreed: dict[tuple[str, str], int] = {}
+        self._why_away: dict[str, str] = {}
+        self._told: set[str] = set()
         self._again_s = time.monotonic() + EVERY_S
 
     def step(self) -> None:
@@ -82,7 +85,7 @@ class Offloading:
                     self._mode[word.job], self._modes_at[word.job] = word.mode, max(before, word.wall_time)
         if now_s < self._again_s:
             return
-        self._again_s, placement = now_s + EVERY_S, self._folder.wanted()
+        self._again_s, placement, self._why_away = now_s + EVERY_S, self._folder.wanted(), {}
         blocks = enumerate(applications_of(self._topology, placement))
         for number, block in sorted(blocks, key=lambda one: self._first_to_go(one[1])):
             if self._look_at(number, block, placement):
@@ -116,7 +119,7 @@ class Offloading:
             one for one in allowed_clusters(self._topology, block.operators) if one not in (home, left)
         ]  # fmt: skip
         asked: list[tuple[float, str, Offload]] = []
-        for other in others:
+        for other in self._alike(block, others):
             rooms = [self._room(placement, number, name) for name in (home, other)]
             choice = offload_choice(self._topology, rooms, home, other, said.executors, said.inputs)
             before = Offload(away, since_s, self._agreed.pop((block.name, other), 0))
@@ -125,11 +128,38 @@ class Offloading:
                 self._agreed[block.name, other] = after.agreed
                 if after.there != before.there:
                     asked.append((choice.there_s, other, after))
-        if not asked:
-            return False
-        _, other, after = min(asked, key=lambda one: one[:2])
-        self._want(number, block, placement, OffloadNote(home, other, after.since_s), after.there, said.executors)
-        return True
+        for _, other, after in sorted(asked, key=lambda one: one[:2]):
+            if self._answers(other if after.there else home):
+                note = OffloadNote(home, other, after.since_s)
+                self._want(number, block, placement, note, after.there, said.executors)
+                return True
+        return False
+
+    def _alike(self, block: BlockApplication, others: list[str]) -> list[str]:
+        """Of clusters those whose executors are of the size of the query's contract, as its own cluster's are."""
+        cores = {name: self._topology.clusters[name].executor_cores for name in (block.cluster, *others)}
+        if unlike := [name for name in others if cores[name] != cores[block.cluster]]:
+            self._say_once(
+                f"{block.name}: is never off-loaded to {', '.join(unlike)}, whose executors have other cores "
+                f"(executor_cores) than the {cores[block.cluster]} of its contract"
+            )
+        return [name for name in others if name not in unlike]
+
+    def _answers(self, cluster: str) -> bool:
+        """Whether a cluster takes a query; that one does not is told once, until it does again."""
+        line = f"no query is off-loaded to {cluster}, or comes back to it, while it does not answer"
+        if cluster not in self._why_away:  # it may take seconds, and the other queries are to be looked after
+            self._why_away[cluster] = why_away(self._topology.clusters[cluster].master or "")
+        if not self._why_away[cluster]:
+            self._told.discard(line)
+            return True
+        self._say_once(line, f": {self._why_away[cluster]}")
+        return False
+
+    def _say_once(self, line: str, why: str = "") -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._say(line + why)
 
     def _want(
         self, number: int, block: BlockApplication, placement: Placement, note: OffloadNote, there: bool, needed: int

@@ -8,6 +8,7 @@ import pytest
 from configs.errors import SettingsError
 from configs.settings import ROOT, load
 from pipelines.cli.placement import plan as command
+from pipelines.cli.placement.job import move_job_block
 from pipelines.cli.placement.placed import UnplannedError
 from pipelines.cli.placement.plan import plan
 from pipelines.placement.running import job_folder
@@ -89,6 +90,19 @@ def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path, monkey
     with pytest.raises(UnplannedError, match=r"cluster west \(spark://127.0.0.1:1\) does not.*The job stays as it is"):
         plan("adverts", apply=True)
     assert folder.wanted() == before and len(began) == 1
+
+
+def test_a_query_is_not_ended_for_a_cluster_that_is_away(began, tmp_path):
+    plan("adverts", apply=True)
+    file = tmp_path / "adverts.yaml"
+    file.write_text(file.read_text().replace("price: 0.6", "price: 0.6, master: 'spark://127.0.0.1:1'"))
+    folder = begun_on("east", tmp_path, began[0][1])
+    before = folder.wanted()
+    with pytest.raises(UnplannedError, match=r"cluster west \(spark://127.0.0.1:1\) does not answer.*where it is"):
+        move_job_block("adverts", "count", "west")
+    with pytest.raises(UnplannedError, match="no such cluster"):
+        move_job_block("adverts", "count", "north")
+    assert folder.wanted() == before
 
 
 def test_the_demonstration_applies_nothing_else(began):

@@ -1,6 +1,8 @@
 """A query goes to another cluster when its own is too small for what is decided, and comes back."""
 
 import math
+import socket
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -194,6 +196,34 @@ def test_it_comes_back_after_half_the_stay_where_it_has_room_and_is_quicker(tmp_
     assert "has room for it again" in told.said[-1]
     for _ in range(20):
         assert told.look(decision(9, inputs={**INPUTS, "arrival_rps": 400.0}))[1][0] == "west"  # not there again soon
+
+
+def test_it_does_not_go_to_a_cluster_that_does_not_answer_which_is_said_once(tmp_path, monkeypatch):
+    with closing(socket.socket()) as later:
+        later.bind(("127.0.0.1", 0))  # and does not listen yet
+        away = tmp_path / "served_adverts.yaml"
+        master = f"spark://127.0.0.1:{later.getsockname()[1]}"
+        away.write_text(FILE.read_text().replace("east: {cores: 3", f"east: {{master: '{master}', cores: 3"))
+        told = Told(tmp_path / "job", monkeypatch, away)
+        for _ in range(7):
+            assert told.look(decision(2)) == HOME
+        (said,) = told.said
+        assert said.startswith("no query is off-loaded to east") and "refused" in said
+        assert told.folder.offloaded() == {}
+        later.listen()
+        for _ in range(3):
+            found = told.look(decision(2))
+    assert found == [("west", 1), ("east", 2)]
+
+
+def test_it_does_not_go_where_executors_are_of_another_size_which_is_said_once(tmp_path, monkeypatch):
+    wide = tmp_path / "served_adverts.yaml"
+    wide.write_text(FILE.read_text().replace("east: {cores: 3", "east: {executor_cores: 2, cores: 8"))
+    told = Told(tmp_path / "job", monkeypatch, wide)
+    for _ in range(5):
+        assert told.look(decision(2)) == HOME
+    (said,) = told.said
+    assert "is never off-loaded to east, whose executors have other cores (executor_cores) than the 1" in said
 
 
 def test_what_is_known_of_a_query_here_and_there():
