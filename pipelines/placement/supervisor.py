@@ -93,7 +93,7 @@ class Supervisor:
     def settled(self) -> bool:
         """Return whether every block works where it is wanted, as of the last look."""
         return all(
-            (known := self._blocks.get(block.name)) is not None and known.epoch.block == block
+            (known := self._blocks.get(block.name)) is not None and _is_there(known.epoch, block)
             and known.worked_s is not None
             for block in self._wanted()
         )  # fmt: skip
@@ -106,12 +106,12 @@ class Supervisor:
         """
         try:
             known = self._blocks.get(block.name) or self._known(block)
-            waits = time.monotonic() < known.again_s and known.tried == block
-            if known.since_s is not None and block == known.epoch.block:
+            waits, there = time.monotonic() < known.again_s and known.tried == block, _is_there(known.epoch, block)
+            if known.since_s is not None and there:
                 self._await(known, block)
-            elif block != known.epoch.block and not waits and not self._others_begin(block):
+            elif not there and not waits and not self._others_begin(block):
                 self._see_to_move(known, block)  # one after the other: what one leaves another may take
-            elif block == known.epoch.block and not self._runs(block.name) and not waits:
+            elif there and not self._runs(block.name) and not waits:
                 self._start_again(known, block)
             elif known.worked_s is not None and time.monotonic() - known.worked_s > STEADY_S:
                 known.failed = 0
@@ -234,7 +234,7 @@ class Supervisor:
 
     def _worked_before(self, epoch: BlockEpoch, block: BlockApplication) -> BlockApplication | None:
         """Where a block worked before it was wanted here in vain; None: it has worked here, or nowhere."""
-        if epoch.block != block:
+        if not _is_there(epoch, block):
             return epoch.block if epoch.worked_by() is not None else None  # its state could not be copied
         if epoch.worked_by() is not None:
             return None
@@ -247,3 +247,9 @@ class Supervisor:
 def _pause_s(failed: int) -> float:
     """Seconds before what has failed so many times in a row is tried again: none where it had worked for long."""
     return min(AGAIN_S * 2 ** min(failed - 1, 9), LONGEST_S) if failed else 0.0  # of 1,025 it would be no float
+
+
+def _is_there(epoch: BlockEpoch, block: BlockApplication) -> bool:
+    """Whether a block is in an epoch as it is wanted: how many executors a scaled one has the autoscaler decides."""
+    but_for_executors = block._replace(executors=epoch.block.executors) == epoch.block
+    return block == epoch.block or (but_for_executors and epoch.is_scaled())

@@ -120,11 +120,22 @@ class Measure:
             free[clusters[-place]] -= self.topology.clusters[clusters[-place]].executor_cores
             left = self._left(clusters, executors)
             late_s = self._late_s(blocks, ways_s, latencies_s)
-        return self._placed(blocks, clusters, executors)
+        return self.placed(blocks, clusters, executors)
 
     def given(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement | None:
         """Return what blocks come to as they are stated; None where clusters or quota have no room for them so."""
-        return self._placed(blocks, clusters, executors) if self._has_room(blocks, clusters, executors) else None
+        return self.placed(blocks, clusters, executors) if self._has_room(blocks, clusters, executors) else None
+
+    def placed(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement:
+        """Return what blocks come to as they are stated, also where clusters or quota have no room for them so."""
+        topology, latencies_s = self.topology, self._latencies_s(blocks, clusters, executors)
+        latest_s = max(self._until(blocks, self._ways_s(blocks, clusters), latencies_s))
+        made = map(Block, blocks, clusters, executors, self.wiring(blocks).loads, latencies_s)
+        price = sum(
+            topology.clusters[name].price * (many * topology.clusters[name].executor_cores + topology.driver_cores)
+            for name, many in zip(clusters, executors, strict=True)
+        )  # fmt: skip
+        return Placement(tuple(made), round(price, 9), latest_s, latest_s <= topology.target_s)
 
     def _has_room(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> bool:
         """Whether clusters have cores and memory for all that lies on them, the quota cores, and queries tasks."""
@@ -153,16 +164,6 @@ class Measure:
     def _late_s(self, blocks: Blocks, ways_s: Sequence[Sequence[float]], latencies_s: Sequence[float]) -> float:
         """By how much the results of all queries are late, seconds."""
         return sum(max(at - self.topology.target_s, 0.0) for at in self._until(blocks, ways_s, latencies_s))
-
-    def _placed(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> Placement:
-        topology, latencies_s = self.topology, self._latencies_s(blocks, clusters, executors)
-        latest_s = max(self._until(blocks, self._ways_s(blocks, clusters), latencies_s))
-        made = map(Block, blocks, clusters, executors, self.wiring(blocks).loads, latencies_s)
-        price = sum(
-            topology.clusters[name].price * (many * topology.clusters[name].executor_cores + topology.driver_cores)
-            for name, many in zip(clusters, executors, strict=True)
-        )  # fmt: skip
-        return Placement(tuple(made), round(price, 9), latest_s, latest_s <= topology.target_s)
 
     def _latencies_s(self, blocks: Blocks, clusters: Sequence[str], executors: Sequence[int]) -> list[float]:
         return [

@@ -1,11 +1,12 @@
-"""A placement with one of its queries on another cluster."""
+"""A placement with one of its queries on another cluster, and a plan beside the autoscaler."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from configs.topology import Topology
+from models.placement.plan.candidates import Blocks
 from models.placement.plan.choose import PlanError
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
@@ -16,6 +17,8 @@ def place_block(
 ) -> Placement:
     """Return a placement in which a query is on a cluster with so many executors, also where there is no room for it.
 
+    On a cluster that the job does not have it keeps the figures that it had: nothing tells others.
+
     Args:
         topology: of the job.
         placement: of its operators.
@@ -24,7 +27,30 @@ def place_block(
         executors: that it has then.
     """
     changed = _with(placement, operators, cluster, executors)
-    return _measured(topology, changed) or changed
+    if not {one.cluster for one in changed.blocks} <= topology.clusters.keys():
+        return changed
+    return Measure(topology, rates_of(topology)).placed(*_parts(changed))
+
+
+def keep_executors(
+    measure: Measure, made: Placement, was: Placement, scaled: Collection[tuple[str, ...]]
+) -> Placement:  # fmt: skip
+    """Return a plan in which queries that are scaled have, where they stay, the executors that they were placed with.
+
+    How many they have the autoscaler decides; what the plan comes to is told for these.
+
+    Args:
+        measure: of the load for which the plan was made.
+        made: the plan.
+        was: where the queries are wanted now.
+        scaled: operators of each query that the autoscaler scales where it is wanted now.
+    """
+    before = {(one.operators, one.cluster): one.executors for one in was.blocks if one.operators in scaled}
+    executors = [before.get((one.operators, one.cluster), one.executors) for one in made.blocks]
+    if executors == [one.executors for one in made.blocks]:
+        return made
+    blocks, clusters, _ = _parts(made)
+    return measure.placed(blocks, clusters, executors)
 
 
 def move_block(topology: Topology, placement: Placement, operator: str, cluster: str) -> Placement:
@@ -49,7 +75,9 @@ def move_block(topology: Topology, placement: Placement, operator: str, cluster:
     for name in own.operators:
         if (stated := topology.operators[name].cluster) not in (None, cluster):
             raise PlanError(f"operators.{name}.cluster={stated!r}: it may not run on {cluster}. Take that away first.")
-    made = _measured(topology, _with(placement, own.operators, cluster, own.executors))
+    changed = _with(placement, own.operators, cluster, own.executors)
+    known = {one.cluster for one in changed.blocks} <= topology.clusters.keys()
+    made = Measure(topology, rates_of(topology)).given(*_parts(changed)) if known else None
     if made is None and topology.quota_cores is not None:
         cores = {name: one.executor_cores for name, one in topology.clusters.items()}
         others = sum(one.executors * cores[one.cluster] for one in placement.blocks if one is not own)
@@ -76,9 +104,7 @@ def _with(placement: Placement, operators: Sequence[str], cluster: str, executor
     ))  # fmt: skip
 
 
-def _measured(topology: Topology, placement: Placement) -> Placement | None:
-    blocks = tuple(block.operators for block in placement.blocks)
-    clusters, executors = ([getattr(block, name) for block in placement.blocks] for name in ("cluster", "executors"))
-    if not {*clusters} <= topology.clusters.keys():
-        return None
-    return Measure(topology, rates_of(topology)).given(blocks, clusters, executors)
+def _parts(placement: Placement) -> tuple[Blocks, list[str], list[int]]:
+    """What a placement is measured by: operators, cluster and executors of each query."""
+    blocks = placement.blocks
+    return tuple(one.operators for one in blocks), [one.cluster for one in blocks], [one.executors for one in blocks]

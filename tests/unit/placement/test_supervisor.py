@@ -7,10 +7,11 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import ROOT, load
+from configs.topology import load_topology
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import PlanError
 from models.placement.plan.measured import Block, Placement
-from models.placement.plan.moved import move_block
+from models.placement.plan.moved import move_block, place_block
 from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
 from pipelines.placement.job_folder import JobFolder, checkpoint_of
@@ -112,6 +113,21 @@ def test_a_block_that_is_wanted_elsewhere_goes_there_with_its_state(job):
     job.wants("join", "east")
     job.looks()
     assert job.home.spawned[3:] == [(SECOND, "east", 3)] and job.state(SECOND) == ["east", "west", "east"]
+
+
+def test_a_block_begins_anew_with_other_executors_unless_the_autoscaler_decides_these(job):
+    job.supervisor.start()
+    job.folder.newest(SECOND).note_scaled(True)
+    first, second = TWO.blocks
+    job.folder.want(replace(TWO, blocks=(replace(first, executors=2), replace(second, executors=1))))
+    job.looks(6)
+    assert job.home.spawned[2:] == [(FIRST, "east", 2)] and job.supervisor.settled()
+    job.home.processes[SECOND].alive = False
+    job.looks()
+    assert job.home.spawned[3:] == [(SECOND, "east", 1)] and job.supervisor.settled()
+    job.wants("count", "west")
+    job.looks(6)
+    assert job.home.spawned[4:] == [(SECOND, "west", 2)]
 
 
 def test_a_block_that_does_not_begin_elsewhere_goes_back_to_where_it_was(job):
@@ -382,3 +398,14 @@ def test_a_move_that_cannot_be_is_refused(job, operator, cluster, what):
     })  # fmt: skip
     with pytest.raises(PlanError, match=what):
         move_block(changed, TWO, operator, cluster)
+
+
+def test_where_a_query_is_put_without_room_it_has_the_figures_of_that_place():
+    topology = load_topology("adverts", FILE.parent)
+    full = place_block(topology, TWO, ("join", "count"), "west", 9)  # which has four cores
+    assert full.price == pytest.approx(1.0 + 9 * 0.6) and full.blocks[1].executors == 9
+    less = place_block(topology, TWO, ("join", "count"), "west", 4)
+    assert full.blocks[1].load == less.blocks[1].load != TWO.blocks[1].load
+    assert full.latency_s < less.latency_s and full.blocks[1].latency_s < less.blocks[1].latency_s
+    gone = place_block(topology, TWO, ("join", "count"), "north", 1)
+    assert (gone.price, gone.blocks[1].cluster) == (TWO.price, "north")
