@@ -1,12 +1,13 @@
 """Plan anew which cluster each query of a job runs on, and with how many executors, for the load that it has now.
 
 Runs every morning for the first topology, or by hand with a form. A job that runs (`tidecast job up`) is planned for
-the records/s, and the work of a record, that its agents have measured in the last ten minutes, another one for the
-rates that its topology states. The plan's page is written to `var/plans`. Where the running job's queries would be
-elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run;
-who does not answer for twelve hours has said no. Which operators are one query is not changed so. For a running job a
-network is trained that proposes placements, and registered in MLflow (`<topology>-placement`); what it proposes is told
-beside the plan, or asked for in its place.
+the records/s, and the work of a record, that its agents have measured in the last ten minutes; another one, or one of
+which nothing was measured, for the rates that its topology states. The plan's page is written to `var/plans`. Where the
+queries of a job that was measured, or whose load was given, would be elsewhere or have other executors, a person is
+asked under "Required actions", and they are moved then, while they run; who does not answer for twelve hours has said
+no. Which operators are one query is not changed so, nor the executors of a query that the autoscaler scales. For a
+running job a network is trained that proposes placements, and registered in MLflow (`<topology>-placement`); what it
+proposes is told beside the plan, or asked for in its place.
 """
 
 from datetime import timedelta
@@ -45,7 +46,7 @@ def plan_placement() -> None:
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
-        """Plan, and write the page; returns `sentence`, `ask`, `load`, `page` and both placements.
+        """Plan, and write the page; returns `sentence`, `ask`, `load`, `known`, `page` and both placements.
 
         Raises:
             ReplanError: the clusters have no room (no retry).
@@ -94,7 +95,7 @@ def plan_placement() -> None:
         """Want the queries where the plan puts them; returns what was wanted.
 
         Raises:
-            ReplanError: they are wanted elsewhere since (no retry).
+            ReplanError: they are wanted elsewhere since, or a cluster is away (no retry).
         """
         from pipelines.train.placement import proposed
 

@@ -5,29 +5,49 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from configs.errors import FinalError
 from configs.settings import Settings, load
 from configs.topology import Topology, load_topology
-from models.placement.plan.applications import reads_of
+from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.as_measured import as_measured
 from models.placement.plan.choose import PlanError, choose_placement
-from models.placement.plan.measured import Block, Placement
+from models.placement.plan.measured import Block, Measure, Placement
+from models.placement.plan.moved import keep_executors
 from models.placement.plan.observed import measured_factor
+from models.placement.rates import rates_of
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job, observe_record_bytes, observe_trips
 from pipelines.placement.page.plan_page import describe_change, page_of_plan, write_plan_page
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
+from pipelines.stack import state
 from pipelines.stack.state import with_stack_addresses
 
 LAST_S = 600.0
 """Seconds up to now by which the load of a running job is told."""
+SCALED = "Scaled queries keep the executors that they were placed with where they stay: the autoscaler decides these"
 
 
 class ReplanError(FinalError, RuntimeError):
     """A topology for which there is no plan, or a plan that cannot be applied any more; says why."""
+
+
+class PlannedLoad(NamedTuple):
+    """For what a running job is planned.
+
+    Attributes:
+        topology: of the job; with its queries as they were measured where no load is given.
+        factor: of its rates.
+        told: by how much more comes than is stated.
+        known: whether that was given, or anything was measured; else it is planned for the stated rates.
+    """
+
+    topology: Topology
+    factor: float
+    told: float
+    known: bool = True
 
 
 def plan(form: dict[str, Any]) -> dict[str, Any]:
@@ -38,9 +58,10 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
             the work of its records, that were measured.
 
     Returns:
-        `sentence`, what would change of the running job, and whether its file is another one since it was begun, which
-        this plan does not know; `ask`, whether anything would that can be applied; `load`; `page`, path of the page;
-        `was` and `placement`, where the queries are wanted, and would be.
+        `sentence`, what would change of the running job, whether anything was measured and it runs at all, and whether
+        its file is another one since it was begun, which this plan does not know; `ask`, whether anything would that
+        can be applied, and is not for want of measurements; `load`; `known`, whether that was given or measured;
+        `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
 
     Raises:
         ReplanError: the clusters have no room.
@@ -49,26 +70,35 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     settings = with_stack_addresses(load())
     folder, name = job_folder(settings, form["topology"]), form["topology"]
     began = folder.began()
-    measured = began and not form.get("load")
     if began:
-        topology, factor, told = loaded(settings, folder, form.get("load"))
+        topology, factor, told, known = loaded(settings, folder, form.get("load"))
     else:
-        topology = load_topology(name, settings.topologies_dir)
+        topology, known = load_topology(name, settings.topologies_dir), True
         factor = told = form.get("load") or 1.0
+    measured = began and known and not form.get("load")
     try:
         made = choose_placement(topology, factor)
     except PlanError as error:
         raise ReplanError(f"{error}") from None
     file = settings.topologies_dir / f"{name}.yaml"
-    changed = began and folder.has_changed(file)
-    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, file.name if changed else "")
-    was = folder.wanted() if began else None
-    sentence, ask = compare(topology, was, made.placement, told)
-    if changed:
-        sentence += f". {describe_change(file.name)}"
+    notes = list[str]()
+    if not known:
+        notes.append("Nothing was measured in the last ten minutes: planned for the stated rates")
+    if began and not measured and state.running(folder.path / "stack") is None:
+        notes.append(f"No `tidecast job up {name}` runs on this computer")
+    if began and folder.has_changed(file):
+        notes.append(describe_change(file.name))
+    was, placement = None, made.placement
+    if began:
+        was = folder.wanted()
+        placement = _beside_autoscaler(folder, topology, factor, was, placement)
+    if placement != made.placement:
+        notes.append(SCALED)
+    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes)
+    sentence, ask = compare(topology, was, placement, told)
     return {
-        "sentence": sentence, "ask": ask, "load": told, "page": str(page),
-        "was": None if was is None else as_json(was), "placement": as_json(made.placement),
+        "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
+        "page": str(page), "was": None if was is None else as_json(was), "placement": as_json(placement),
     }  # fmt: skip
 
 
@@ -80,7 +110,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
         planned: what that returned.
 
     Raises:
-        ReplanError: the queries are wanted elsewhere since.
+        ReplanError: the queries are wanted elsewhere since, or a cluster on which they are to run does not answer.
     """
     folder = job_folder(load(), form["topology"])
     told = planned["placement"]
@@ -94,6 +124,11 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
             )
         return _in_order(made, now)
 
+    before = folder.wanted()
+    try:
+        refuse_away(folder.topology(), to(before), wanted=before)  # whoever approved it has had twelve hours
+    except PlanError as error:
+        raise ReplanError(f"{error}") from None
     folder.change(to)
     return str(planned["sentence"])
 
@@ -118,10 +153,13 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
             f"{file.name} has changed since this job was begun, and the plan is for what it says now. Put it back, or "
             f"move {folder.path} away to begin the job anew."
         )
-    before = folder.wanted()
-    sentence, able = compare(folder.topology(), before, made, factor)
+    before, topology = folder.wanted(), folder.topology()
+    found, made = made, _beside_autoscaler(folder, topology, factor, before, made)
+    sentence, able = compare(topology, before, made, factor)
+    if found != made:
+        sentence += f". {SCALED}"
     if able:
-        refuse_away(folder.topology(), made, factor, before)
+        refuse_away(topology, made, factor, before)
         folder.change(lambda now: _in_order(made, now))
     elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
         raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")
@@ -156,20 +194,33 @@ def compare(topology: Topology, was: Placement | None, made: Placement, factor: 
     return f"{at}{'; '.join(moves)} ({made.price:.2f} an hour after {was.price:.2f}, {made.latency_s:.1f} s)", True
 
 
-def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> tuple[Topology, float, float]:
-    """Return a running job's topology, the factor of its rates that is planned for, and by how much more comes.
+def _beside_autoscaler(
+    folder: JobFolder, topology: Topology, factor: float, was: Placement, made: Placement
+) -> Placement:  # fmt: skip
+    """A plan without other executors of the queries that the autoscaler scales where they run now."""
+    epochs = {block.operators: folder.newest(block.name) for block in applications_of(topology, was)}
+    scaled = {operators for operators, epoch in epochs.items() if epoch is not None and epoch.is_scaled()}
+    return keep_executors(Measure(topology, rates_of(topology, factor)), made, was, scaled)
 
-    Where no factor is given its queries are as they were measured, and the factor is 1.
+
+def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> PlannedLoad:
+    """Return for what a running job is planned.
+
+    Where no factor is given its queries are as they were measured, and the factor is 1; where none was, all is as
+    stated.
 
     Raises:
         SettingsError, BrokerError: no job was begun there; the broker does not answer.
     """
     topology, placement = folder.topology(), folder.wanted()
     if load_factor:
-        return topology, load_factor, load_factor
+        return PlannedLoad(topology, load_factor, load_factor)
     found, _ = observe_job(settings, folder, LAST_S)
+    if all(one.rps is None for one in found):
+        return PlannedLoad(topology, 1.0, 1.0, known=False)
     measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))
-    return measured, 1.0, measured_factor(found, list(topology.sources), reads_of(topology, placement))
+    told = measured_factor(found, list(topology.sources), reads_of(topology, placement))
+    return PlannedLoad(measured, 1.0, told)
 
 
 def as_json(made: Placement) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -26,7 +27,8 @@ def plan_pages(settings: Settings) -> list[Path]:
 
 
 def write_plan_page(
-    topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False, changed: str = ""
+    topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False,
+    notes: Sequence[str] = (),
 ) -> Path:  # fmt: skip
     """Write the page of a plan to `path`; folders are made if need be.
 
@@ -36,13 +38,13 @@ def write_plan_page(
         factor: of the sources' rates, for which it was made.
         path: of the file.
         measured: whether rates and work of the topology are those of the running job.
-        changed: name of the topology's file where it is another one than that with which the running job was begun.
+        notes: sentences about a job that was begun, without their full stops, which are told first.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_plan(topology, plan, factor, measured, changed), encoding="utf-8")
+    path.write_text(render_plan(topology, plan, factor, measured, notes), encoding="utf-8")
     return path
 
 
@@ -55,7 +57,7 @@ def describe_change(file: str) -> str:
 
 
 def render_plan(
-    topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False, changed: str = ""
+    topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False, notes: Sequence[str] = ()
 ) -> str:  # fmt: skip
     """Return the page as HTML that opens without a network; arguments as of `write_plan_page`."""
     made = plan.placement
@@ -66,7 +68,7 @@ def render_plan(
     body = [
         f"<h1>{escape(topology.name)}: what runs together, and where</h1>",
         f'<p class="about">{about}</p>',
-        *([f'<p class="verdict">{escape(describe_change(changed))}.</p>'] if changed else []),
+        *(f'<p class="verdict">{escape(note)}.</p>' for note in notes),
         tile_row(_tiles(topology, plan)),
         section(
             "The job on its clusters", "A frame is a query with its executors. Thick lines are topics between queries.",

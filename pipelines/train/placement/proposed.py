@@ -102,6 +102,8 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     mode, plain = form.get("network", SHADOW), {**planned, "told": f"{planned['sentence']}."}
     if mode == NO or planned["was"] is None:
         return plain
+    if not planned["known"]:
+        mode = SHADOW  # nobody is asked to move queries of which nothing was measured
     settings = with_stack_addresses(load())
     folder = job_folder(settings, form["topology"])
     if _is_scaled(settings, folder):
@@ -190,7 +192,7 @@ def _look(
 def _space(
     settings: Settings, folder: JobFolder, blocks: tuple[tuple[str, ...], ...], load_factor: float | None
 ) -> tuple[QuerySpace, float]:  # fmt: skip
-    topology, factor, told = replan.loaded(settings, folder, load_factor)
+    topology, factor, told, _ = replan.loaded(settings, folder, load_factor)
     return QuerySpace(Measure(topology, rates_of(topology, factor)), blocks), told
 
 

@@ -95,6 +95,16 @@ def test_in_the_plan_s_place_nothing_is_asked_for_until_something_is_wrong(job):
     assert "expected slower than usual" in proposed.propose(form, replan.plan(form))["told"]
 
 
+def test_where_nothing_was_measured_it_is_told_and_nobody_is_asked(job, monkeypatch):
+    _, steps, _ = job
+    steps[:] = [LATE] * 10
+    unmeasured = [ObservedBlock(one, 600.0, None, None, None, 0) for one in job[0].wanted().blocks]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: (unmeasured, None))
+    form, said = asked("apply")
+    assert not said["ask"] and "The network, as it is expected over the limit: " in said["told"]
+    assert {**replan.plan(form), "told": said["told"]} == said
+
+
 def test_where_the_network_knows_nothing_better_the_plan_is_asked_for(job, monkeypatch):
     _, steps, _ = job
     steps[:] = [LATE] * 10

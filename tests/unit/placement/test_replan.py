@@ -6,17 +6,20 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
 from configs.settings import ROOT
 from configs.settings import load as load_settings
 from configs.topology import load_topology
+from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock, measured_factor
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.page.plan_page import plan_pages
+from pipelines.stack import state
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
 ADVERTS = load_topology("adverts", FILE.parent)
@@ -94,6 +97,59 @@ def test_a_plan_says_that_the_topology_has_changed_since_the_job_was_begun(tmp_p
         assert ". adverts.yaml has changed since this job was begun" in planned["sentence"] and planned["ask"]
         assert "adverts.yaml has changed since this job was begun" in Path(planned["page"]).read_text()
     assert replan.plan({"topology": "adverts", "load": 1.0})["sentence"].count("has changed") == 1
+
+
+def test_nobody_is_asked_for_other_executors_of_a_query_that_the_autoscaler_scales(running):
+    folder, load = running
+    folder.want(Placement((Block(ALL, "west", 3, 1.57, 1.8),), 1.8, 1.8, True))
+    load["rps"] = 900.0
+    planned = replan.plan({"topology": "adverts"})
+    assert planned["ask"] and "from 3 executors on west to 4 executors on " in planned["sentence"]
+    folder.begin_epoch(applications_of(ADVERTS, folder.wanted())[0]).note_scaled(True)
+    planned = replan.plan({"topology": "adverts"})
+    assert not planned["ask"] and "it stays as it is. Scaled queries keep" in planned["sentence"]
+    assert replan.SCALED in Path(planned["page"]).read_text()
+    assert planned["placement"]["price"] == 1.8 and planned["placement"]["blocks"][0]["executors"] == 3
+    (block,) = folder.wanted().blocks
+    four = replace(folder.wanted(), blocks=(replace(block, executors=4),), price=2.4)
+    before = folder.wanted()
+    assert "it stays as it is. Scaled" in replan.want_plan(folder, FILE, four, 1.0) and folder.wanted() == before
+
+
+def test_one_that_is_scaled_and_moves_has_the_executors_of_the_plan(running):
+    folder, _ = running
+    folder.want(Placement((Block(ALL, "east", 2, 1.57, 1.8),), 2.0, 1.8, True))
+    folder.begin_epoch(applications_of(ADVERTS, folder.wanted())[0]).note_scaled(True)
+    planned = replan.plan({"topology": "adverts"})
+    assert planned["ask"] and "from 2 executors on east to 3 executors on west" in planned["sentence"]
+    assert replan.SCALED not in planned["sentence"]
+
+
+def test_where_nothing_was_measured_a_plan_says_so_and_nobody_is_asked(running, monkeypatch):
+    _, load = running
+    said = "Nothing was measured in the last ten minutes: planned for the stated rates"
+    assert said not in replan.plan({"topology": "adverts"})["sentence"]
+    load["rps"] = None
+    planned = replan.plan({"topology": "adverts"})
+    assert not planned["ask"] and not planned["known"] and "on west" in planned["sentence"]
+    for where in (planned["sentence"], page := Path(planned["page"]).read_text()):
+        assert said in where and "No `tidecast job up adverts` runs on this computer" in where
+    assert "nothing of it is measured" in page and "was measured to have" not in page
+    monkeypatch.setattr(state, "running", lambda var: SimpleNamespace(environment={}))
+    assert replan.plan({"topology": "adverts"})["sentence"].endswith(said)
+    assert replan.plan({"topology": "adverts", "load": 1.0})["ask"]  # a person has stated the load
+
+
+@pytest.mark.usefixtures("running")
+def test_what_is_approved_is_not_applied_where_a_cluster_is_away_by_then(tmp_path):
+    planned = replan.plan({"topology": "adverts"})
+    folder = JobFolder(tmp_path / "jobs" / "adverts")
+    kept = folder.path / "adverts.yaml"
+    kept.write_text(FILE.read_text().replace("price: 0.6", "price: 0.6, master: 'spark://127.0.0.1:1'"))
+    before = folder.wanted()
+    with pytest.raises(replan.ReplanError, match=r"cluster west \(spark://127.0.0.1:1\) does not answer"):
+        replan.apply({"topology": "adverts"}, planned)
+    assert folder.wanted() == before
 
 
 def test_a_load_for_which_there_is_no_room_is_told(running):
