@@ -67,9 +67,9 @@ def _refuse_unlike(topology: Topology, block: BlockApplication) -> None:
     """Refuse a query that may run on clusters whose executors differ: a contract counts in executors of one size."""
     cores = {name: topology.clusters[name].executor_cores for name in allowed_clusters(topology, block.operators)}
     if len({*cores.values()}) > 1:
-        told = ", ".join(f"{many} on {name}" for name, many in cores.items())
+        told = ", ".join(f"{name}: {many}" for name, many in cores.items())
         raise SettingsError(
-            f"{topology.name}.yaml: executor_cores: {block.name} may run where executors have {told} cores, and a "
+            f"{topology.name}.yaml: executor_cores: {block.name} may run where executors differ ({told} cores), and a "
             f"contract has executors of one size. Begin the job anew with one executor_cores for these clusters, or "
             f"with operators.{block.operators[0]}.cluster stated."
         )

@@ -132,7 +132,7 @@ def test_no_contract_is_written_of_a_query_that_may_run_where_executors_have_oth
     file = tmp_path / "adverts.yaml"
     file.write_text(wide)
     folder.begin(file, TWO)
-    with pytest.raises(SettingsError, match=r"adverts.parse may run where executors have 1 on east, 2 on west cores"):
+    with pytest.raises(SettingsError, match=r"adverts.parse may run where executors differ \(east: 1, west: 2 cores\)"):
         write_contracts(settings, folder)
     assert not settings.contracts_dir.exists()
     for name, cluster in (("events", "east"), ("project", "west")):
