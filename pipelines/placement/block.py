@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.errors import CorrectableError
+from configs.sections import Kafka
 from configs.settings import Settings, load
 from configs.topology import Topology
 from models.placement.plan.applications import BlockApplication, applications_of
@@ -25,24 +24,25 @@ from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
 from pipelines.jobs.launch import Launch, read_first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
+from pipelines.jobs.restarts.same_topics import refuse_other_topics
 from pipelines.jobs.running import attach_agent, finish_query, stop_on_signals
 from pipelines.kafka.signing import Signer
+from pipelines.placement.begun import follow_query
 from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.restored import claim_sink
 from pipelines.placement.scaled.contracts import begun_with, contract_file, contract_of
 from pipelines.placement.topic_sink import BlockSink, once
 from pipelines.spark.session import cluster_session
+from tidecast.spark.admission import Admission, AdmissionError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_S, ALL_THERE_S = 0.2, 15.0
-"""Seconds between two looks, and after the first work for which the other executors are waited for."""
 LOGGED_BYTES = 16 << 20
 """Of an epoch's progresses, the newest, and as much before them: an hour or more of each at a trigger of 1 s."""
-_WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
 def run_block(argv: list[str] | None = None) -> int:
@@ -66,16 +66,21 @@ def run_block(argv: list[str] | None = None) -> int:
             parser.error(f"{args.name}: no such block in {args.job}")
         settings, placement, code = load(), folder.wanted(), load_code(topology)
         Signer.of(settings.kafka).check_file()
+        topics = [*epoch.block.reads.values(), *epoch.block.writes.values()]
+        refuse_other_topics(settings.kafka, folder.path, args.name, topics, f"tidecast job up {topology.name}")
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
         begun = begun_with(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
-        settings = block_settings(settings, topology, placement, epoch.block, begun.executors.max)
+        first, most = (
+            batch_limits(topology, placement, epoch.block, many) for many in (begun.executors.min, begun.executors.max)
+        )
+        settings = block_settings(settings, topology)
         # Its agent comes late; until then Spark would take executors that a pool has for other queries.
         spark = cluster_session(f"tidecast {args.name}", settings, begun, grows=False)
         start = read_first_offsets(folder.path, topology.name)
         launch = Launch(args.name, spark, settings, epoch.folder, start)
         log = ProgressLog(epoch.folder, args.name, spark.sparkContext, LOGGED_BYTES)
         spark.streams.addListener(listener_of(log))
-        query = start_block(launch, topology, code, epoch, folder.id)
+        query = start_block(launch, topology, code, epoch, folder, first)
     except CorrectableError as error:
         print(error, file=sys.stderr)
         if spark is not None:
@@ -83,7 +88,8 @@ def run_block(argv: list[str] | None = None) -> int:
         return 1
     epoch.note_scaled(scaled)
     attach = partial(attach_agent, query, args.name, settings, contract, mode="act" if scaled else "observe")
-    agent = _until(stop, spark, query, epoch, partial(_attach_and_probe, attach, launch, epoch))
+    ready = partial(_all_there, query, launch, epoch, most, attach)
+    agent = follow_query(stop, spark, query, epoch, ready)
     return finish_query(spark, query, agent, log)
 
 
@@ -98,30 +104,55 @@ def _room(settings: Settings, topology: Topology, placement: Placement, block: B
     return max(room, block.executors)
 
 
-def block_settings(
-    settings: Settings, topology: Topology, placement: Placement, block: BlockApplication, executors: int
-) -> Settings:
-    """Return the settings of a block's application: trigger, partitions and size of its micro-batches.
+def block_settings(settings: Settings, topology: Topology) -> Settings:
+    """Return the settings of a block's application: trigger and partitions of its state.
 
     Args:
         settings: of whoever runs it.
         topology: of the job.
-        placement: of its operators.
-        block: the block, one of these.
-        executors: that it may have, by whose work a full batch is measured.
     """
-    blocks = tuple(one.operators for one in placement.blocks)
-    cores = executors * topology.clusters[block.cluster].executor_cores
-    able_rps = Measure(topology, rates_of(topology)).service_rps(blocks, blocks.index(block.operators), cores)
-    marks = topology.partitions * len(block.reads)  # of transactions: they take an offset each, and are no records
-    job = {
-        "trigger": f"{topology.trigger_s:g} seconds", "state_partitions": topology.partitions,
-        "max_offsets_per_trigger": math.ceil(CATCH_UP * (topology.trigger_s * able_rps + marks)),
-    }  # fmt: skip
+    job = {"trigger": f"{topology.trigger_s:g} seconds", "state_partitions": topology.partitions}
     return settings.model_copy(update={"job": settings.job.model_copy(update=job)})
 
 
-def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockEpoch, job_id: str) -> StreamingQuery:
+def batch_limits(topology: Topology, placement: Placement, block: BlockApplication, executors: int) -> dict[str, int]:
+    """Return how many offsets of each topic that a block reads a micro-batch may take, so that it can be worked on.
+
+    Spark bounds each source by itself: of what the executors can work on each has the share that it is stated to send.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        block: the block, one of these.
+        executors: by whose work a full batch is measured.
+    """
+    blocks, rates = tuple(one.operators for one in placement.blocks), rates_of(topology)
+    cores = executors * topology.clusters[block.cluster].executor_cores
+    able_rps = Measure(topology, rates).service_rps(blocks, blocks.index(block.operators), cores)
+    offered_rps = sum(rates.sent[name] for name in block.reads)
+    limits = {}
+    for name, topic in block.reads.items():
+        share = rates.sent[name] / offered_rps if offered_rps else 1 / len(block.reads)
+        marks = topology.partitions  # of transactions: they take an offset each, and are no records
+        limits[topic] = math.ceil(CATCH_UP * (topology.trigger_s * able_rps * share + marks))
+    return limits
+
+
+def admit_batches(query: StreamingQuery, kafka: Kafka, limits: Mapping[str, int]) -> None:
+    """Let a query that runs take so many offsets of each topic in a micro-batch from now on.
+
+    Raises:
+        AdmissionError: Spark does not let its limits be set.
+    """
+    admission = Admission(query)
+    named = {f"[{kafka.topic(topic)}]": most for topic, most in limits.items()}
+    rows = {source: most for source in admission.sources() for name, most in named.items() if name in source}
+    admission.admit_each(rows)
+
+
+def start_block(
+    launch: Launch, topology: Topology, code: JobCode, epoch: BlockEpoch, folder: JobFolder, limits: Mapping[str, int]
+) -> StreamingQuery:
     """Shut out whoever ran the block before, and start its query.
 
     Args:
@@ -129,18 +160,19 @@ def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockE
         topology: of the job.
         code: of its operators.
         epoch: that begins, or goes on.
-        job_id: of the job: the numbers of sent batches are kept for each.
+        folder: of the job: the numbers of sent batches are kept for each.
+        limits: of its first micro-batches, in offsets of each topic.
 
     Raises:
-        SupersededError: it runs elsewhere with a higher epoch.
+        RestoredError, SupersededError: as `claim_sink`.
         BrokerError, SettingsError: the broker refuses or does not answer; the code fails.
     """
     block, kafka = epoch.block, launch.settings.kafka
     schemas = record_schemas(launch.spark, topology, code)
     marks = next(iter(block.writes.values()))
-    sink = BlockSink(f"{block.name}.{job_id}", epoch.number, marks, topology.partitions)
-    sink.claim(kafka)
-    frame = block_frame(block, topology, code, schemas, partial(_committed, launch))
+    sink = BlockSink(f"{block.name}.{folder.id}", epoch.number, marks, topology.partitions)
+    claim_sink(sink, kafka, folder, epoch)
+    frame = block_frame(block, topology, code, schemas, partial(_committed, launch, limits))
     return (
         frame.writeStream.queryName(block.name).outputMode("update")
         .foreachBatch(once(kafka.without_signing_keys(), sink))
@@ -149,34 +181,24 @@ def start_block(launch: Launch, topology: Topology, code: JobCode, epoch: BlockE
     )  # fmt: skip
 
 
-def _committed(launch: Launch, topic: str) -> DataFrame:
+def _committed(launch: Launch, limits: Mapping[str, int], topic: str) -> DataFrame:
     """A topic as a stream, without what writers that failed have left there."""
-    options = {**launch.source(topic), "kafka.isolation.level": "read_committed"}
+    own = {"maxOffsetsPerTrigger": str(limits[topic]), "kafka.isolation.level": "read_committed"}
+    options = {**launch.source(topic), **own}
     return launch.spark.readStream.format("kafka").options(**options).load()
 
 
-def _until(
-    stop: threading.Event, spark: SparkSession, query: StreamingQuery, epoch: BlockEpoch, attach: Callable[[], Any]
+def _all_there(
+    query: StreamingQuery, launch: Launch, epoch: BlockEpoch, limits: Mapping[str, int], attach: Callable[[], Any]
 ) -> Any:
-    """Wait for a signal or the end of the query; return its agent.
+    """Attach the agent and return it: with the executors that it may add, batches may become as large.
 
-    Notes when executors have worked, or are there with nothing to do. The agent, which takes over those that are there,
-    is attached when all are that the block was placed with, or after a while.
+    Meanwhile it is noted how far the broker is from an executor.
     """
-    worked_s, agent = None, None
-    while query.isActive and not stop.wait(LOOK_S):
-        if worked_s is None and _works(spark, query):
-            epoch.note_work(os.getpid())
-            worked_s = time.monotonic()
-        if agent is None and worked_s is not None:
-            late = time.monotonic() - worked_s > ALL_THERE_S
-            if late or _registered(spark) >= epoch.block.executors:
-                agent = attach()
-    return agent
-
-
-def _attach_and_probe(attach: Callable[[], Any], launch: Launch, epoch: BlockEpoch) -> Any:
-    """Attach the agent and return it; meanwhile note how far the broker is from an executor."""
+    try:
+        admit_batches(query, launch.settings.kafka, limits)
+    except AdmissionError as error:
+        print(f"{epoch.block.name}: its batches stay as small as at first. {error}", file=sys.stderr)
     threading.Thread(target=_probe, args=(launch, epoch), name="probe", daemon=True).start()
     return attach()
 
@@ -203,18 +225,6 @@ def _probe(launch: Launch, epoch: BlockEpoch) -> None:
     except Exception as error:  # of Spark, or a disk that is full
         found = f"{error}"
     print(f"{epoch.block.name}: the way to the broker was not probed. {found}", file=sys.stderr)
-
-
-def _registered(spark: SparkSession) -> int:
-    there: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
-    return there - 1  # the driver is one of them
-
-
-def _works(spark: SparkSession, query: StreamingQuery) -> bool:
-    if any("addBatch" in progress["durationMs"] for progress in query.recentProgress):
-        return True
-    status = query.status
-    return _registered(spark) > 0 and status["message"] in _WAITS and not status["isDataAvailable"]
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from configs.errors import SettingsError
+from configs.errors import CorrectableError, SettingsError
 from configs.settings import Settings
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of
@@ -26,9 +26,14 @@ from pipelines.placement.scaled.forecast_relay import ForecastRelay
 from pipelines.placement.scaled.offloading import Offloading
 from pipelines.placement.scaled.target_shares import TargetShares
 from pipelines.placement.supervisor import Supervisor
+from pipelines.stack.context import StackRunsError
 from pipelines.stack.stack import Stack
 
 LOOK_S = 1.0
+
+
+class JobRunsError(CorrectableError, RuntimeError):
+    """A job is run by another command, or what one started that was killed has not ended; the message says which."""
 
 
 def job_folder(settings: Settings, name: str) -> JobFolder:
@@ -90,11 +95,12 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
         say: called with what a person is told.
 
     Raises:
-        StackError: the job runs already, or a cluster does not start. A query that does not begin is tried again.
+        JobRunsError: the job runs already.
+        StackError: a cluster does not start. A query that does not begin is tried again.
     """
     topology, say = folder.topology(), _at_will(say)
-    own = settings.model_copy(update={"var": folder.path / "stack"})
-    with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(own, ()) as home:
+    own, clusters = settings.model_copy(update={"var": folder.path / "stack"}), folder.path / "clusters"
+    with _alone(topology.name), started_clusters(topology, settings, clusters) as masters, Stack(own, ()) as home:
         supervisor = Supervisor(folder, home, masters, say)
         supervisor.start()
         relay = Beside("forecasts of later queries", lambda: ForecastRelay(settings, topology, folder.wanted), say)
@@ -105,6 +111,23 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
                 time.sleep(LOOK_S)
                 for one in (supervisor.look, relay.step, offloading.step, shares.step):
                     one()
+
+
+@contextmanager
+def _alone(job: str) -> Iterator[None]:
+    """Say what runs already by the job's name: each of its clusters, and its drivers, are a stack on its folder."""
+    try:
+        yield
+    except StackRunsError as error:
+        if error.owner is None:
+            raise JobRunsError(
+                f"{job}: its queries still run. Try again ten seconds after `tidecast job up {job}` was killed: they "
+                "end until then. Where it was not, end it first."
+            ) from None
+        raise JobRunsError(
+            f"{job} runs already (process {error.owner}), which keeps all its queries running. To run it here, end "
+            f"that command first (ctrl-C, or `kill {error.owner}`)."
+        ) from None
 
 
 def _at_will(say: Callable[[str], None]) -> Callable[[str], None]:

@@ -6,18 +6,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import place_block
+from pipelines.placement.begun import last_tasks_ns
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.watched_block import STEADY_S, WatchedBlock, is_there, pause_after
 from pipelines.stack.processes import Process, ProcessError
 
 BEGIN_S, STOP_S = 90.0, 20.0
-"""Seconds for an application to begin, and for a driver to end its query."""
-AGAIN_S, LONGEST_S, STEADY_S = 2.0, 60.0, 300.0
-"""Pause before a block is tried again, doubled each time that it failed; at most; and work after which that is over."""
+"""Seconds for an application to begin, or without any of its executors at work; and for a driver to end its query."""
 ASK_S = 0.2
 
 
@@ -35,27 +34,6 @@ class DriverHome(Protocol):
         """End a process."""
 
 
-@dataclass
-class WatchedBlock:
-    """A block, as it runs.
-
-    Attributes:
-        epoch: that it is in.
-        since_s: when its application was started; None: it works, or was given up.
-        failed: times in a row that it did not begin, or ended before it had worked for STEADY_S.
-        again_s: before which it is not tried again where it was wanted then (`tried`).
-        tried: what was wanted when it failed last.
-        worked_s: since when it works; None: it does not, as of the last look.
-    """
-
-    epoch: BlockEpoch
-    since_s: float | None = None
-    failed: int = 0
-    again_s: float = 0.0
-    tried: BlockApplication | None = None
-    worked_s: float | None = None
-
-
 class Supervisor:
     """A job's blocks, as they run."""
 
@@ -70,7 +48,7 @@ class Supervisor:
             home: of the drivers.
             masters: address of each cluster's master.
             say: called with what a person is told.
-            begin_s: within which an application has to work.
+            begin_s: within which the executors of an application have to be at work.
         """
         self._folder, self._home, self._masters, self._say, self._begin_s = folder, home, masters, say, begin_s
         self._topology = folder.topology()
@@ -78,10 +56,13 @@ class Supervisor:
         self._wanted_last: tuple[BlockApplication, ...] = ()
 
     def start(self) -> None:
-        """Start all blocks, upstream first: each once the one before it works, or was given up; `look` goes on then."""
+        """Start all blocks, upstream first: each once the one before it is at its first batch, works, or was given up.
+
+        `look` goes on then.
+        """
         for block in self._wanted():
             self.look_at(block)
-            while (known := self._blocks.get(block.name)) is not None and known.since_s is not None:
+            while (known := self._blocks.get(block.name)) is not None and known.begins():
                 time.sleep(ASK_S)
                 self.look_at(block)
 
@@ -93,7 +74,7 @@ class Supervisor:
     def settled(self) -> bool:
         """Return whether every block works where it is wanted, as of the last look."""
         return all(
-            (known := self._blocks.get(block.name)) is not None and _is_there(known.epoch, block)
+            (known := self._blocks.get(block.name)) is not None and is_there(known.epoch, block)
             and known.worked_s is not None
             for block in self._wanted()
         )  # fmt: skip
@@ -106,7 +87,7 @@ class Supervisor:
         """
         try:
             known = self._blocks.get(block.name) or self._known(block)
-            waits, there = time.monotonic() < known.again_s and known.tried == block, _is_there(known.epoch, block)
+            waits, there = time.monotonic() < known.again_s and known.tried == block, is_there(known.epoch, block)
             if known.since_s is not None and there:
                 self._await(known, block)
             elif not there and not waits and not self._others_begin(block):
@@ -133,30 +114,37 @@ class Supervisor:
         return self._blocks.setdefault(block.name, WatchedBlock(epoch))
 
     def _others_begin(self, block: BlockApplication) -> bool:
-        return any(one.since_s is not None for name, one in self._blocks.items() if name != block.name)
+        return any(one.begins() for name, one in self._blocks.items() if name != block.name)
 
     def _runs(self, name: str) -> bool:
         return name in self._home.processes and self._home.processes[name].running()
 
     def _await(self, known: WatchedBlock, block: BlockApplication) -> None:
-        """Say that an application works, or give it up."""
-        process, epoch = self._home.processes[block.name], known.epoch
+        """Say that an application works, or give it up; a batch at which executors are at work is waited for."""
+        process, epoch, now_s = self._home.processes[block.name], known.epoch, time.monotonic()
         assert known.since_s is not None
-        took_s = time.monotonic() - known.since_s
+        after = f"epoch {epoch.number}, {now_s - known.since_s:.0f} s after its start"
         if epoch.worked_by() == process.pid:
-            known.since_s, known.worked_s, known.tried = None, time.monotonic(), None
-            self._say(f"{block.name}: runs on {block.cluster}, epoch {epoch.number}, {took_s:.0f} s after its start")
+            known.since_s, known.worked_s, known.tried = None, now_s, None
+            self._say(f"{block.name}: runs on {block.cluster}, {after}")
         elif not process.running():
             raise ProcessError(f"It ended before it worked.\n{process.last_lines()}")
-        elif took_s > self._begin_s:
-            raise ProcessError(f"It does not work after {took_s:.0f} s.\n{process.last_lines()}")
+        elif (noted_ns := last_tasks_ns(epoch)) != known.tasks_ns:
+            if not known.at_batch:
+                self._say(f"{block.name}: is at its first batch on {block.cluster}, {after}")
+            known.tasks_ns, known.idle_s, known.at_batch = noted_ns, now_s, True
+        elif now_s - known.idle_s > self._begin_s:
+            raise ProcessError(
+                f"It does not work after {now_s - known.since_s:.0f} s, of which for the last "
+                f"{now_s - known.idle_s:.0f} s no executor was at work.\n{process.last_lines()}"
+            )
 
     def _start_again(self, known: WatchedBlock, block: BlockApplication) -> None:
         """Start what does not run; of what worked it is said how it ended, and what ends ever again has to wait."""
         if known.worked_s is None:
             self._spawn(known)
             return
-        process, now, pause_s = self._home.processes[block.name], time.monotonic(), _pause_s(known.failed)
+        process, now, pause_s = self._home.processes[block.name], time.monotonic(), pause_after(known.failed)
         worked_s, known.worked_s = now - known.worked_s, None
         known.failed, known.again_s, known.tried = known.failed + 1, now + pause_s, block
         self._say(
@@ -207,8 +195,10 @@ class Supervisor:
     def _spawn(self, known: WatchedBlock) -> None:
         block = known.epoch.block
         argv = [sys.executable, "-m", "pipelines.placement.block", str(self._folder.path), block.name]
+        known.tasks_ns, known.at_batch = last_tasks_ns(known.epoch), False
         self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": self._masters[block.cluster]})
-        known.since_s, known.worked_s = time.monotonic(), None
+        known.since_s = known.idle_s = time.monotonic()
+        known.worked_s = None
 
     def _give_up(self, block: BlockApplication, error: Exception) -> None:
         """Want a block that does not begin where it was, if it worked there and never here; else try it again later."""
@@ -217,7 +207,7 @@ class Supervisor:
             self._say(f"{block.name}: does not begin on {block.cluster}. {error}")
             return
         known.since_s, known.worked_s, known.failed = None, None, known.failed + 1
-        pause_s = _pause_s(known.failed)
+        pause_s = pause_after(known.failed)
         known.again_s, known.tried = now + pause_s, block
         told = f"{block.name}: does not begin on {block.cluster}"
         try:
@@ -234,7 +224,7 @@ class Supervisor:
 
     def _worked_before(self, epoch: BlockEpoch, block: BlockApplication) -> BlockApplication | None:
         """Where a block worked before it was wanted here in vain; None: it has worked here, or nowhere."""
-        if not _is_there(epoch, block):
+        if not is_there(epoch, block):
             return epoch.block if epoch.worked_by() is not None else None  # its state could not be copied
         if epoch.worked_by() is not None:
             return None
@@ -242,14 +232,3 @@ class Supervisor:
         while before is not None and before.worked_by() is None:
             before = self._folder.before(before)
         return None if before is None or before.block == block else before.block
-
-
-def _pause_s(failed: int) -> float:
-    """Seconds before what has failed so many times in a row is tried again: none where it had worked for long."""
-    return min(AGAIN_S * 2 ** min(failed - 1, 9), LONGEST_S) if failed else 0.0  # of 1,025 it would be no float
-
-
-def _is_there(epoch: BlockEpoch, block: BlockApplication) -> bool:
-    """Whether a block is in an epoch as it is wanted: how many executors a scaled one has the autoscaler decides."""
-    but_for_executors = block._replace(executors=epoch.block.executors) == epoch.block
-    return block == epoch.block or (but_for_executors and epoch.is_scaled())

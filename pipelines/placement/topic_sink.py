@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from configs.sections import Kafka
-    from pipelines.kafka.transactions import BatchWriter
+    from pipelines.kafka.transactions import BatchMark, BatchWriter
 
 _WRITERS: dict[tuple[Any, ...], BatchWriter] = {}
 """Of this worker process, by broker, prefix, sink and part: to take a part over takes a tenth of a second."""
@@ -37,14 +37,13 @@ class BlockSink(NamedTuple):
 
         return BatchWriter(kafka, f"{self.query}.0", part, self.epoch, self.marks)  # as jobs that run have named it
 
-    def claim(self, kafka: Kafka) -> None:
-        """Shut out whoever wrote with a lower epoch, for all parts.
+    def claim(self, kafka: Kafka) -> list[BatchMark]:
+        """Shut out whoever wrote with a lower epoch, for all parts; returns what each has sent.
 
         Raises:
             SupersededError, BrokerError: as `BatchWriter.claim`.
         """
-        for part in range(self.parts):
-            self.writer(kafka, part).claim()
+        return [self.writer(kafka, part).claim() for part in range(self.parts)]
 
 
 def once(kafka: dict[str, Any], sink: BlockSink) -> Callable[[DataFrame, int], None]:

@@ -28,6 +28,21 @@ class StackError(CorrectableError, RuntimeError):
     """A part of the stack failed; the message names it and mostly shows its last log lines."""
 
 
+class StackRunsError(StackError):
+    """A stack runs on the folder already.
+
+    Attributes:
+        owner: process that holds the folder; None: it has ended and what it started has not, or it is not known.
+    """
+
+    def __init__(self, var: Path, owner: int | None) -> None:
+        """Say so of the folder of a person's stack; who starts others below it says what these are."""
+        super().__init__(
+            f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
+        )
+        self.owner = owner
+
+
 class AbandonedError(RuntimeError):
     """The start was given up because another part failed."""
 

@@ -16,7 +16,7 @@ from configs.errors import without_logins
 from configs.settings import ROOT, Settings
 from pipelines.spark import java
 from pipelines.stack import addresses, ports, private, processes, state
-from pipelines.stack.context import AbandonedError, Probe, StackContext, StackError
+from pipelines.stack.context import AbandonedError, Probe, StackContext, StackRunsError
 from pipelines.stack.keeper import Keeper
 from pipelines.stack.parts import PARTS, child_environment
 from pipelines.stack.processes import GRACE_S, Process
@@ -61,7 +61,8 @@ class Stack:
 
         Raises:
             ValueError: an unknown part.
-            StackError: a stack runs on the folder already, or a service named in the settings accepts no connection.
+            StackRunsError: a stack runs on the folder already.
+            StackError: a service named in the settings accepts no connection.
             JavaError: no usable Java.
             PortError: a port named in the settings is not free.
             RuntimeError: PySpark is not installed.
@@ -76,9 +77,7 @@ class Stack:
         self._lock = state.lock(var)
         try:
             if self._lock is None or state.running(var) is not None:
-                raise StackError(
-                    f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
-                )
+                raise StackRunsError(var, state.holder(var) if self._lock is None else None)
             found = java.find_java()
             chosen = ports.choose_ports(settings.ports, [name for p in self._embedded for name in PARTS[p].ports])
             addresses.check_reachable(settings, parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -92,13 +93,24 @@ def lock(var: Path) -> IO[str] | None:
         OSError: the folder or the file cannot be created.
     """
     var.mkdir(parents=True, exist_ok=True)
-    file = (var / "stack.lock").open("w")
+    file = (var / "stack.lock").open("a+")  # not "w": whoever asks in vain leaves in it who has it
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         return None
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
     return file
+
+
+def holder(var: Path) -> int | None:
+    """Return the process that reserved a `var` folder last (`lock`), which may have ended; None: that is not known."""
+    try:
+        return int((var / "stack.lock").read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def end_recorded_stack(var: Path) -> list[str]:

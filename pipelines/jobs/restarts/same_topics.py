@@ -19,7 +19,7 @@ class OtherTopicsError(CorrectableError, RuntimeError):
     """A run began on topics of another cluster, or on ones that were made anew since; the message says what to do."""
 
 
-def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[str]) -> None:
+def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[str], command: str = "") -> None:
     """Refuse to go on where a topic's id, which the broker gave it, is not the one that was noted at the first start.
 
     The first start notes them in `<job>.topics.json`; so does that of a run which began without, under an earlier
@@ -30,6 +30,7 @@ def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[
         run_dir: folder of the run, which exists.
         job: name of the job.
         topics: that it reads and writes, without the prefix.
+        command: that starts the job again whenever it ends: to be ended before the folder is moved; "": there is none.
 
     Raises:
         OtherTopicsError: as said.
@@ -45,11 +46,12 @@ def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[
         raise RunFileError(damaged_file(file, error, f"{anew}: rm {shlex.quote(str(file))}")) from None
     if other := [kafka.topic(topic) for topic in topics if known.get(topic, now[topic]) != now[topic]]:
         aside = shlex.join(["mv", f"{run_dir.resolve()}", f"{free_name(run_dir.resolve())}"])
+        first = f", end `{command}`, then" if command else ""
         raise OtherTopicsError(
             f"{job}: {', '.join(other)} at {kafka.bootstrap}: not the topics on which {run_dir} began, but ones of "
             "another cluster, or made anew. Its checkpoint names offsets, at which these have other records or none. "
             "Name the cluster that has the old ones, or bring them there as they were (tidecast restore). To begin "
-            f"anew, on what is sent from then on:\n  {aside}\n"
+            f"anew, on what is sent from then on{first}:\n  {aside}\n"
             f"Only where every record has the offset that it had before: rm {shlex.quote(str(file))}"
         )
     if known != now:

@@ -3,6 +3,8 @@
 import math
 import os
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,10 +16,13 @@ from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
-from pipelines.placement.block import block_settings
-from pipelines.placement.job_folder import JobFolder
+from pipelines.jobs.restarts import same_topics
+from pipelines.placement import block as block_application
+from pipelines.placement.block import batch_limits, block_settings, run_block
+from pipelines.placement.job_folder import BlockEpoch, JobFolder
 from pipelines.placement.scaled.contracts import begun_with, contract_of, most_cores, write_contracts
 from pipelines.placement.scaled.target_shares import TargetShares
+from tidecast.spark.admission import AdmissionError
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -27,14 +32,89 @@ TWO = Placement((
 
 def test_a_full_batch_keeps_a_block_s_executors_busy_for_five_triggers():
     first, second = applications_of(ADVERTS, TWO)
-    job = block_settings(load(), ADVERTS, TWO, first, 1).job
+    job = block_settings(load(), ADVERTS).job
     busy = Measure(ADVERTS, rates_of(ADVERTS)).wiring(tuple(block.operators for block in TWO.blocks)).loads
     assert (job.trigger, job.state_partitions) == ("1 seconds", 12)
-    assert job.max_offsets_per_trigger == math.ceil(5 * (600 / busy[0] + 12))
-    many = block_settings(load(), ADVERTS, TWO, second, 3).job.max_offsets_per_trigger
-    assert many == math.ceil(5 * (3 * 198 / busy[1] + 12))
+    assert batch_limits(ADVERTS, TWO, first, 1) == {"events": math.ceil(5 * (600 / busy[0] + 12))}
+    many = batch_limits(ADVERTS, TWO, second, 3)
+    assert many == {"adverts.project": math.ceil(5 * (3 * 198 / busy[1] + 12))}
     slow = ADVERTS.model_copy(update={"trigger_s": 0.5})
-    assert block_settings(load(), slow, TWO, second, 3).job.trigger == "0.5 seconds"
+    assert block_settings(load(), slow).job.trigger == "0.5 seconds"
+
+
+@pytest.mark.parametrize(("rates", "shares"), [((600, 200), (0.75, 0.25)), ((0, 0), (0.5, 0.5))])
+def test_the_sources_of_a_block_share_what_its_executors_can_work_on(rates, shares):
+    one, source = Placement((Block(tuple(ADVERTS.operators), "east", 2, 1.0, 1.0),), 1.0, 1.0, True), "events"
+    operators = {**ADVERTS.operators, "join": ADVERTS.operators["join"].model_copy(update={"of": ("project", "bids")})}
+    sources = {
+        name: ADVERTS.sources[source].model_copy(update={"rps": rps})
+        for name, rps in zip((source, "bids"), rates, strict=True)
+    }
+    both = ADVERTS.model_copy(update={"operators": operators, "sources": sources})
+    (block,) = applications_of(both, one)
+    able_rps = Measure(both, rates_of(both)).service_rps((block.operators,), 0, 2)
+    limits = batch_limits(both, one, block, 2)
+    assert limits == {
+        name: math.ceil(5 * (able_rps * share + 12)) for name, share in zip((source, "bids"), shares, strict=True)
+    }
+
+
+class FakeAdmission:
+    """The limits of a query that reads two topics."""
+
+    def __init__(self, query):
+        self._query = query
+
+    def sources(self):
+        return ["KafkaV2[Subscribe[t.events]]", "KafkaV2[Subscribe[t.events.more]]"]
+
+    def admit_each(self, rows):
+        if self._query is None:
+            raise AdmissionError("no such field")
+        self._query.update(rows)
+
+
+def test_a_running_query_is_let_take_what_all_its_executors_can_work_on_of_each_topic(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(block_application, "Admission", FakeAdmission)
+    monkeypatch.setattr(block_application, "_probe", lambda launch, epoch: None)
+    epoch = BlockEpoch(1, applications_of(ADVERTS, TWO)[0], tmp_path)
+    launch, query = SimpleNamespace(settings=load(kafka={"prefix": "t."})), {}
+    attached = partial(block_application._all_there, launch=launch, epoch=epoch, attach=lambda: "agent")
+    assert attached(query, limits={"events": 70, "events.more": 80}) == "agent"
+    assert query == {"KafkaV2[Subscribe[t.events]]": 70, "KafkaV2[Subscribe[t.events.more]]": 80}
+    assert attached(None, limits={"events": 70}) == "agent"
+    assert "adverts.parse: its batches stay as small as at first. no such field" in capsys.readouterr().err
+
+
+@pytest.fixture
+def begun(monkeypatch, tmp_path):
+    """The folder of a job whose first query runs nothing: no Spark is reached; topics have ids."""
+    ids = {"events": "a", "adverts.project": "b"}
+    monkeypatch.setattr(same_topics, "topic_id", lambda kafka, topic: ids[topic])
+    monkeypatch.setattr(block_application, "stop_on_signals", lambda: None)
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "broker:9092")
+
+    def reached(*_, **__):
+        raise SettingsError("Spark was reached")
+
+    monkeypatch.setattr(block_application, "cluster_session", reached)
+    folder = JobFolder(tmp_path / "adverts")
+    folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
+    folder.begin_epoch(applications_of(ADVERTS, TWO)[0])
+    return folder, ids
+
+
+@pytest.mark.parametrize("topic", ["events", "adverts.project"])
+def test_a_query_goes_on_at_the_topics_alone_on_which_it_began(begun, capsys, topic):
+    folder, ids = begun
+    for _ in range(2):
+        assert run_block([str(folder.path), "adverts.parse"]) == 1
+        assert capsys.readouterr().err == "Spark was reached\n"
+    ids[topic] = "c"
+    assert run_block([str(folder.path), "adverts.parse"]) == 1
+    said = capsys.readouterr().err
+    assert f"adverts.parse: {topic} at broker:9092: not the topics on which {folder.path} began" in said
+    assert f"end `tidecast job up adverts`, then:\n  mv {folder.path} {folder.path}.damaged-1\n" in said
 
 
 def test_a_block_has_as_many_executors_as_its_placement_says(tmp_path):

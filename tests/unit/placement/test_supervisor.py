@@ -1,8 +1,11 @@
 """A job's blocks: where they run, what happens when one ends, and when it is wanted elsewhere."""
 
+import os
 import subprocess
+from contextlib import nullcontext
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from configs.errors import SettingsError
@@ -14,9 +17,13 @@ from models.placement.plan.measured import Block, Placement
 from models.placement.plan.moved import move_block, place_block
 from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
+from pipelines.placement.begun import note_tasks
 from pipelines.placement.job_folder import JobFolder, checkpoint_of
 from pipelines.placement.observed import observe_trips
+from pipelines.placement.running import JobRunsError
 from pipelines.placement.supervisor import STEADY_S, Supervisor
+from pipelines.stack import state
+from pipelines.stack.state import StackState
 from tests.fakes.clock import clock_with
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
@@ -44,7 +51,7 @@ class FakeHome:
     """Runs nothing; what is spawned begins unless its cluster is away, and writes its state."""
 
     def __init__(self):
-        self.processes, self.spawned, self.away = {}, [], set()
+        self.processes, self.spawned, self.away, self.slow = {}, [], set(), set()
         self.beside = []
 
     def spawn(self, name, argv, env=None):
@@ -58,7 +65,8 @@ class FakeHome:
             state.mkdir(exist_ok=True)
             with (state / "ran").open("a") as file:
                 file.write(f"{cluster} ")
-            epoch.note_work(self.processes[name].pid)
+            if name not in self.slow:
+                epoch.note_work(self.processes[name].pid)
         return self.processes[name]
 
     def end(self, name, grace_s=8.0):
@@ -141,6 +149,42 @@ def test_a_block_that_does_not_begin_elsewhere_goes_back_to_where_it_was(job):
     assert job.state(SECOND) == ["east", "east"] and job.home.processes[SECOND].running()
 
 
+def test_a_first_batch_at_which_executors_are_is_waited_for_and_keeps_no_other_query_waiting(job):
+    job.home.slow.add(FIRST)
+
+    def works_on(seconds):
+        note_tasks(job.folder.newest(FIRST))
+        job.sleep(seconds)
+
+    supervising.time.sleep = works_on
+    job.supervisor.start()
+    assert [name for name, _, _ in job.home.spawned] == [FIRST, SECOND]
+    assert f"{FIRST}: is at its first batch on east, epoch 1" in job.said[0] and not job.supervisor.settled()
+    process = job.home.processes[FIRST]
+    for _ in range(400):  # as long as a batch may take that an outage has left, or that was planned for more executors
+        works_on(1)
+        job.supervisor.look()
+    assert process.running() and len(job.home.spawned) == 2
+    job.folder.newest(FIRST).note_work(process.pid)
+    job.looks(1)
+    assert f"{FIRST}: runs on east, epoch 1" in job.said[-1] and job.supervisor.settled()
+
+
+def test_one_whose_executors_have_gone_from_its_first_batch_goes_back_all_the_same(job):
+    job.supervisor.start()
+    job.home.slow.add(SECOND)
+    job.wants("count", "west")
+    job.looks(2)
+    for _ in range(100):
+        note_tasks(job.folder.newest(SECOND))
+        job.looks(1)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)]
+    job.home.slow.clear()
+    job.looks(95)
+    assert job.home.spawned[3:] == [(SECOND, "east", 3)] and job.home.processes[SECOND].running()
+    assert any("for the last 91 s no executor was at work" in line for line in job.said)
+
+
 def test_one_that_is_wanted_at_a_third_place_meanwhile_knows_its_way_home(job):
     job.supervisor.start()
     job.home.away |= {"west", "north"}
@@ -204,6 +248,38 @@ def test_a_job_that_was_begun_goes_on_whatever_its_file_has_become(tmp_path):
     file.unlink()
     assert running.begin_job(settings, file, said.append).wanted() == TWO
     assert len(said) == 2 and all("goes on as it was" in line for line in said)
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """Settings and folder of a job that was begun."""
+    settings = load(var=tmp_path)
+    folder = running.job_folder(settings, "adverts")
+    folder.begin(FILE, TWO)
+    return settings, folder
+
+
+@pytest.mark.parametrize("stack", ["clusters/east", "stack"])
+def test_a_job_that_runs_is_not_run_twice_and_its_process_is_named(begun, monkeypatch, stack):
+    settings, folder = begun
+    if stack == "stack":
+        monkeypatch.setattr(running, "started_clusters", lambda *_: nullcontext({}))
+    held = state.lock(folder.path / stack)
+    with pytest.raises(JobRunsError, match=rf"^adverts runs already \(process {os.getpid()}\).*`kill {os.getpid()}`"):
+        running.run_blocks(settings, folder)
+    held.close()
+
+
+def test_what_a_job_that_was_killed_has_started_is_waited_for(begun):
+    settings, folder = begun
+    east = folder.path / "clusters" / "east"
+    east.mkdir(parents=True)
+    me = os.getpid(), psutil.Process().create_time()
+    state.write(east, StackState("id", 0.0, False, {"spark-master": me}, {}, {}))
+    with pytest.raises(
+        JobRunsError, match=r"^adverts: its queries still run. Try again ten seconds after .* was killed"
+    ):
+        running.run_blocks(settings, folder)
 
 
 def test_who_cannot_be_told_ends_nothing():

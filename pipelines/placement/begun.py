@@ -1,0 +1,89 @@
+"""How a query begins, as its driver tells whoever started it: its executors are at a batch, and then it works.
+
+A first batch may take long: after an outage, on few executors, or as it was planned for more of them. So an application
+is given time from when its executors were last at work, and not from its start alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pipelines.placement.job_folder import BlockEpoch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK_S, NOTE_S, ALL_THERE_S = 0.2, 1.0, 15.0
+"""Seconds between two looks, between two notes of work, and after the first work for which executors are waited for."""
+_WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
+
+
+def follow_query(
+    stop: threading.Event, spark: SparkSession, query: StreamingQuery, epoch: BlockEpoch, attach: Callable[[], Any]
+) -> Any:
+    """Wait for a signal or the end of a query; return its agent.
+
+    Notes when its executors are at the first batch, and when it works. The agent, which takes over the executors that
+    are there, is attached when all are that the block was placed with, or after a while.
+
+    Args:
+        stop: set by a signal.
+        spark: session of the query.
+        query: that was started.
+        epoch: of the block.
+        attach: returns the agent.
+    """
+    worked_s, noted_s, agent = None, -math.inf, None
+    while query.isActive and not stop.wait(LOOK_S):
+        now_s = time.monotonic()
+        if worked_s is None and works(spark, query):
+            epoch.note_work(os.getpid())
+            worked_s = now_s
+        elif worked_s is None and now_s - noted_s >= NOTE_S and has_tasks(spark):
+            note_tasks(epoch)
+            noted_s = now_s
+        if agent is None and worked_s is not None:
+            late = now_s - worked_s > ALL_THERE_S
+            if late or _registered(spark) >= epoch.block.executors:
+                agent = attach()
+    return agent
+
+
+def works(spark: SparkSession, query: StreamingQuery) -> bool:
+    """Return whether executors have done a batch, or are there with nothing to do."""
+    if any("addBatch" in progress["durationMs"] for progress in query.recentProgress):
+        return True
+    status = query.status
+    return _registered(spark) > 0 and status["message"] in _WAITS and not status["isDataAvailable"]
+
+
+def has_tasks(spark: SparkSession) -> bool:
+    """Return whether executors run tasks now: on a cluster that gives none a batch is in progress, and has none."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+    return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
+
+
+def note_tasks(epoch: BlockEpoch) -> None:
+    """Note that executors run tasks of a block now."""
+    (epoch.folder / "tasks").touch()
+    os.utime(epoch.folder / "tasks", ns=(time.time_ns(),) * 2)  # to the nanosecond: two notes are two
+
+
+def last_tasks_ns(epoch: BlockEpoch) -> int | None:
+    """Return when it was noted last that executors ran tasks, ns since 1970; None: never in this epoch."""
+    try:
+        return (epoch.folder / "tasks").stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+def _registered(spark: SparkSession) -> int:
+    there: int = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    return there - 1  # the driver is one of them

@@ -1,0 +1,68 @@
+"""A job's folder that is older than what its queries have sent: to go on in it would lose records in silence."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Protocol
+
+from configs.errors import CorrectableError
+from configs.sections import Kafka
+from pipelines.kafka.transactions import BatchMark, SupersededError
+from pipelines.placement.job_folder import BlockEpoch, JobFolder, checkpoint_of
+from pipelines.spark.checkpoint.files import Checkpoint
+from pipelines.spark.checkpoint.repair import free_name
+
+
+class RestoredError(CorrectableError, RuntimeError):
+    """The broker knows of more than a job's folder; the message says of what, and what to do."""
+
+
+class ClaimedSink(Protocol):
+    """Where a block sends: a `BlockSink`."""
+
+    def claim(self, kafka: Kafka) -> list[BatchMark]:
+        """Shut out whoever wrote with a lower epoch, and return the mark of each part."""
+
+
+def claim_sink(sink: ClaimedSink, kafka: Kafka, folder: JobFolder, epoch: BlockEpoch) -> None:
+    """Shut out whoever ran a block before, unless its folder is older than what was sent.
+
+    A query plans a batch in its checkpoint before it sends any of it. So a mark beyond the newest batch there is of
+    batches that the checkpoint has forgotten: it would plan others under their numbers, and each share of these would
+    be left out as sent before.
+
+    Args:
+        sink: of the block.
+        kafka: the broker.
+        folder: of the job.
+        epoch: of the block, the newest in the folder.
+
+    Raises:
+        RestoredError: batches, or a whole epoch, were sent of which the folder does not know.
+        SupersededError: the block was moved meanwhile.
+        BrokerError: the broker refuses or does not answer.
+    """
+    name, topology = epoch.block.name, folder.topology().name
+    aside = shlex.join(["mv", f"{folder.path.resolve()}", f"{free_name(folder.path.resolve())}"])
+    remedy = (
+        "Bring a newer backup of the folder back (tidecast restore). Or begin the job anew, on what is sent from then "
+        f"on: end `tidecast job up {topology}`, then\n  {aside}"
+    )
+    try:
+        marks = sink.claim(kafka)
+    except SupersededError:
+        newest = folder.newest(name)
+        if newest is not None and newest.number > epoch.number:
+            raise
+        raise RestoredError(
+            f"{name}: an epoch after {epoch.number} has sent for it, and {folder.path} knows of none: it was restored "
+            f"from a backup of before a move, or a copy of it runs elsewhere, which is to go on alone. {remedy}"
+        ) from None
+    planned = max(Checkpoint(checkpoint_of(epoch)).offsets, default=-1)
+    sent = max(mark.next_batch for mark in marks) - 1
+    if sent > planned:
+        raise RestoredError(
+            f"{name}: its checkpoint in {epoch.folder} ends with batch {planned}, and batch {sent} was sent: the "
+            "checkpoint is older than that (restored from a backup, or repaired). What it reads next would be left out "
+            f"as sent before. {remedy}"
+        )

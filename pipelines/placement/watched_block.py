@@ -1,0 +1,53 @@
+"""A block of a job as its supervisor sees it: in which epoch, at work since when, and how often it has failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.placement.plan.applications import BlockApplication
+from pipelines.placement.job_folder import BlockEpoch
+
+AGAIN_S, LONGEST_S, STEADY_S = 2.0, 60.0, 300.0
+"""Pause before a block is tried again, doubled each time that it failed; at most; and work after which that is over."""
+
+
+@dataclass
+class WatchedBlock:
+    """A block, as it runs.
+
+    Attributes:
+        epoch: that it is in.
+        since_s: when its application was started; None: it works, or was given up.
+        idle_s: since when none of its executors is known to have been at work.
+        tasks_ns: when its driver noted last that they were; None: never.
+        at_batch: whether they were, since it was started.
+        failed: times in a row that it did not begin, or ended before it had worked for STEADY_S.
+        again_s: before which it is not tried again where it was wanted then (`tried`).
+        tried: what was wanted when it failed last.
+        worked_s: since when it works; None: it does not, as of the last look.
+    """
+
+    epoch: BlockEpoch
+    since_s: float | None = None
+    idle_s: float = 0.0
+    tasks_ns: int | None = None
+    at_batch: bool = False
+    failed: int = 0
+    again_s: float = 0.0
+    tried: BlockApplication | None = None
+    worked_s: float | None = None
+
+    def begins(self) -> bool:
+        """Return whether it is not known yet if its cluster gives it executors."""
+        return self.since_s is not None and not self.at_batch
+
+
+def pause_after(failed: int) -> float:
+    """Return the seconds before what has failed so many times in a row is tried again; 0 where it had worked long."""
+    return min(AGAIN_S * 2 ** min(failed - 1, 9), LONGEST_S) if failed else 0.0  # of 1,025 it would be no float
+
+
+def is_there(epoch: BlockEpoch, block: BlockApplication) -> bool:
+    """Return whether a block is in an epoch as it is wanted; of a scaled one the autoscaler decides the executors."""
+    but_for_executors = block._replace(executors=epoch.block.executors) == epoch.block
+    return block == epoch.block or (but_for_executors and epoch.is_scaled())
