@@ -1,12 +1,20 @@
-"""How a job's own time follows from wall time, as announced on the topic `control`."""
+"""How a job's own time follows from wall time, as announced on the topic `control`; and a wall clock that is behind."""
 
 from __future__ import annotations
 
+import math
+import threading
+import time
+from collections.abc import Callable
+
 from configs.sections import Kafka
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import BrokerError, read_records
 from pipelines.kafka.signing import Signer
 from tidecast.control import Clock, clock_key, clock_of
 from tidecast.messages import Control, MessageError, decode
+
+AHEAD_S, LONGEST_S, LOOK_S = 300.0, 120.0, 0.5
+"""Seconds that a message may be ahead of its reader's clock; that are waited at most; between two looks."""
 
 
 def read_clock(kafka: Kafka, job: str) -> Clock | None:
@@ -26,3 +34,23 @@ def read_clock(kafka: Kafka, job: str) -> Clock | None:
             except MessageError:
                 continue
     return clock
+
+
+def wait_while_behind(kafka: Kafka, now_s: Callable[[], float], stop: threading.Event) -> None:
+    """Wait while the newest metrics are further ahead of a clock than messages may be, LONGEST_S (120 s) at most.
+
+    For whoever sees that its own clock was set back: what it reads meanwhile it would refuse, and never see again.
+
+    Args:
+        kafka: the broker; while it does not answer nothing is waited for.
+        now_s: the clock, epoch seconds.
+        stop: ends the wait.
+    """
+    until_s = time.monotonic() + LONGEST_S
+    try:
+        while time.monotonic() < until_s and not stop.is_set():
+            newest_s = max((record.timestamp for record in read_records(kafka, "metrics", 1)), default=-math.inf)
+            if newest_s <= now_s() + AHEAD_S or stop.wait(LOOK_S):
+                break
+    except BrokerError:
+        return

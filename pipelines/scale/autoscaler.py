@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from configs.settings import Settings
 from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
@@ -30,7 +31,7 @@ from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import Turn, stand_by
 from pipelines.spark.query_session import query_session, spread_state
-from pipelines.spark.wall_clock import JvmClock
+from pipelines.spark.wall_clock import ClockWatch, JvmClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,7 +180,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         report(spread_state(spark, checkpoint, settings.autoscaler.cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
         clock = JvmClock(spark)
-        run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), clock.set_back_s, remedy)
+        watch_clock = ClockWatch(clock.set_back_s, partial(wait_while_behind, settings.kafka, clock.now_s, stop))
+        run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), watch_clock, remedy)
         begun.end()
         watch.join(END_S)
         turn.hand_over()
@@ -197,15 +199,13 @@ def leave_if_lost(turn: Turn, stop: threading.Event) -> list[str]:
 
 
 def run_until(
-    stop: threading.Event, start: Callable[[], StreamingQuery], set_back_s: Callable[[], float],
-    remedy: Callable[[], str] = str,
-) -> None:  # fmt: skip
+    stop: threading.Event, start: Callable[[], StreamingQuery], clock: ClockWatch, remedy: Callable[[], str] = str
+) -> None:
     """Run a query until `stop` is set, and say when it is ready; what `remedy` says is added where it never was.
 
     Before its first micro-batch Spark waits ten seconds, a constant of its own, for a Python worker to import what it
     needs; where all cores are busy that is not enough, and it is started again, at most TRIES times in all. Where the
-    clock is set back, by what `JvmClock` says (`set_back_s`), too: Spark would sleep until the wall time of the next
-    micro-batch has come.
+    clock is set back, too: Spark would sleep until the wall time of the next micro-batch has come.
 
     Raises:
         SystemExit: Spark does not start it; or it failed for another reason, after it was ready, or TRIES times. The
@@ -213,9 +213,10 @@ def run_until(
     """
     query, tries, ready = _started(start, remedy), 1, False
     while not stop.wait(LOOK_AT_QUERY_S):
-        if query.isActive and (by_s := set_back_s()):
+        if query.isActive and (by_s := clock.set_back_s()):
             report([f"the clock was set back by {by_s:.0f} s; the query is started again"])
             query.stop()
+            clock.wait_until_right()
             query, ready = _started(start, remedy), False
         if query.isActive:
             if not ready and query.lastProgress is not None:

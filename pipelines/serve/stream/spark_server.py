@@ -20,6 +20,7 @@ from pathlib import Path
 from configs.settings import Settings
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.claim import SERVING, Claim
+from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
@@ -100,6 +101,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
                 if by_s := clock.set_back_s():  # Spark would wait for the next micro-batch's wall time
                     _say([f"the clock was set back by {by_s:.0f} s; the query is started again"])
                     query.stop()
+                    wait_while_behind(settings.kafka, clock.now_s, stop)
                     query = start()
                 if not query.isActive:
                     raise SystemExit(f"the query of serving failed: {query.exception()}\n{remedy_of(checkpoint)}")

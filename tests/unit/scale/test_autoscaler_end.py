@@ -13,7 +13,10 @@ from pyspark.errors import PySparkException
 from pipelines.scale import autoscaler, beside
 from pipelines.scale.beside import BesideQuery
 from pipelines.scale.learned import NOTHING
+from pipelines.spark.wall_clock import ClockWatch
 
+RIGHT = ClockWatch(float, lambda: None)
+"""A clock that nobody sets."""
 SCRIPT = """
 import os, signal, subprocess
 from pathlib import Path
@@ -125,7 +128,7 @@ def _hurried(monkeypatch):
 
 def test_a_worker_that_is_slower_than_spark_waits_is_tried_again(capsys):
     queries = Queries(SLOW, SLOW, None)
-    autoscaler.run_until(queries.stop, queries, float)
+    autoscaler.run_until(queries.stop, queries, RIGHT)
     assert queries.started == 3 and "try 3 of 5" in capsys.readouterr().out
 
 
@@ -133,7 +136,7 @@ def test_a_worker_that_is_slower_than_spark_waits_is_tried_again(capsys):
 def test_what_fails_as_often_or_otherwise_ends_it_with_its_error(failures, started):
     queries = Queries(*failures)
     with pytest.raises(SystemExit, match=f"query failed: {failures[started - 1]}"):
-        autoscaler.run_until(queries.stop, queries, float)
+        autoscaler.run_until(queries.stop, queries, RIGHT)
     assert queries.started == started
 
 
@@ -143,13 +146,13 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
     remedy = partial(autoscaler.remedy_of, checkpoint)
     queries = Queries("Incomplete log file")
     with pytest.raises(SystemExit, match=rf"(?s)Incomplete log file.*mv {checkpoint} {checkpoint}\.damaged-1"):
-        autoscaler.run_until(queries.stop, queries, float, remedy)
+        autoscaler.run_until(queries.stop, queries, RIGHT, remedy)
 
     def refused():
         raise PySparkException("metadata is no JSON")
 
     with pytest.raises(SystemExit, match=rf"(?s)does not start: metadata is no JSON.*mv {checkpoint}"):
-        autoscaler.run_until(queries.stop, refused, float, remedy)
+        autoscaler.run_until(queries.stop, refused, RIGHT, remedy)
     for name in ("metadata", "offsets/0", "commits/0", "offsets/1", "commits/1"):
         (checkpoint / name).parent.mkdir(exist_ok=True)
         (checkpoint / name).write_text("v1")
@@ -157,7 +160,7 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
     with pytest.raises(
         SystemExit, match=rf"(?s)damaged: commits/1.*tidecast job repair {checkpoint}\n.*mv {checkpoint}"
     ):
-        autoscaler.run_until(queries.stop, refused, float, remedy)
+        autoscaler.run_until(queries.stop, refused, RIGHT, remedy)
 
 
 @pytest.mark.parametrize(("failure", "words"), [
@@ -168,7 +171,7 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
 def test_nobody_is_told_to_throw_away_what_was_learned_for_what_is_not_its_fault(failure, words):
     queries = Queries(*[failure] * autoscaler.TRIES)
     with pytest.raises(SystemExit, match=words) as told:
-        autoscaler.run_until(queries.stop, queries, float, lambda: "mv checkpoint away")
+        autoscaler.run_until(queries.stop, queries, RIGHT, lambda: "mv checkpoint away")
     assert ("mv checkpoint" in str(told.value)) is (words == "mv checkpoint")
 
 
@@ -186,7 +189,7 @@ def test_where_the_clock_is_set_back_the_query_is_started_again_and_no_try_is_co
 
     looks = iter(range(20))
     stop = SimpleNamespace(wait=lambda seconds: not fallen or next(looks, None) is None)
-    autoscaler.run_until(stop, start, lambda: fallen.pop(0))
-    assert stopped == [0, 1, 3] and len(queries) == 4
+    autoscaler.run_until(stop, start, ClockWatch(lambda: fallen.pop(0), lambda: stopped.append("waited")))
+    assert stopped == [0, "waited", 1, "waited", 3] and len(queries) == 4
     said = capsys.readouterr().out
     assert said.count("set back by 3600 s; the query is started again") == 2 and said.count("ready") == 3

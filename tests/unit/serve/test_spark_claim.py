@@ -35,8 +35,9 @@ class Site:
         monkeypatch.setattr(spark_server, "stop_on_signals", self._signals)
         monkeypatch.setattr(spark_server, "LOOK_S", 0.001)
         self.fallen = []
-        clock = SimpleNamespace(set_back_s=lambda: self.fallen.pop() if self.fallen else 0.0)
+        clock = SimpleNamespace(set_back_s=lambda: self.fallen.pop() if self.fallen else 0.0, now_s=float)
         monkeypatch.setattr(spark_server, "JvmClock", lambda spark: clock)
+        monkeypatch.setattr(spark_server, "wait_while_behind", lambda *_: self.did.append("waited"))
         self.settings = load(var=str(tmp_path), serving={"poll_s": 0.001})
         self.checkpoint = tmp_path / "serving" / f"{self.settings.training.step_s:g}" / "query"
         self.during_session, self.looks = lambda: None, iter(range(1000))
@@ -148,5 +149,5 @@ def test_of_one_that_was_killed_no_micro_batch_must_have_ended_for_a_while(site,
 def test_a_clock_that_is_set_back_has_the_query_started_again(site, capsys):
     site.fallen.append(3600.0)
     did = site.serve()
-    assert did[3:7] == ["query", "no query", "query", "no query"]
+    assert did[3:8] == ["query", "no query", "waited", "query", "no query"]
     assert "serving: the clock was set back by 3600 s; the query is started again" in capsys.readouterr().out
