@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -18,7 +19,7 @@ from pipelines.console.models import pages_address
 from pipelines.console.topologies import read_topologies
 
 if TYPE_CHECKING:
-    from pipelines.registry.overview import RegisteredModel
+    from pipelines.registry.overview import Overview
 
 REGISTRY_S, AIRFLOW_S, FOLDERS_S = 60.0, 30.0, 5.0
 """Seconds from an answer of MLflow, of Airflow's database, and of the folders of topologies, to the next question."""
@@ -34,10 +35,11 @@ def console(settings: Settings, access: Access) -> FastAPI:
     follower = ModelFollower(settings.kafka)
     follower.look()  # so that the first person who looks finds something
 
-    def registered() -> Sequence[RegisteredModel]:
-        from pipelines.registry.overview import read_overview  # and MLflow, in the thread that asks it
+    @cache
+    def overview() -> Overview:
+        from pipelines.registry.overview import Overview  # and MLflow, in the thread that asks it
 
-        return read_overview(settings)
+        return Overview(settings)
 
     def drifts() -> Mapping[str, DriftSeen]:
         from pipelines.airflow.drifts import newest_drifts
@@ -45,7 +47,7 @@ def console(settings: Settings, access: Access) -> FastAPI:
         return newest_drifts(access.drifts())
 
     beside = PageSources(
-        Polled("MLflow", registered, REGISTRY_S).look, Polled("Drifts", drifts, AIRFLOW_S).look,
+        Polled("MLflow", lambda: overview().read(), REGISTRY_S).look, Polled("Drifts", drifts, AIRFLOW_S).look,
         Polled("Topologies", lambda: read_topologies(settings), FOLDERS_S).look,
         Polled("Plans", access.advice, AIRFLOW_S).look, pages_address(settings.mlflow.tracking_uri),
     )  # fmt: skip

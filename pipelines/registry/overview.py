@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.settings import Settings
@@ -10,6 +12,7 @@ from pipelines.registry.agents import AgentRegistry
 from pipelines.registry.forecasters import Registry
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.registry.tracking import as_registry_error, open_store
+from tidecast.fields import JOB_NAME
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -18,6 +21,11 @@ KINDS = tuple(store.what for store in (Registry, AgentRegistry, PlacementRegistr
 """What models are registered of a job, as their names end."""
 PAGE = 1000
 """Models or versions in an answer of MLflow."""
+FEW = 20
+"""Changed models at most that are asked for one by one; of more, the versions of all models take fewer requests."""
+WHOLE_S = 3600.0
+"""Wall seconds after which all is read anew, for a version's tag that changes does not change its model."""
+_Mark = tuple[Any, Any, Any]  # of a registered model when it changed last, its aliases and its tags
 
 
 class RegisteredVersion(NamedTuple):
@@ -54,25 +62,52 @@ class RegisteredModel(NamedTuple):
     versions: tuple[RegisteredVersion, ...]
 
 
-def read_overview(settings: Settings) -> list[RegisteredModel]:
-    """Read what is registered of all jobs, by name; a request per 1000 models, and per 1000 versions.
+class Overview:
+    """What is registered of all jobs; of models that have not changed since the last look, what was read then."""
 
-    Raises:
-        RegistryError: there is no store at the address, or it does not answer.
-    """
-    client, uri, _ = open_store(settings)
-    with as_registry_error(f"MLflow at {uri}"):
-        aliases = {one.name: dict(one.aliases) for one in _pages(client.search_registered_models, "")}
-        by_name: dict[str, list[Any]] = {name: [] for name in aliases if _split(name) is not None}
-        for version in _versions(client):
-            if version.name in by_name:
-                by_name[version.name].append(version)
-    return [_model(name, aliases[name], versions) for name, versions in sorted(by_name.items())]
+    def __init__(self, settings: Settings) -> None:
+        """Take where MLflow is; nothing is asked of it yet."""
+        self._settings = settings
+        self._client: MlflowClient | None = None
+        self._uri = ""
+        self._known: dict[str, tuple[_Mark, RegisteredModel]] = {}
+        self._whole_at = -math.inf
+
+    def read(self) -> Sequence[RegisteredModel]:
+        """Read all models by name: a request per 1000 models, and one or more per model that has changed.
+
+        A version, an alias or a verdict that is new shows at once; a version's tag without any of them, as one that a
+        person sets, within `WHOLE_S`, when all is read anew: a request per 1000 versions then.
+
+        Raises:
+            RegistryError: there is no store at the address, or it does not answer.
+        """
+        if self._client is None:
+            self._client, self._uri, _ = open_store(self._settings)
+        if time.monotonic() - self._whole_at >= WHOLE_S:
+            self._known, self._whole_at = {}, time.monotonic()
+        with as_registry_error(f"MLflow at {self._uri}"):
+            models = {one.name: one for one in _pages(self._client.search_registered_models, "") if _split(one.name)}
+            marks = {name: (one.last_updated_timestamp, one.aliases, one.tags) for name, one in models.items()}
+            changed = {name for name in models if name not in self._known or self._known[name][0] != marks[name]}
+            versions = _versions(self._client, changed)
+        self._known = {
+            name: (marks[name], _model(name, models[name].aliases, versions[name]))
+            if name in changed else self._known[name]
+            for name in sorted(models)
+        }  # fmt: skip
+        return [model for _, model in self._known.values()]
 
 
-def _versions(client: MlflowClient) -> Iterator[Any]:
-    for what in KINDS:
-        yield from _pages(client.search_model_versions, f"name LIKE '%-{what}'")
+def _versions(client: MlflowClient, names: Collection[str]) -> dict[str, list[Any]]:
+    """All versions of each of these models."""
+    each = [f"name = '{name}'" for name in names]
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for condition in each if len(each) <= FEW else [f"name LIKE '%-{what}'" for what in KINDS]:
+        for version in _pages(client.search_model_versions, condition):
+            if version.name in found:
+                found[version.name].append(version)
+    return found
 
 
 def _pages(search: Any, condition: str) -> Iterator[Any]:
@@ -87,7 +122,7 @@ def _pages(search: Any, condition: str) -> Iterator[Any]:
 def _split(name: str) -> tuple[str, str] | None:
     """Job and kind of a registered model of ours; None for another's."""
     job, _, what = name.rpartition("-")
-    return (job, what) if job and what in KINDS else None
+    return (job, what) if JOB_NAME.pattern.fullmatch(job) and what in KINDS else None
 
 
 def _model(name: str, aliases: Mapping[str, Any], versions: list[Any]) -> RegisteredModel:

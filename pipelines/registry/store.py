@@ -169,15 +169,16 @@ class ModelStore(AliasStore):
 
         Raises:
             MlflowException: no such run, model or version, or MLflow does not answer.
-            KeyError: a version but no `reason`; the run and the model have been tagged.
+            KeyError: a version but no `reason`; the run has been tagged.
             TypeError: a value cannot be written as JSON.
             MessageError: no job can have the name.
         """
         text = json.dumps(verdict)
         self._client.set_tag(run_id, _VERDICT, text)
-        self._client.set_registered_model_tag(self.model_name(job), _VERDICT, text)
         if version := verdict.get("version"):
             self._client.set_model_version_tag(self.model_name(job), version, _VERDICT, str(verdict["reason"]))
+        # The last, for whoever looks what has changed sees it by the model (`Overview`).
+        self._client.set_registered_model_tag(self.model_name(job), _VERDICT, text)
 
     def read_verdict(self, job: str) -> dict[str, Any] | None:
         """Return the job's newest verdict as `write_verdict` got it; None where the job has no model or verdict.

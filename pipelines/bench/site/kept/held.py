@@ -19,7 +19,7 @@ from pipelines.lake.folder import lake_folder
 from pipelines.lake.table_files import table_files
 from pipelines.lake.tables import tables
 from pipelines.registry import Registry
-from pipelines.registry.overview import read_overview
+from pipelines.registry.overview import Overview
 from pipelines.spark.checkpoint.files import Checkpoint
 from tidecast.connection.transport import TOPICS
 
@@ -44,7 +44,7 @@ def count_held(settings: Settings, run_dir: Path) -> Held:
         with suppress(TopicError):  # an older release has fewer
             ends = topic_offsets(settings.kafka, topic)
             held[f"records that were written to {topic}"] = sum(end for _, end in ends.values())
-    for model in read_overview(settings):
+    for model in Overview(settings).read():
         held[f"versions of {model.name}"] = model.many
         for one in model.versions:
             held[f"aliases of {model.name} {one.version}"] = ", ".join(sorted(one.aliases)) or "none"
