@@ -44,7 +44,7 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
     "retrain_forecaster.one_job.train": (Touched(tables=_TRAINED_ON, models=("forecaster",)), _FORECASTER),
     "retrain_forecaster.one_job.judge": (_FORECASTER, _FORECASTER),
     "retrain_forecaster.one_job.won": (_NOTHING, _NOTHING),
-    "retrain_forecaster.one_job.promote": (_NOTHING, _FORECASTER),
+    "approve_champion.promote": (_NOTHING, _FORECASTER),
     "retrain_agent.learnable": (Touched(tables=("metrics",)), _NOTHING),
     "retrain_agent.one_agent.train": (Touched(tables=_TRAINED_ON, models=("agent",)), _AGENT),
     "retrain_agent.one_agent.judge": (_AGENT, _AGENT),

@@ -5,14 +5,13 @@ without data is left out; with none at all the run is skipped. So is, without a 
 those of its newest version. The seasonal naive forecast is registered first, so a champion always exists; with too
 little data it stays. A job with a short history also learns from the others. Every run is in MLflow, with the reason of
 the verdict. Jobs whose turn comes only after `retraining.begin_s` are skipped, and come first in the next run; one
-whose load has drifted comes before all others. Where `training.approval_s` is set, a winner waits so long for a
-person's word under "Required actions" before it serves.
+whose load has drifted comes before all others. Where `training.approval_s` is set, the DAG approve_champion asks a
+person about each winner, while this one goes on.
 """
 
-from datetime import timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import AssetOrTimeSchedule, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -31,11 +30,11 @@ from dags.defaults import (
 )
 
 APPROVAL_S = SETTINGS.training.approval_s
-APPROVE, REJECT = "Approve", "Reject"
-QUESTION = (
+ASKING_RUN = (
     "{% set verdict = ti.xcom_pull(task_ids='one_job.judge', map_indexes=ti.map_index) %}"
-    "{{ verdict['job'] }}, version {{ verdict['version'] }}: {{ verdict['reason'] }}."
+    "winner_{{ verdict['job'] }}_{{ verdict['version'] }}_{{ verdict['run'] }}"
 )
+"""Id of the run of approve_champion, so that a task that is tried again asks no second time."""
 FORM = {
     "epochs": optional_field("integer", "Epochs", "Passes over the training windows. Empty: as set.", minimum=1),
     "hidden": optional_field("integer", "Hidden size", "Units of the GRU. Empty: as set.", minimum=1),
@@ -67,8 +66,8 @@ FORM = {
 def retrain_forecaster() -> None:
     """Build the DAG: for each job with data, as many at a time as is set, `train` a challenger and `judge` it.
 
-    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or so many wall seconds
-    have passed.
+    A winner is promoted at once, or, where `training.approval_s` is set, by the DAG approve_champion, of which `ask`
+    begins a run.
     """
 
     @task
@@ -132,41 +131,20 @@ def retrain_forecaster() -> None:
         if not verdict["promoted"]:
             raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
 
-    @task
-    def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str:
-        """Make the challenger champion if a person approved or was silent; returns its version.
-
-        Raises:
-            AirflowSkipException: a person said no, or another version serves by now; its record says so.
-            RegistryError: MLflow does not answer.
-        """
-        from pipelines.train.forecaster import run as forecaster
-
-        if answer["chosen_options"] == [APPROVE]:
-            stands = forecaster.promote(verdict)
-        else:
-            stands = forecaster.reject(verdict, (answer["responded_by_user"] or {}).get("name") or "a person")
-        if not stands["promoted"]:
-            raise AirflowSkipException(stands["reason"])
-        return str(stands["version"])
-
     @task_group
     def one_job(job: str) -> None:
-        """Train, judge, and make a winner champion; a person is asked first where `training.approval_s` is set."""
+        """Train and judge, and have a person asked about a winner where `training.approval_s` is set."""
         trained: Any = train(job)
         verdict: Any = judge(trained)
         if APPROVAL_S:
-            approve = HITLOperator(  # an ApprovalOperator skips what follows a no, and nobody would write it down
-                task_id="approve",
-                options=[APPROVE, REJECT],
-                subject="May the challenger serve?",
-                body=QUESTION,
-                defaults=APPROVE,  # silence is consent: the gate has judged already
-                response_timeout=timedelta(seconds=APPROVAL_S),
+            won(verdict) >> TriggerDagRunOperator(
+                task_id="ask",
+                trigger_dag_id="approve_champion",
+                trigger_run_id=ASKING_RUN,
+                conf={"verdict": verdict},
+                logical_date=None,  # two jobs may have winners at the same moment
+                skip_when_already_exists=True,
             )
-            answer: Any = approve.output
-            won(verdict) >> approve
-            promote(verdict, answer)
 
     one_job.expand(job=enough())  # over no job at all, all of it is skipped
 

@@ -158,10 +158,10 @@ class Orchestrator:
         """
         return list(self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=100)["asset_events"])
 
-    def ended_runs(self, dag: str) -> dict[str, str]:
-        """Return {id: state} of the newest 100 runs of a DAG that have ended."""
+    def run_states(self, dag: str) -> dict[str, str]:
+        """Return {id: state, e.g. "queued"} of the newest 100 runs of a DAG."""
         runs = self._get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
-        return {str(one["dag_run_id"]): str(one["state"]) for one in runs if one["state"] in ("success", "failed")}
+        return {str(one["dag_run_id"]): str(one["state"]) for one in runs}
 
     def _caused_by_newest_event(self, dag: str, by: str) -> list[str]:
         events = self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=1)["asset_events"]

@@ -13,7 +13,7 @@ from pipelines.registry import AgentRegistry, Registry
 from pipelines.traces.trace import load_trace
 
 DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
-AGENT_DAG = "retrain_agent"
+AGENT_DAG, ASKING_DAG = "retrain_agent", "approve_champion"
 
 
 class DemoError(CorrectableError, RuntimeError):
@@ -48,7 +48,7 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
             return None
         run_ingest(dags, *history_window(settings))
     with screen.stage("first champion: the retrain DAG, started by the asset event"):
-        dags.wait_caused_run("retrain_forecaster", by="ingest_metrics")
+        wait_for_training(settings, dags)
         champion = registry.champion_version(name)
         if champion is None:
             raise DemoError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
@@ -94,6 +94,19 @@ def run_ingest(dags: Orchestrator, start: datetime, end: datetime) -> None:
     """
     run_id = dags.trigger("ingest_metrics", {"partition": f"{start:%Y-%m-%dT%H}/{end:%Y-%m-%dT%H}"})
     dags.wait_run("ingest_metrics", run_id)
+
+
+def wait_for_training(settings: Settings, dags: Orchestrator) -> None:
+    """Wait for the training that the newest ingest caused, and for the answers to what it asks a person.
+
+    Raises:
+        OrchestratorError: Airflow does not answer, no run came, or one failed or did not end in time.
+    """
+    dags.wait_caused_run("retrain_forecaster", by="ingest_metrics")
+    if settings.training.approval_s:
+        for run_id, state in dags.run_states(ASKING_DAG).items():
+            if state in ("queued", "running"):
+                dags.wait_run(ASKING_DAG, run_id, settings.training.approval_s + 600)
 
 
 def history_window(settings: Settings) -> tuple[datetime, datetime]:

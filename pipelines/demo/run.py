@@ -16,7 +16,7 @@ from configs.policies import LEARNED, LISTENERS
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
-from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion
+from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion, wait_for_training
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
 from pipelines.kafka.broker import Follower
@@ -201,7 +201,7 @@ def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Regis
     newcomer.publish_newcomer_history(settings, screen)
     earlier = registry.read_verdict(settings.job.name)
     run_ingest(dags, *live_window(settings))
-    dags.wait_caused_run("retrain_forecaster", by="ingest_metrics")
+    wait_for_training(settings, dags)
     verdict = registry.read_verdict(settings.job.name)
     if verdict == earlier:
         verdict = None  # of the first champion: this time too little data made the DAG skip

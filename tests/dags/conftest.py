@@ -30,7 +30,7 @@ def found(tmp_path_factory):
     runs = {
         "parsed": ("look.py", ROOT / "dags", {}),
         "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
-        "asking": ("look.py", ROOT / "dags" / "retrain_forecaster.py", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
+        "asking": ("look.py", ROOT / "dags", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
         "ingests": ("ingests.py", None, {}),
         "ended": ("ended.py", None, {}),
         "trainings": (

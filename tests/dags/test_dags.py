@@ -10,6 +10,7 @@ from configs.sections import AgentTraining, Training
 
 HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
 DAGS = (
+    "approve_champion",
     "backfill",
     "backtest_policies",
     "ingest_metrics",
@@ -42,8 +43,9 @@ def test_every_dag_keeps_the_teams_rules(parsed, name):
     assert dag["tags"]
     assert len(dag["doc"]) > 100
     assert dag["owner"] == "tidecast"
-    # Backfills of other jobs go on while one of them waits for an answer.
-    assert (dag["paused"], dag["max_active_runs"], dag["catchup"]) == (True, 16 if name == "backfill" else 1, False)
+    # Other jobs go on while one of them waits for an answer; who has asked for an approval switches nothing else on.
+    most = {"backfill": 16, "approve_champion": 1000}.get(name, 1)
+    assert (dag["paused"], dag["max_active_runs"], dag["catchup"]) == (name != "approve_champion", most, False)
     assert all(description for description in dag["params"].values())
 
 
@@ -67,6 +69,7 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "plan": 2,
         "dear": 2,
         "approve": 2,
+        "promote": 2,
         "order": 0,
         "follow": 2,
         "end": 2,
@@ -123,7 +126,9 @@ def test_without_a_contract_the_dag_files_parse(found):
     assert nobody["errors"] == {} and nobody["dags"]["backfill"]["schemas"]["job"]["enum"] == [""]
 
 
-@pytest.mark.parametrize("name", [name for name in DAGS if name not in ("serve_forecasts", "backfill")])
+@pytest.mark.parametrize(
+    "name", [name for name in DAGS if name not in ("serve_forecasts", "backfill", "approve_champion")]
+)
 def test_unpausing_starts_no_run_at_once(found, name):
     """A run of the schedule's own would compete with the one that is asked for, and train twice."""
     assert found["parsed"]["dags"][name]["first_run"] > found["began"] - 60
@@ -155,12 +160,24 @@ def test_a_load_that_has_drifted_is_trained_on_first(found):
     assert found["trainings"]["drifted"] == ["orders"]
 
 
-def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(found):
-    """The default form has no such task; with the setting the winner waits, and a loser is not asked about."""
-    after = found["asking"]["dags"]["retrain_forecaster"]["after"]
-    assert after["one_job.approve"] == ["one_job.won"]
-    assert after["one_job.won"] == ["one_job.judge"]
-    assert after["one_job.promote"] == ["one_job.approve", "one_job.judge"]
+def test_where_a_person_is_asked_the_training_goes_on_and_nothing_is_promoted_before_the_answer(found):
+    """The default form has no such task; with the setting another DAG asks, and a loser is not asked about."""
+    training, asking = (found["asking"]["dags"][name] for name in ("retrain_forecaster", "approve_champion"))
+    assert training["after"]["one_job.ask"] == ["one_job.judge", "one_job.won"]
+    assert training["after"]["one_job.won"] == ["one_job.judge"]
+    assert asking["after"] == {"approve": [], "promote": ["approve"]}
+    assert asking["waits"] == {"approve": [60, ["Approve"]]}  # silence is consent: the gate has judged
+    assert found["parsed"]["dags"]["approve_champion"]["waits"] == {"approve": [1, ["Approve"]]}, "nobody is asked"
+
+
+def test_an_answer_is_heeded_and_a_no_written_down_with_its_author(found):
+    assert found["trainings"]["answers"] == {
+        "approved": {"job": "orders", "promoted": True, "reason": "better"},
+        "by silence": {"job": "orders", "promoted": True, "reason": "better"},
+        "too late": "another serves",
+        "rejected": "rejected by ann",
+        "rejected by nobody known": "rejected by a person",
+    }
 
 
 def test_the_console_asks_airflow_for_the_login_and_the_role(found):

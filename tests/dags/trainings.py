@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException, AirflowTaskTimeout
 
 import pipelines.train.agent.run as agents
 import pipelines.train.forecaster.run as forecasters
+from dags.approve_champion import approve_champion
 from dags.assets import DRIFT
 from dags.retrain_agent import retrain_agent
 from dags.retrain_forecaster import retrain_forecaster
@@ -36,10 +37,32 @@ def trained(dag: Any, task: str, since_s: float, **more: Any) -> Any:
         return str(skipped)
 
 
+PROMOTE: Any = approve_champion().get_task("promote").python_callable
+WINNER = {"job": "orders", "promoted": True, "reason": "better"}
+LATE = WINNER | {"promoted": False, "reason": "another serves"}
+
+
+def answered(option: str, stands: Any = WINNER, by: Any = None) -> Any:
+    """What becomes of a winner once a person has answered, or why it is skipped."""
+    forecasters.promote = lambda verdict: stands  # type: ignore[assignment]
+    try:
+        return PROMOTE(WINNER, {"chosen_options": [option], "responded_by_user": by})
+    except AirflowSkipException as skipped:
+        return str(skipped)
+
+
+forecasters.reject = lambda verdict, by: verdict | {"promoted": False, "reason": f"rejected by {by}"}  # type: ignore
 FORECASTERS.get_task("enough").python_callable(params={"job": "orders"}, triggering_asset_events=DRIFTS)
 tasks = {"one_job.train": FORECASTERS, "one_agent.train": AGENTS}
 told: dict[str, Any] = {"one_job.train": {"triggering_asset_events": DRIFTS}, "one_agent.train": {}}
-found = {"drifted": asked[0]} | {
+answers = {
+    "approved": answered("Approve", by={"id": "1", "name": "ann"}),
+    "by silence": answered("Approve"),
+    "too late": answered("Approve", LATE),
+    "rejected": answered("Reject", by={"id": "1", "name": "ann"}),
+    "rejected by nobody known": answered("Reject"),
+}
+found = {"drifted": asked[0], "answers": answers} | {
     task: {
         "early": trained(dag, task, 50, **told[task]),
         "late": trained(dag, task, 70, **told[task]),

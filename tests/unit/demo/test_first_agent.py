@@ -37,3 +37,30 @@ def test_the_agents_dag_is_paused_again_after_a_failed_run(monkeypatch):
     with pytest.raises(OrchestratorError, match="run r1 of DAG retrain_agent failed"):
         champion.train_first_agent(load(), airflow, Screen())
     assert airflow.unpaused == {"retrain_agent": False}
+
+
+class Asking:
+    """An Airflow whose training has asked a person twice; one has answered."""
+
+    def __init__(self):
+        self.waited = []
+
+    def wait_caused_run(self, dag, by):
+        self.waited.append((dag, by))
+
+    def run_states(self, dag):
+        return {"open": "running", "next": "queued", "answered": "success", "broken": "failed"}
+
+    def wait_run(self, dag, run_id, timeout_s):
+        self.waited.append((dag, run_id, timeout_s))
+
+
+@pytest.mark.parametrize(
+    ("approval_s", "asked"),
+    [(0, []), (60, [("approve_champion", "open", 660), ("approve_champion", "next", 660)])],
+)
+def test_a_training_is_over_when_what_it_asks_is_answered(approval_s, asked):
+    """Where nobody is asked the DAG that asks may not even be there, as in an older release."""
+    airflow = Asking()
+    champion.wait_for_training(load(training={"approval_s": approval_s}), airflow)
+    assert airflow.waited == [("retrain_forecaster", "ingest_metrics"), *asked]

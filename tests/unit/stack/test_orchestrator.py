@@ -167,3 +167,8 @@ def test_nobody_answers(monkeypatch):
 def test_asset_events_of_a_dag_are_told_as_airflow_has_them(airflow):
     dags, _ = airflow({"GET /assets/events": {"asset_events": [{"name": "drift", "extra": {"job": "a"}}]}})
     assert dags.asset_events("ingest_metrics") == [{"name": "drift", "extra": {"job": "a"}}]
+
+
+def test_states_of_runs_are_told_by_their_ids(airflow):
+    dags, _ = airflow({"GET /dags/d/dagRuns": {"dag_runs": [run("queued"), run("failed", dag_run_id="r0")]}})
+    assert dags.run_states("d") == {"r1": "queued", "r0": "failed"}

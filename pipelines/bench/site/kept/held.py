@@ -50,7 +50,7 @@ def count_held(settings: Settings, run_dir: Path) -> Held:
             held[f"aliases of {model.name} {one.version}"] = ", ".join(sorted(one.aliases)) or "none"
     dags = Orchestrator(settings)
     for dag in DAGS:
-        held[f"ended runs of {dag}"] = len(dags.ended_runs(dag))
+        held[f"ended runs of {dag}"] = sum(one in ("success", "failed") for one in dags.run_states(dag).values())
     for name, folder in _checkpoints(settings, run_dir).items():
         held[f"identity of the query {name}"] = str(json.loads((folder / "metadata").read_text())["id"])
         held[f"newest micro-batch of {name}"] = Checkpoint(folder).commits[-1]

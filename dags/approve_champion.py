@@ -1,0 +1,74 @@
+"""Ask a person whether a winner of a training may serve, where `training.approval_s` is set.
+
+The DAG retrain_forecaster begins a run of this one for each winner and goes on with the other jobs, so no training
+waits for an answer. The question is under "Required actions"; so many wall seconds without an answer are a yes. Several
+versions of a job may be asked about at a time: the first that is approved serves, and what was compared with the
+version that served before is then refused, with the reason in its verdict. This DAG is never paused by itself, for
+nothing else begins its runs.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from dags.defaults import DEFAULTS, SETTINGS
+
+APPROVE, REJECT = "Approve", "Reject"
+QUESTION = "{{ params.verdict.job }}, version {{ params.verdict.version }}: {{ params.verdict.reason }}."
+OPEN = 1000
+"""Questions at a time; a run that waits for a person holds no place of a task."""
+LEAST_S = 1.0
+"""Wall seconds that a question waits where nobody is to be asked any more when its turn comes."""
+
+
+@dag(
+    schedule=None,
+    params={
+        "verdict": Param(
+            type="object",
+            required=["job", "promoted", "reason", "version", "champion", "run"],
+            title="Verdict",
+            description="Of the training, as its task `judge` returns it.",
+        )
+    },
+    tags=["forecasting", "training"],
+    doc_md=__doc__,
+    **{**DEFAULTS, "max_active_runs": OPEN, "is_paused_upon_creation": False},
+)
+def approve_champion() -> None:
+    """Build the DAG: `approve` asks a person, and `promote` does what was answered."""
+
+    @task(render_template_as_native_obj=True, max_active_tis_per_dag=1)  # one answer sees what the one before changed
+    def promote(verdict: Any, answer: dict[str, Any]) -> dict[str, Any]:
+        """Make the challenger champion if a person approved or was silent; returns the verdict as it stands.
+
+        Raises:
+            AirflowSkipException: a person said no, or another version serves by now; its record says so.
+            RegistryError: MLflow does not answer.
+        """
+        from pipelines.train.forecaster import run as forecaster
+
+        if answer["chosen_options"] == [APPROVE]:
+            stands = forecaster.promote(verdict)
+        else:
+            stands = forecaster.reject(verdict, (answer["responded_by_user"] or {}).get("name") or "a person")
+        if not stands["promoted"]:
+            raise AirflowSkipException(stands["reason"])
+        return dict(stands)
+
+    approve = HITLOperator(  # an ApprovalOperator skips what follows a no, and nobody would write it down
+        task_id="approve",
+        options=[APPROVE, REJECT],
+        subject="May the challenger serve?",
+        body=QUESTION,
+        defaults=APPROVE,  # silence is consent: the gate has judged already
+        response_timeout=timedelta(seconds=max(SETTINGS.training.approval_s, LEAST_S)),
+    )
+    answer: Any = approve.output
+    promote("{{ params.verdict }}", answer)
+
+
+approve_champion()
