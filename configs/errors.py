@@ -2,11 +2,14 @@
 
 import re
 
-_LOGIN = re.compile(r"(?<=://)[^\s/]*@")
+_LOGIN = re.compile(r"(?<=http://)[^\s/]*@|(?<=https://)[^\s/]*@|(?<=://)[^\s/@]*:[^\s/]*@")
 
 
 def without_logins(text: str) -> str:
-    """Return a text without the users and passwords that stand in its addresses (`scheme://user:password@host`)."""
+    """Return a text without the logins that stand in its addresses, `scheme://user:password@host`.
+
+    Of HTTP also where there is no password: who alone stands there may be a token; elsewhere it is a user's name.
+    """
     return _LOGIN.sub("", text)
 
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from configs.errors import CorrectableError, without_logins
 from pipelines.cli.app import app, main
 from tests.fakes import run_dir
 
@@ -25,6 +26,18 @@ def fails(monkeypatch, capsys, *arguments):
         main()
     assert ended.value.code == 2
     return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("at http://me:s3cr3t@host:1/a, and", "at http://host:1/a, and"),
+    ("https://token@host", "https://host"),
+    ("postgresql+psycopg2://me:a@b@host/db", "postgresql+psycopg2://host/db"),
+    ("hdfs://me@namenode/lake", "hdfs://me@namenode/lake"),
+    ("http://host/a@b: me@example.com", "http://host/a@b: me@example.com"),
+    ("spark://a:7077,b:7077", "spark://a:7077,b:7077"),
+])  # fmt: skip
+def test_what_stands_in_an_address_before_its_host_is_left_out_where_it_may_be_secret(text, shown):
+    assert without_logins(text) == shown == str(CorrectableError(text))
 
 
 @pytest.mark.parametrize("setting", ["MLFLOW__TRACKING_URI", "AIRFLOW__URL"])
