@@ -12,9 +12,10 @@ from pipelines.kafka.broker import BrokerError, read_records
 from pipelines.kafka.signing import Signer
 from tidecast.control import Clock, clock_key, clock_of
 from tidecast.messages import Control, MessageError, decode
+from tidecast.wire import FUTURE_S
 
-AHEAD_S, LONGEST_S, LOOK_S = 300.0, 120.0, 0.5
-"""Seconds that a message may be ahead of its reader's clock; that are waited at most; between two looks."""
+LONGEST_S, LOOK_S = 120.0, 0.5
+"""Seconds that a clock is waited for at most, and between two looks."""
 
 
 def read_clock(kafka: Kafka, job: str) -> Clock | None:
@@ -50,7 +51,7 @@ def wait_while_behind(kafka: Kafka, now_s: Callable[[], float], stop: threading.
     try:
         while time.monotonic() < until_s and not stop.is_set():
             newest_s = max((record.timestamp for record in read_records(kafka, "metrics", 1)), default=-math.inf)
-            if newest_s <= now_s() + AHEAD_S or stop.wait(LOOK_S):
+            if newest_s <= now_s() + FUTURE_S or stop.wait(LOOK_S):
                 break
     except BrokerError:
         return
