@@ -10,7 +10,6 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any
-from weakref import WeakValueDictionary
 
 KEPT = 1000
 """Executors that have ended and are remembered: who looks a moment later may have an older list of those there."""
@@ -100,14 +99,11 @@ def _forget_ended(known: dict[str, Any], registered: Collection[str]) -> None:
             del known[one]
 
 
-_known: WeakValueDictionary[str, Allotment] = WeakValueDictionary()
+_known: dict[str, Allotment] = {}  # what an application was scaled to is known when all its agents have ended, too
 _known_lock = threading.Lock()
 
 
 def allotment_of(application: str) -> Allotment:
     """Return the allotment of an application of this process, by Spark's id of it; all its agents have the same."""
     with _known_lock:
-        found = _known.get(application)
-        if found is None:
-            found = _known[application] = Allotment()
-        return found
+        return _known.setdefault(application, Allotment())

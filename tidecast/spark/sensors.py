@@ -149,13 +149,14 @@ def count_arrived(before: Offsets, after: Offsets) -> int:
 def lag_records(ends: Offsets, committed: Offsets | None) -> int | None:
     """Return the records that no finished batch has read: sum over partitions of end offset minus committed offset.
 
-    Counts the topics in `committed`, with their new partitions (from offset 0). None if `committed` is None: before the
-    first batch nobody knows where the query stands.
+    Counts the topics in `committed`, with their new partitions (from offset 0). None if nobody knows: before the first
+    batch, where `committed` is None, and before an end of its topics was seen.
     """
-    if committed is None:
+    read = {topic for topic, _ in committed or ()}
+    known = {place: end for place, end in ends.items() if place[0] in read}
+    if committed is None or not known:
         return None
-    read = {topic for topic, _ in committed}
-    return sum(max(0, end - committed.get(p, 0)) for p, end in ends.items() if p[0] in read)
+    return sum(max(0, end - committed.get(place, 0)) for place, end in known.items())
 
 
 class BottleneckStage:

@@ -105,6 +105,7 @@ def test_executors_that_are_still_on_their_way_when_it_begins_are_not_called_off
     application.start(3)
     first.set_target(2)
     first.release()
+    del first  # nor is it known by the agent alone
     again = acting(application)
     again.take_over(1)
     assert (again.target, application.asked) == (2, [5, 2, 2]), "what it began with is over once it was scaled"

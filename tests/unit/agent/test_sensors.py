@@ -143,6 +143,7 @@ def test_lag_is_what_no_finished_batch_covers():
     assert lag_records({P: 30, Q: 10}, {P: 20}) == 20
     assert lag_records({P: 30}, {P: 33}) == 0  # the sample is older than the batch
     assert lag_records({P: 30}, None) is None
+    assert lag_records({}, {P: 20}) is None is lag_records({("audit", 0): 99}, {P: 20})  # no end was seen: not "none"
     assert lag_records({P: 30, ("audit", 0): 99}, {P: 20}) == 10  # watched, but not what the query reads
 
 
