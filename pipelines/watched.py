@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,6 +52,26 @@ def is_new(files: Mapping[str, tuple[int, ...]]) -> bool:
     """Return whether one has changed so lately that it may have changed again since, at the same time by its clock."""
     newest = max((state[0] for state in files.values() if state), default=0)
     return newest / 1e9 > time.time() - SETTLED_S
+
+
+class VanishedFiles:
+    """Which files have vanished, but not for `GONE_S` (10 s): somebody may be writing them anew."""
+
+    def __init__(self) -> None:
+        """None has."""
+        self._since: dict[str, float] = {}
+
+    def look(self, missing: Iterable[str], now: float, folder: bool = True) -> frozenset[str]:
+        """Return which of the files that are missing now are not gone yet, by their names.
+
+        Args:
+            missing: those that were there.
+            now: seconds, of one clock for all looks.
+            folder: whether their folder is there; if not, as of a mount that is away, none is gone, however long.
+        """
+        since = self._since if folder else {}
+        self._since = {name: min(since.get(name, now), now) for name in missing}
+        return frozenset(name for name, at in self._since.items() if now - at < GONE_S)
 
 
 def _state(stat: os.stat_result) -> tuple[int, ...]:

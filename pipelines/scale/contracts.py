@@ -14,7 +14,7 @@ from configs.settings import Settings
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
-from pipelines.watched import is_new, read_changed, state_of
+from pipelines.watched import VanishedFiles, is_new, read_changed, state_of
 from pipelines.whole_json import write_json
 from tidecast.messages import ContractText
 
@@ -53,7 +53,7 @@ class ContractWatch:
     """The driver's part: reads the contracts' folder and writes the valid contracts to the `accepted` file.
 
     A contract that becomes invalid stays as it was accepted last, also over a restart, unless this release finds that
-    one impossible, too; one whose file is deleted goes.
+    one impossible, too; one whose file is deleted goes, 10 s later (`VanishedFiles`).
     """
 
     def __init__(self, folder: Path, accepted: AcceptedContracts, announce: Callable[[Contract], None]) -> None:
@@ -62,7 +62,8 @@ class ContractWatch:
         self._announced: set[str] = set()
         self._refused: set[str] = set()
         self._reported: dict[str, str] = {}
-        self._seen: dict[str, tuple[int, ...]] = {}
+        self._seen: object = None
+        self._vanished = VanishedFiles()
 
     def update(self) -> list[str]:
         """Read the contracts' folder if a file has changed, announce new contracts, and rewrite the accepted file.
@@ -79,15 +80,17 @@ class ContractWatch:
         """
         if not self._folder.is_dir():
             return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")
-        files = {file.name: state_of(file) for file in self._folder.glob("*.yaml")}
+        files = {file.stem: state_of(file) for file in self._folder.glob("*.yaml")}
         before = self._accepted.all()
+        away = self._vanished.look({*before} - {*files}, time.monotonic())
+        seen = files, away
         announced = all(contract.hash in self._announced for contract in before.values())
-        if files == self._seen and announced and self._accepted.file.exists() and not is_new(files):
+        if seen == self._seen and announced and self._accepted.file.exists() and not is_new(files):
             return []
         read, wrong = read_contracts(self._folder)
         wrong |= {job: problem for job, contract in read.items() if (problem := _impossible(contract))}
         valid = {job: contract for job, contract in read.items() if job not in wrong}
-        kept = {job: before[job] for job in wrong if job in before and not _impossible(before[job])}
+        kept = {job: before[job] for job in {*wrong, *away} if job in before and not _impossible(before[job])}
         now = {**valid, **kept}
         lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
@@ -99,7 +102,7 @@ class ContractWatch:
             elif job not in now:
                 words = f"its contract is gone; {words}, its executors stay"
             lines += self._once(job, words)
-        self._seen = files  # last: what failed before this is tried again at the next look
+        self._seen = seen  # last: what failed before this is tried again at the next look
         return lines
 
     def _announce_new(self, contracts: dict[str, Contract]) -> list[str]:

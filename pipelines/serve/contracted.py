@@ -7,19 +7,23 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from configs.contract import jobs_with_contract
+from pipelines.watched import VanishedFiles
+from tidecast.fields import JOB_NAME
 
 
 class ContractedJobs(Collection[str]):
     """The jobs that have a contract file, as a collection of names that follows the folder while a server runs.
 
     The folder is read at most once in `every_s` wall seconds: when iterated, counted, or asked for a job not known so
-    far. A job whose contract was deleted is dropped at the next of these readings. While the folder is missing the last
-    jobs stay. Any thread may use it.
+    far. A job whose contract was deleted is dropped by the readings of 10 s later: what is refused meanwhile is lost to
+    it. While the folder is missing the last jobs stay. A file whose name no job can have is none. Any thread may use
+    it.
     """
 
     def __init__(self, folder: Path, every_s: float) -> None:
         self._folder, self._every_s, self._again = folder, every_s, 0.0
         self._jobs: frozenset[str] = frozenset()
+        self._vanished = VanishedFiles()
 
     def __contains__(self, job: object) -> bool:
         return job in self._jobs or job in self._newest()
@@ -32,6 +36,8 @@ class ContractedJobs(Collection[str]):
 
     def _newest(self) -> frozenset[str]:
         now = time.monotonic()
-        if now >= self._again and self._folder.is_dir():  # while the folder is missing the last jobs stay
-            self._jobs, self._again = frozenset(jobs_with_contract(self._folder)), now + self._every_s
+        if now >= self._again:
+            there = frozenset(filter(JOB_NAME.pattern.fullmatch, jobs_with_contract(self._folder)))
+            away = self._vanished.look(self._jobs - there, now, self._folder.is_dir())
+            self._jobs, self._again = there | away, now + self._every_s
         return self._jobs

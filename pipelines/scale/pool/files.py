@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.pool import ClusterPool, read_pools
-from pipelines.watched import GONE_S, is_new, state_of
+from pipelines.watched import VanishedFiles, is_new, state_of
 
 
 class PoolFiles:
@@ -23,7 +23,7 @@ class PoolFiles:
         self._folder = folder
         self.pools: dict[str, ClusterPool] = {}
         self.wrong: dict[str, str] = {}
-        self._away: dict[str, float] = {}  # since when a pool's file is
+        self._vanished, self._away = VanishedFiles(), frozenset[str]()
         self._seen: object = None
 
     @property
@@ -41,12 +41,11 @@ class PoolFiles:
         """
         files = {file.name: state_of(file) for file in self._folder.glob("*.yaml")}
         missing = {name for name in {*self.pools, *granted} if f"{name}.yaml" not in files}
-        if missing and not self._folder.is_dir():  # a mount that is gone says nothing about any pool
-            self._away = dict.fromkeys(missing, now)
+        unmounted = bool(missing) and not self._folder.is_dir()
+        self._away = self._vanished.look(missing, now, not unmounted)
+        if unmounted:
             return {"pools": f"{self._folder} is no folder; what was granted stays"}
-        self._away = {name: min(self._away.get(name, now), now) for name in missing}
-        gone = {name for name, since in self._away.items() if now - since >= GONE_S}
-        self._away = {name: since for name, since in self._away.items() if name not in gone}
+        gone = missing - self._away
         seen = files, contracts, gone
         if seen == self._seen and not is_new(files):
             return {"pools": ""}

@@ -26,7 +26,7 @@ from pipelines.bench.team.alerts.made_up_job import BEGAN, CONTRACT, JOB, MadeUp
 from pipelines.kafka.broker import BrokerError, Record, TopicError
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
-from pipelines.scale.pool.files import GONE_S
+from pipelines.watched import GONE_S
 from tests.fakes.drifts import DRIFTED
 from tidecast.messages import Decision, MetricSample, Reject, encode
 
@@ -312,7 +312,8 @@ def test_a_contract_that_becomes_wrong_stays_as_it_was_and_is_said_to_be_wrong(t
     assert [*folder.contracts] == ["orders"] and folder.wrong == {"a b", "bad", "orders"}
     for file in tmp_path.iterdir():
         file.unlink()
-    folder.look(1.0 + GONE_S)
+    folder.look(2.0)
+    folder.look(2.0 + GONE_S)
     assert not folder.contracts and not folder.wrong
     tmp_path.rmdir()
     folder.look(20.0)

@@ -4,12 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from configs.contract import Contract, read_contracts
+from pipelines.scale import contracts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch
+from pipelines.watched import GONE_S
+from tests.fakes.clock import clock_with
 
 
 @pytest.fixture
@@ -29,6 +33,13 @@ def announced():
 
 
 @pytest.fixture
+def steady(monkeypatch):
+    made = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(contracts, "time", clock_with(monotonic=lambda: made.s))
+    return made
+
+
+@pytest.fixture
 def watch(folder, accepted, announced):
     return ContractWatch(folder, accepted, announced.append)
 
@@ -37,7 +48,9 @@ def write(folder, job, text=None):
     (folder / f"{job}.yaml").write_text(text or f"job: {job}\n")
 
 
-def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(folder, accepted, watch, announced):
+def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(
+    folder, accepted, watch, announced, steady
+):
     assert watch.update() == [] and accepted.all() == {}
     write(folder, "orders")
     first = watch.update()
@@ -47,6 +60,9 @@ def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(
     assert changed != first[0] and accepted.of("orders").executors.max == 9
     assert [contract.executors.max for contract in announced] == [4, 9]
     (folder / "orders.yaml").unlink()
+    steady.s += 60
+    assert watch.update() == [] and accepted.of("orders") is not None, "it may be written anew"
+    steady.s += GONE_S
     (gone,) = watch.update()
     assert "gone" in gone and accepted.of("orders") is None and watch.update() == []
     write(folder, "orders")
@@ -173,7 +189,7 @@ def test_what_was_written_by_another_version_is_written_anew(folder, accepted, w
     assert set(accepted.all()) == {"rides"}
 
 
-def test_files_that_have_not_changed_are_not_read_again(folder, accepted, watch, monkeypatch):
+def test_files_that_have_not_changed_are_not_read_again(folder, accepted, watch, monkeypatch, steady):
     reads = []
     monkeypatch.setattr("pipelines.scale.contracts.read_contracts", lambda at: reads.append(at) or read_contracts(at))
     write(folder, "orders")
@@ -188,7 +204,9 @@ def test_files_that_have_not_changed_are_not_read_again(folder, accepted, watch,
     watch.update()
     assert len(reads) == 4 and accepted.of("orders") is not None
     (folder / "orders.yaml").unlink()
-    assert "gone" in watch.update()[0] and len(reads) == 5
+    assert watch.update() == watch.update() == [] and len(reads) == 5
+    steady.s += GONE_S
+    assert "gone" in watch.update()[0] and len(reads) == 6
 
 
 def test_a_change_that_could_not_be_written_or_announced_is_tried_again(folder, accepted, announced):

@@ -1,10 +1,13 @@
 """Contracts that come and go while a server runs: every part that asks for the jobs with one goes by them."""
 
+from types import SimpleNamespace
+
 import pytest
 from fastapi.testclient import TestClient
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.series import SeriesError
+from pipelines.serve import contracted
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.http.app import build_app
@@ -13,6 +16,8 @@ from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.windower import Window
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.store import Store
+from pipelines.watched import GONE_S
+from tests.fakes.clock import clock_with
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
 from tests.fakes.waiting import wait_until
@@ -28,6 +33,13 @@ def folder(tmp_path):
 @pytest.fixture
 def known(folder):
     return ContractedJobs(folder, 0.0)
+
+
+@pytest.fixture
+def steady(monkeypatch):
+    made = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(contracted, "time", clock_with(monotonic=lambda: made.s))
+    return made
 
 
 def test_the_fast_path_takes_a_job_and_shows_it_once_it_has_a_contract(folder, known, tmp_path):
@@ -88,14 +100,30 @@ def test_the_loader_fetches_a_champion_once_the_job_has_a_contract(folder, known
     loader.close()
 
 
-def test_a_folder_that_is_away_as_a_whole_takes_no_contract_with_it(folder, known):
+def test_a_contract_is_gone_once_its_file_was_away_for_a_while_and_none_with_the_whole_folder(folder, known, steady):
     (folder / "orders.yaml").touch()
     (folder / "rides.yaml").touch()
     assert sorted(known) == ["orders", "rides"]
     (folder / "rides.yaml").unlink()
+    assert "rides" in known, "it may be written anew"
+    (folder / "orders.yaml").unlink()
+    assert sorted(known) == ["orders", "rides"]
+    (folder / "orders.yaml").touch()
+    steady.s += GONE_S
     assert list(known) == ["orders"] and "rides" not in known
     folder.rename(folder.with_name("away"))
+    for _ in range(3):
+        steady.s += GONE_S
+        assert list(known) == ["orders"]
+
+
+def test_a_file_that_no_job_can_have_is_none(folder, known, tmp_path):
+    for name in ("_template", ".#orders", "orders copy", "orders"):
+        (folder / f"{name}.yaml").touch()
     assert list(known) == ["orders"]
+    with Store.open(tmp_path / "store") as store:
+        web = TestClient(build_app(store, STEP, known, "s3cret"), headers={"Authorization": "Bearer s3cret"})
+        assert web.get("/metrics").status_code == 200
 
 
 def test_the_folder_is_not_read_again_before_it_is_time(folder):
