@@ -184,19 +184,24 @@ class Client:
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise ClientError(f"the server is gone: {error}. Connect again; a put may be sent twice.") from None
+            raise self._ended(f"the server is gone: {error}") from None
 
     def _frame(self) -> bytes:
         while not self._frames:
             try:
                 data = self._socket.recv(1 << 18)
             except OSError as error:
-                raise ClientError(f"no answer: {error}. Connect again; a put may be sent twice.") from None
+                raise self._ended(f"no answer: {error}") from None
             if not data:
-                raise ClientError("the server closed the connection. Connect again; a put may be sent twice.")
+                raise self._ended("the server closed the connection")
             self._buffer += data
             self._frames = wire.take_frames(self._buffer)
         return self._frames.pop(0)
+
+    def _ended(self, why: str) -> ClientError:
+        """Close: an answer that came later would be taken for that to the next request."""
+        self.close()
+        return ClientError(f"{why}. Connect again; a put may be sent twice.")
 
 
 def _expected(answer: Answer, kind: type[A]) -> A:

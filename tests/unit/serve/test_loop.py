@@ -165,6 +165,20 @@ def test_no_bytes_end_the_server_or_touch_the_store(door, pieces):
     assert contents(door[1].store) == before
 
 
+def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one(tmp_path):
+    with socket.socket(socket.AF_UNIX) as slow:
+        slow.bind(str(tmp_path / "slow"))
+        slow.listen(1)
+        with Client(tmp_path / "slow", 0.05) as client:
+            with pytest.raises(ClientError, match="no answer"):
+                client.ping(b"first")
+            served, _ = slow.accept()
+            with served, suppress(BrokenPipeError):
+                served.sendall(wire.encode_frame(wire.Pong(b"first")))
+            with pytest.raises(ClientError, match="Connect again"):
+                client.ping(b"second")
+
+
 def test_more_versions_than_one_answer_holds_are_asked_for_page_by_page(door, monkeypatch):
     monkeypatch.setattr(wire, "MOST_VERSIONS", 4)
     with Client(door[0], PATIENCE_S) as client:
