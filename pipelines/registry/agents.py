@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from models.dqn.agent.actions import MOVES, PARTS
 from models.dqn.agent.model import AgentError, DqnModel, describe, revive
@@ -35,11 +36,12 @@ class AgentRegistry(ModelStore):
             ValueError: no job can have the name (MessageError).
             OSError: a file cannot be downloaded or read.
         """
-        folder, what = self.download(job, version)
-        try:
-            return read_agent(folder)
-        except ValueError as error:  # an AgentError, or text in place of numbers
-            raise UnreadableError(f"{what}: {error}") from None
+        with TemporaryDirectory() as scratch:
+            folder, what = self.download(job, version, Path(scratch))
+            try:
+                return read_agent(folder)
+            except ValueError as error:  # an AgentError, or text in place of numbers
+                raise UnreadableError(f"{what}: {error}") from None
 
     def register(
         self, run: TrackedRun, job: str, agent: DqnModel, card: str, tags: Mapping[str, str], alias: str | None = None

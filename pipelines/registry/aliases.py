@@ -118,7 +118,7 @@ class AliasStore:
         """Make the version of the alias `previous` champion (it serves) again, and the champion until now `previous`.
 
         The latter also gets the tag `rolled_back`, and while it holds (`taken_back`) training promotes nobody. A second
-        call swaps them again, and the tag goes.
+        call swaps them again, and the tag goes. One that was broken off is gone on with.
 
         Returns:
             The champion's version before and after, e.g. ("3", "2").
@@ -129,6 +129,8 @@ class AliasStore:
             MessageError: no job can have the name.
         """
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
+        if present is not None and present == previous:  # one alias was moved: the tag tells where the other one goes
+            previous = self.tags(job, present).get(ROLLED_BACK)
         if present is None or previous is None or present == previous:
             served = f"none served before version {present}" if present else "none has served yet"
             raise RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {served}.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 from models.placement.learned.described import (
@@ -49,12 +51,14 @@ class _QueryModels(ModelStore, Generic[M]):
             ValueError: no model can have the name (MessageError).
             OSError: a file cannot be downloaded or read.
         """
-        folder, what = self.download(name, version)
-        files = sorted(folder.rglob(self._file()))
-        if not files:
-            raise MismatchError(f"{what} has no {self._file()}: it was not registered by Tidecast. Train one.")
+        with TemporaryDirectory() as scratch:
+            folder, what = self.download(name, version, Path(scratch))
+            files = sorted(folder.rglob(self._file()))
+            if not files:
+                raise MismatchError(f"{what} has no {self._file()}: it was not registered by Tidecast. Train one.")
+            text = files[0].read_text()
         try:
-            return self._revive(json.loads(files[0].read_text()), space)
+            return self._revive(json.loads(text), space)
         except (PlacementModelError, ValueError) as error:
             raise MismatchError(f"{what}: {error}") from None
 

@@ -25,14 +25,13 @@ class ModelStore(AliasStore):
 
     made_by = ""  # the DAG that registers them
 
-    def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
+    def download(self, job: str, version: str | None, into: Path) -> tuple[Path, str]:
         """Download the files of a registered version.
 
         Args:
             job: whose version.
             version: its number as text; None for the champion (the version that serves).
-            into: folder to copy them to, created where it is missing; by default MLflow chooses one, for an embedded
-                store that of the artifacts themselves.
+            into: folder to copy them to, created where it is missing: in one of MLflow's choice they would stay.
 
         Returns:
             The folder, and the version's name for messages, e.g. "orders-forecaster version 3".
@@ -51,14 +50,11 @@ class ModelStore(AliasStore):
             raise RegistryError(
                 f"job {job!r} has no champion among the {self.what}s at {self._uri}. Run the DAG {self.made_by} once."
             )
-        if into is not None:
-            into.mkdir(parents=True, exist_ok=True)
+        into.mkdir(parents=True, exist_ok=True)
         what, source = f"{self.model_name(job)} version {version}", self._version(job, version).source
         with as_registry_error(f"{what} at {self._uri}"):
             try:
-                files = download_artifacts(
-                    artifact_uri=source, tracking_uri=self._uri, dst_path=None if into is None else str(into)
-                )
+                files = download_artifacts(artifact_uri=source, tracking_uri=self._uri, dst_path=str(into))
             except MlflowException as error:
                 if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                     raise

@@ -109,6 +109,25 @@ def test_the_version_before_is_an_instant_way_back(registry):
     assert registry.taken_back("back") == second
 
 
+def test_a_rollback_that_was_broken_off_between_the_aliases_is_gone_on_with(registry, monkeypatch):
+    first, second = put(registry, "broken", Naive(TASK)), put(registry, "broken", Naive(TASK, seasonal=False))
+    registry.set_champion("broken", first)
+    registry.set_champion("broken", second)
+    move = registry._client.set_registered_model_alias
+
+    def leave_champion(name, alias, version):
+        if alias == "champion":
+            raise ConnectionError("MLflow is away")
+        move(name, alias, version)
+
+    with monkeypatch.context() as patch, pytest.raises(ConnectionError):
+        patch.setattr(registry._client, "set_registered_model_alias", leave_champion)
+        registry.roll_back("broken")
+    assert registry.champion_version("broken") == second == registry.alias_version("broken", "previous")
+    assert registry.roll_back("broken") == (second, first) and registry.taken_back("broken") == second
+    assert registry.aliases("broken") == {first: ["champion"], second: ["previous"]}
+
+
 def test_a_person_ends_what_a_rollback_holds(registry):
     first, second, third = (put(registry, "ends", Naive(TASK)) for _ in range(3))
     registry.set_champion("ends", first)
