@@ -103,14 +103,15 @@ class Conformal:
             value: records/s of the step; NaN: missing, no size is renewed and no level corrected.
         """
         back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
-        miss = value - spread.centres[back]
-        known = np.isfinite(miss)
+        miss, unit = value - spread.centres[back], spread.units[back]
+        known = np.isfinite(miss) & (unit > 0)  # of a load of 0 errors have no unit
         scale = spread.scales[back]
         fresh = np.divide(miss, scale, out=np.full(miss.shape, np.nan), where=scale > 0)
         errors = np.vstack([spread.errors[1:], fresh])
         count = spread.count + known
         share = np.maximum(self.shares[:, None], 1 / np.maximum(count, 1.0))
-        size = spread.size + np.where(known, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
+        missed = np.divide(np.abs(miss), unit, out=spread.size.mean(axis=0), where=known)
+        size = spread.size + np.where(known, share * (missed - spread.size), 0.0)
         under = value <= spread.said[back]
         moved = spread.moved + _GAIN * np.where(known[:, None], np.array(self.levels) - under, 0.0)
         return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, *self.bounds))
@@ -123,7 +124,7 @@ class Conformal:
         Args:
             spread: after `score` of the newest step.
             centre: (H,) point forecasts, records/s, 1 to H steps ahead; NaN gives NaN.
-            level: present mean load, records/s, above 0; together with the centre it gives the unit of errors.
+            level: present mean load, records/s; together with the centre it gives the unit of errors, none at 0.
             seen: steps so far; from the 16th on, each step ahead has its error quantiles recomputed once in 16 steps.
 
         Returns:

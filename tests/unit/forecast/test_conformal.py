@@ -49,6 +49,19 @@ def test_they_rise_stay_above_zero_and_keep_the_centre():
     assert (made[..., 2] == 20.0).all()
 
 
+@pytest.mark.parametrize("silent", [1, 40])
+def test_a_load_that_was_zero_is_forecast_again_once_it_is_back(silent):
+    conformal, load = Conformal(3, LEVELS, 24), 100 + np.random.default_rng(5).normal(0, 10, 400)
+    values, spread, made = np.concatenate([np.zeros(silent), load]), None, []
+    for i, value in enumerate(values):
+        spread = conformal.start() if spread is None else conformal.score(spread, value)
+        newest = values[max(i - 23, 0) : i + 1]
+        spread, quantiles = conformal.quantiles(spread, np.full(3, value), float(newest.mean()), i + 1)
+        made.append(quantiles)
+    assert np.isfinite(made).all() and (made[0] == 0).all()
+    assert (np.ptp(made[-1], axis=1) > 20).all()
+
+
 def test_a_higher_forecast_is_wider_by_the_root():
     conformal = Conformal(1, LEVELS, 24)
     spread = conformal.start()
