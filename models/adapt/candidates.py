@@ -65,11 +65,14 @@ def fit_own_candidates(target: TargetLoad, plan: TransferPlan, seed: int) -> dic
 def score_source_only(target: TargetLoad, source: TransferSource) -> CandidateErrors:
     """Return the errors, (T, p) records/s, of the source's network as it is, applied in the target's scale.
 
+    On the gate's part the scale is that of the oldest 60 %, by which the networks beside it are judged there, too.
+
     Raises:
-        SeriesError: the target's history is constant or contains NaN.
+        SeriesError: 60 % of the target's history are constant, or contain NaN.
     """
-    errors = _network_errors(target, source.network, DomainScale.fit(target.past))
-    return CandidateErrors(errors, target.gate_rows(errors))
+    known = DomainScale.fit(target.past[: int(ADAPT * target.history)])
+    gate = target.gate_rows(_network_errors(target, source.network, known))
+    return CandidateErrors(_network_errors(target, source.network, DomainScale.fit(target.past)), gate)
 
 
 def adapt_to_target(

@@ -122,6 +122,17 @@ def test_fine_tuning_freezes_the_convolutions_and_never_ends_worse_on_the_select
     assert all(weight.requires_grad for weight in made.parameters())
 
 
+def test_what_the_training_before_left_on_frozen_weights_does_not_slow_tuning():
+    tuned = []
+    for left in (None, 50.0):
+        made = network()
+        for weight in made.convolutions():
+            weight.grad = None if left is None else torch.full_like(weight, left)
+        fine_tune(made, rows(wave(120)), rows(wave(80, seed=2)), PLAN, generator(0))
+        tuned.append(made.state_dict())
+    assert all(torch.equal(one, tuned[1][name]) for name, one in tuned[0].items())
+
+
 def test_training_is_repeatable_and_learns_a_sine_better_than_the_last_value():
     values = wave(400)
     select = rows(wave(120, seed=3))

@@ -84,6 +84,14 @@ def test_a_source_is_learned_the_same_way_twice():
     np.testing.assert_array_equal(made[0], made[1])
 
 
+def test_what_a_source_taught_is_judged_in_a_scale_of_before():
+    values, end, gate = load(4, 1), DAY, int(0.8 * DAY)
+    held, learned = values.copy(), source()
+    held[gate + 5 : end] *= 1.5
+    before, after = (score_source_only(target(values=one), learned).gate for one in (values, held))
+    np.testing.assert_allclose(after[gate - 1], before[gate - 1], rtol=1e-9)
+
+
 def test_ridge_and_last_value_are_compared_over_the_whole_history():
     made = target()
     quiet, loud = np.full((len(made.values), HORIZON), 0.1), np.full((len(made.values), HORIZON), 5.0)
