@@ -58,7 +58,7 @@ class DrawnRuns(NamedTuple):
         load: arrivals, one row per run.
         first: (runs,) executors to begin with, which sustain the first step at full use.
         needed: (runs, D) executors, with fractions, that the expected load of each step needs.
-        forecasts: forecasts at the D decisions.
+        forecasts: forecasts at the D decisions, and at the end of the last one.
         facts: of the runs.
         baseline: the advising policy.
         looks: how the jobs are observed.
@@ -100,8 +100,9 @@ def draw_runs(
         lead_s: of drawn jobs, not of `jobs`; None: drawn from 5 to 1800 s.
 
     Returns:
-        The runs, with `needed` (runs, D) executors and `forecasts.rps` (runs, D, K, levels) records/s, NaN for the 15 %
-        of the runs (5 % where forecasts are real, on average) that get none.
+        The runs, with `needed` (runs, D) executors and `forecasts.rps` (runs, D + 1, K, levels) records/s, also for the
+        state in which the last decision ends; NaN for the 15 % of the runs (5 % where forecasts are real, on average)
+        that get none.
 
     Raises:
         ValueError: no runs, or a trace without values.
@@ -125,7 +126,7 @@ def draw_runs(
     steps, seconds = np.arange(decisions + 1) * pace, decisions * pace
     whole = seconds + int(3 * (lead + 2 * every)) + 2
     if heard:
-        pieces = (draw_piece(heard, whole, steps[:-1], top, looks, chance) for top in peak)
+        pieces = (draw_piece(heard, whole, steps, top, looks, chance) for top in peak)
         expected, arrived, forecast = zip(*pieces, strict=True)
         total, came = np.stack(expected), np.stack(arrived)[:, : seconds + 1]
         forecasts = Foresight(stretch_ends(lead, 2.0 * every), PEAK_LEVELS, np.stack(forecast), np.arange(runs))
@@ -135,7 +136,7 @@ def draw_runs(
         shares = np.array([np.interp(np.arange(whole), grid, curve) for curve in curves])
         total = running_totals(shares * peak[:, None])
         came = running_totals(chance.poisson(np.diff(total[:, : seconds + 1], axis=1)))
-        forecasts = draw_forecasts(total, steps[:-1], lead, every, chance)
+        forecasts = draw_forecasts(total, steps, lead, every, chance)
     forecasts.rps[chance.random(runs) < (SILENT / 3 if heard else SILENT)] = np.nan
     prices = log_uniform(chance, *PRICES, runs)
     prices = prices if price is None else np.full(runs, price)

@@ -96,7 +96,7 @@ class VectorEnvironment:
 
     def _look(self) -> None:
         drawn, facts = self.drawn, self.drawn.jobs.facts
-        ahead = drawn.forecasts.at(min(self.look, drawn.decisions - 1))
+        ahead = drawn.forecasts.at(self.look)
         self.view = twin.observe(self._state, drawn.jobs, drawn.load, drawn.looks, self.look * drawn.pace_s, ahead)
         self._advised, advice = advise(drawn.baseline, self._advised, self.view)
         self._memory, self.seen = observe(self._memory, self.view, drawn.facts, advice)

@@ -90,6 +90,16 @@ def test_a_job_without_a_forecast_is_told_so() -> None:
     np.testing.assert_array_equal(same, vector.seen[silent][:, FEATURES.index("now")])
 
 
+def test_the_state_in_which_a_run_ends_has_a_forecast_of_its_own() -> None:
+    vector = VectorEnvironment(draw_runs(8, 2, (), np.random.default_rng(3), lead_s=60.0), np.arange(8))
+    while not vector.over:
+        vector.step(vector.advice)
+    drawn = vector.drawn
+    assert drawn.decisions == 2 and drawn.forecasts.decisions == 3
+    heard = ~np.isnan(drawn.forecasts.rps[:, 2]).all(axis=(1, 2))
+    np.testing.assert_array_equal(vector.view.ahead.rps[heard], drawn.forecasts.at(2).rps[heard])
+
+
 def test_what_is_foretold_spreads_as_its_errors_do() -> None:
     rate = 1000 * (1.2 + np.sin(np.arange(40_000) / 600))
     total = np.concatenate([[0.0], np.cumsum(rate)])[None, :].repeat(200, axis=0)
