@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from models.contract.terms import ControlBox
+from models.contract.signals import SharedPlan
+from models.contract.terms import ControlBox, Terms
 
 LEAST_MARGIN = 0.05
 """Share of a service rate that is always left free, where the M/M/1 formulas end."""
@@ -38,6 +39,21 @@ class OperatorRoom(NamedTuple):
             ZeroDivisionError: the replay does not pass the operator.
         """
         return (self.service_rps - self.live_ratio * live_rps - self.margin_rps) / self.replay_ratio
+
+
+class Margin(NamedTuple):
+    """What must stay free of an operator's service rate: at least a share of it, and at least a rate, records/s."""
+
+    share: float
+    rps: float
+
+    def of(self, service_rps: float) -> float:
+        """Return the records/s that must stay free of a service rate."""
+        return max(self.share * service_rps, self.rps)
+
+    def service_rps(self, used_rps: float) -> float:
+        """Return the least service rate that leaves the margin beside a used one; infinite where none does."""
+        return max(used_rps / (1 - self.share), used_rps + self.rps) if self.share < 1 else math.inf
 
 
 class ServedRates(NamedTuple):
@@ -73,6 +89,23 @@ def batch_margin_rps(service_rps: float, level: float, share_s: float, overhead_
         trigger_s: I, seconds from trigger to trigger, above 0.
     """
     return service_rps * (1 - (min(trigger_s, share_s - level * trigger_s) - overhead_s) / trigger_s)
+
+
+def operator_margin(terms: Terms, plan: SharedPlan, name: str) -> Margin:
+    """Return the margin that the strictest of an operator's paths asks for.
+
+    Args:
+        terms: with the paths' limits.
+        plan: whether the query runs in micro-batches, and how.
+        name: of the operator.
+    """
+    shares, rates = [LEAST_MARGIN], [0.0]
+    for path in terms.paths:
+        if name in path.ops and plan.trigger_s is None:
+            rates.append(queue_margin_rps(0.0, path.quantile, path.share_s))
+        elif name in path.ops and plan.trigger_s is not None:
+            shares.append(batch_margin_rps(1.0, path.quantile, path.share_s, plan.overhead_s, plan.trigger_s))
+    return Margin(max(shares), max(rates))
 
 
 def find_bottleneck(operators: Sequence[OperatorRoom], live_rps: float) -> OperatorRoom | None:

@@ -85,7 +85,8 @@ def predict(situation: Situation, replay_rps: float) -> tuple[float, dict[str, f
     """Predict the objective (eq. 3.1) and the constraints g for a rate of the replay, live records as they are.
 
     What is measured and depends on the replay is moved by the model's change: lag by that of the live latency, busy
-    cores and network by the ratio of the work. Constraints that do not depend on it are left out.
+    cores by the ratio of the core-seconds (of the records, where no operator's are known), busy network by that of the
+    records. Constraints that do not depend on it are left out.
 
     Returns:
         J, and g by name.
@@ -107,10 +108,12 @@ def predict(situation: Situation, replay_rps: float) -> tuple[float, dict[str, f
         found[DRIFT] = over_drift((load - 1) * STANDING_MS, terms.lag.drift_max, STANDING_MS)
     if terms.energy:
         found[ENERGY] = over_upper(cores, terms.energy.max_cores)
-    work, was_work = math.fsum(rates.values()), math.fsum(before.values())
-    for name, limit in (("cpu", terms.util_max.cpu), ("net", terms.util_max.net)):
-        if name in signals.busy and was_work > 0:
-            found[name] = over_upper(signals.busy[name] * work / was_work, limit)
+    records = math.fsum(rates.values()), math.fsum(before.values())
+    worked = cores, math.fsum(situation.operators[name].core_s * rate for name, rate in before.items())
+    limits = {"cpu": (terms.util_max.cpu, worked if worked[1] > 0 else records), "net": (terms.util_max.net, records)}
+    for name, (limit, (now, was)) in limits.items():
+        if name in signals.busy and was > 0:
+            found[name] = over_upper(signals.busy[name] * now / was, limit)
     good = situation.live_rps * _within(situation, rates, LIVE) + replay_rps * _within(situation, rates, REPLAY)
     return objective(terms, slowest, cores, signals.error_rel or 0.0, good), found
 

@@ -13,13 +13,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from models.contract.admission import (
-    LEAST_MARGIN,
     OperatorRoom,
     ServedRates,
     applied_rate,
-    batch_margin_rps,
     live_rate,
-    queue_margin_rps,
+    operator_margin,
     replay_rate,
 )
 from models.contract.constraints import OperatorLoad, Situation, measured_constraints, predict, worst_ratio
@@ -147,7 +145,7 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     rows, deficits = divide_tenants(terms, seen, live_rps, relief.step, state.deficits)
     controls = Controls(
         replay.rps, live_rps, credits.maintenance, error_share(terms, state.controls.theta, relief.step),
-        executors_asked(plan, known.operators, known.rooms, known.high_rps, known.executors)
+        executors_asked(terms, plan, known.operators, known.high_rps, known.executors)
         if relief.step >= ReliefStep.CAPACITY else None,
         terms.shed.max_fraction if relief.step >= ReliefStep.SHED else 0.0,
         QUANTUM_UNDER_PRESSURE if relief.step else 1.0, credits, rows,
@@ -224,15 +222,10 @@ def _learned(one: PlannedOperator, state: ControllerState, seen: Signals) -> Kno
 
 
 def _room(terms: Terms, plan: SharedPlan, name: str, known: KnownOperator, executors: int) -> OperatorRoom:
-    """What an operator certainly serves, and the margin that the strictest of its paths asks for."""
+    """What an operator certainly serves, and its margin."""
     service = max(capacity(executors, known.certain_rps, plan.contention), LEAST_RPS)
-    margins = [LEAST_MARGIN * service]
-    for path in terms.paths:
-        if name in path.ops and plan.trigger_s is None:
-            margins.append(queue_margin_rps(service, path.quantile, path.share_s))
-        elif name in path.ops and plan.trigger_s is not None:
-            margins.append(batch_margin_rps(service, path.quantile, path.share_s, plan.overhead_s, plan.trigger_s))
-    return OperatorRoom(service, known.live_ratio, known.replay_ratio, max(margins))
+    margin_rps = operator_margin(terms, plan, name).of(service)
+    return OperatorRoom(service, known.live_ratio, known.replay_ratio, margin_rps)
 
 
 def _drift(terms: Terms, state: ControllerState, seen: Signals, at: int) -> float | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from models.contract.admission import OperatorRoom, find_bottleneck
+from models.contract.admission import OperatorRoom, find_bottleneck, operator_margin
 from models.contract.fairness import Credits, divide_credits, whole_records
 from models.contract.relief import ReliefStep
 from models.contract.service_rate import executors_for
@@ -95,18 +95,18 @@ def live_cap(terms: Terms, controls: Controls, step: int, worst: float | None, l
 
 
 def executors_asked(
+    terms: Terms,
     plan: SharedPlan,
     operators: Mapping[str, KnownOperator],
-    rooms: Mapping[str, OperatorRoom],
     live_rps: float,
     executors: int | None,
 ) -> int | None:
     """Return the executors with which live records alone leave every operator its margin, at least one more than now.
 
     Args:
+        terms: with the limits that the margins come from.
         plan: with the contention of executors.
         operators: what was learned, by name.
-        rooms: the same operators' margins.
         live_rps: the most to expect, source records/s.
         executors: that run; None: unknown.
 
@@ -114,7 +114,9 @@ def executors_asked(
         None where no number is enough.
     """
     asked = [
-        executors_for(rooms[name].live_ratio * live_rps + rooms[name].margin_rps, one.certain_rps, plan.contention)
+        executors_for(
+            operator_margin(terms, plan, name).service_rps(one.live_ratio * live_rps), one.certain_rps, plan.contention
+        )
         for name, one in operators.items()
     ]
     enough = [count for count in asked if count is not None]

@@ -63,6 +63,16 @@ def test_what_is_measured_moves_with_the_model():
     assert "mem" not in more
 
 
+def test_busy_cores_move_with_the_work_and_the_network_with_the_records():
+    paths = [{"ops": ["light", "heavy"], "quantile": 0.99, "max_ms": 60}]
+    plan, seen = shared_plan("light", "heavy"), Signals(0.0, busy={"cpu": 0.5, "net": 0.5})
+    loads = {"light": OperatorLoad(9e3, 1.0, 0.0, 0.001, 0.0), "heavy": OperatorLoad(9e3, 0.0, 1.0, 0.01, 0.0)}
+    asked = Situation(shared_terms(paths=paths), plan, loads, seen, 1000.0, 100.0)
+    (_, same), (_, more) = predict(asked, 100.0), predict(asked, 200.0)
+    assert more["cpu"] == pytest.approx(same["cpu"] + math.log(3 / 2))  # 1 s of live records; 1 s replayed, then 2
+    assert more["net"] == pytest.approx(same["net"] + math.log(1200 / 1100))
+
+
 def test_a_path_takes_the_sum_of_its_operators():
     terms = shared_terms(paths=[{"ops": ["a", "b"], "quantile": 0.99, "max_ms": 60}])
     _, found = predict(situation(terms, shared_plan("a", "b")), 200.0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.contract.admission import OperatorRoom
+from models.contract.admission import Margin, OperatorRoom
 from models.contract.fairness import Credits
 from models.contract.relief import ReliefStep
 from models.contract.relief_effects import (
@@ -71,12 +71,29 @@ def test_theta_goes_to_its_limit_at_once_and_comes_back_by_steps():
 
 
 def test_executors_are_asked_for_live_records_and_their_margin():
-    plan, known = shared_plan(), {"map": KnownOperator(ServiceRate(1e12, 1e10), 1.0, 1.0)}  # 100 records/s each
-    rooms = {"map": OperatorRoom(300.0, 1.0, 1.0, 45.0)}
-    assert executors_asked(plan, known, rooms, 600.0, 3) == 7  # 645 records/s, and a hair of doubt
-    assert executors_asked(plan, known, rooms, 100.0, 3) == 4  # more than there are, as a limit is violated
-    assert executors_asked(plan, known, rooms, 100.0, None) == 2
-    assert executors_asked(replace(plan, contention=0.2), known, rooms, 600.0, 3) is None
+    terms, plan = shared_terms(), shared_plan()
+    known = {"map": KnownOperator(ServiceRate(1e12, 1e10), 1.0, 1.0)}  # 100 records/s each, and a hair of doubt
+    assert executors_asked(terms, plan, known, 600.0, 3) == 9  # 230 records/s beside them: p99 within 20 ms
+    assert executors_asked(terms, plan, known, 100.0, 4) == 5  # more than there are, as a limit is violated
+    assert executors_asked(terms, plan, known, 100.0, None) == 4
+    assert executors_asked(terms, replace(plan, contention=0.2), known, 600.0, 3) is None
+    # A twentieth is more than 230 records/s there: of what they will serve, not of what those that run do.
+    assert [executors_asked(terms, plan, known, 9400.0, now) for now in (1, 10, 90)] == [99, 99, 99]
+
+
+def test_micro_batches_have_their_margin_of_what_is_asked_for():
+    terms = shared_terms(paths=[{"ops": ["map"], "quantile": 0.99, "max_ms": 20_000}])
+    known = {"map": KnownOperator(ServiceRate(1e12, 1e10), 1.0, 1.0)}
+    plan = shared_plan(trigger_s=10.0, overhead_s=1.0)  # nine tenths of a trigger's time may be worked in
+    assert executors_asked(terms, plan, known, 1000.0, 2) == 12
+    assert executors_asked(shared_terms(), plan, known, 1000.0, 2) is None  # 20 ms, of which a batch takes 1 s
+
+
+@given(st.floats(0, 0.99), st.floats(0, 1e4), st.floats(0, 1e5))
+def test_a_margin_is_left_by_the_least_service_rate_that_does(share, rps, used):
+    margin = Margin(share, rps)
+    served = margin.service_rps(used)
+    assert served - margin.of(served) == pytest.approx(used, rel=1e-9, abs=1e-6)
 
 
 @given(
