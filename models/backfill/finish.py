@@ -69,7 +69,7 @@ def taken_by(futures: Futures, extra: Integers, records: float) -> Futures:
     rates = np.diff(done, axis=1) / futures.step_s * share * futures.cost[:, None]
     # In the step in which it is done its executors are paid for a part only: nobody else counts on them.
     held = np.where(share >= 1, futures.executors(extra), futures.held)
-    return replace(futures, live=futures.live + rates, held=held)
+    return replace(futures, live=futures.live + rates, high_rps=futures.high_rps + rates, held=held)
 
 
 def weigh(futures: Futures, extra: Integers, records: float, steps: int) -> tuple[Floats, Floats]:

@@ -37,7 +37,7 @@ class Futures:
         fleet: whose bounds hold.
         running: executors that run when the first step begins.
         most_rps: replayed records/s at most.
-        high_rps: (K,) live records/s that are counted at least when a replay is admitted.
+        high_rps: (K,) or (S, K) live records/s that are counted at least when a replay is admitted.
         climb: how the replay comes to what is left over.
         reading_s: since its first batch was begun; None: it has not, and waits until it may.
     """

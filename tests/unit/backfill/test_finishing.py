@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.backfill.climb import Climb
-from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, weigh
+from models.backfill.finish import FinishTimes, finish_steps, finishing, replayed, taken_by, weigh
 from models.backfill.futures import Futures, draw_futures, held_for
 from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import unknown_errors
@@ -89,6 +89,13 @@ def test_a_stage_in_which_nothing_is_left_over_takes_nothing_from_the_next_one()
 def test_a_replay_is_admitted_by_the_most_live_records_that_are_forecast():
     assert replayed(replace(known(), high_rps=np.full(4, 170.0)), np.zeros(4, int))[0, -1] == 12_000
     assert replayed(replace(known(), high_rps=np.full(4, 100.0)), np.zeros(4, int))[0, -1] == 20_000
+
+
+def test_whoever_comes_after_a_backfill_has_what_is_left_of_the_most_that_is_forecast():
+    none, forecast = np.zeros(4, int), replace(known(live=110.0), high_rps=np.full(4, 150.0))
+    assert replayed(taken_by(forecast, none, 1e9), none)[0, -1] == 0  # 150 live ones at most, and 50 of the first
+    first = replace(forecast, most_rps=20.0)
+    assert replayed(replace(taken_by(first, none, 1e9), most_rps=math.inf), none)[0, -1] == pytest.approx(12_000)
 
 
 def test_no_more_than_the_replay_was_ordered_to_have():
