@@ -98,7 +98,9 @@ def _objection(
         return f"out of order: made before {seen.accepted_id}, which was accepted already"
     if not limits.least <= wanted <= limits.most:
         return f"out of bounds: executors={wanted}; {limits.least} to {limits.most} are allowed"
-    if ceiling_tasks is not None and wanted > (useful := math.ceil(ceiling_tasks / limits.cores_per_executor)):
+    if ceiling_tasks is not None and wanted > max(
+        useful := math.ceil(ceiling_tasks / limits.cores_per_executor), limits.least
+    ):
         cores = f"{limits.cores_per_executor} cores each executor"
         tasks = f"{ceiling_tasks} tasks of the stage that takes the time, {cores}"
         return f"beyond the useful ceiling: executors={wanted}; {useful} at most ({tasks})"

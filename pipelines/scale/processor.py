@@ -85,7 +85,7 @@ class Scaler:
         if self.unknown:
             return self._left(memory, rows, now)
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
-        memory, has_interval, rejects = self.update_memory(memory, rows, now)
+        memory, has_interval, rejects = self.update_memory(memory, rows, max(now, memory.beat_at or now))
         if has_interval:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:
@@ -102,7 +102,7 @@ class Scaler:
         Args:
             memory: what is known of the job.
             rows: dicts of topic (metrics, forecasts, heartbeats, outcomes, replays), partition, offset, value (bytes).
-            now: wall time, epoch seconds; records over 300 s ahead of it are rejected.
+            now: latest wall time known, epoch seconds (a clock may be set back); rejected is what is 300 s ahead of it.
 
         Returns:
             The memory; whether an interval with executors was among the records; and the rejects, also of forecasts
@@ -168,8 +168,7 @@ class Scaler:
         clock = Instant(now, memory.job_s(now), memory.time_scale)
         decider = self.learned.decider(self.policy, self.contract, clock, contract)
         version = memory.forecast.get("version")
-        calibrator = self.learned.calibrator(self.contract, version)
-        before = memory
+        before, calibrator = memory, self.learned.calibrator(self.contract, version)
         memory, seen, made = evaluate(before, now, contract, *decider, calibrator)
         if seen is None or made is None:
             return memory, None
@@ -181,12 +180,12 @@ class Scaler:
             "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        has = memory.executors or seen.executors, made.executors
+        has, most = (memory.executors or seen.executors, made.executors), seen.most(contract)
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, *has)
-        executors, reason, codes = with_replays(made.executors, made.reason, made.codes, rate.inputs, self.contract)
+        executors, reason, codes = with_replays(made.executors, made.reason, made.codes, rate.inputs, most)
         if rate.inputs is not None:
             inputs["replay"] = {**rate.inputs, "added": executors - made.executors}
-        executors, reason, codes = with_relief(executors, reason, codes, rate.relief, self.contract)
+        executors, reason, codes = with_relief(executors, reason, codes, rate.relief, most)
         memory = dataclasses.replace(memory, replay=replay)
         if rate.relief is not None:
             inputs["relief"] = rate.relief
@@ -217,10 +216,11 @@ class Scaler:
         if silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
-        asked, soon = memory.replay.executors_asked, memory.replay.executors_soon(self.contract.executors.max)
+        asked, most = memory.replay.executors_asked, self.contract.executors.max
+        soon = memory.replay.executors_soon(most)
         if self.granted is not None and self._acts(memory):
             asked, soon = (min(many, room_for_replays(self.granted, memory.target)) for many in (asked, soon))
-        wanted, reason = add_executors(memory.target, reason, asked, self.contract, soon, memory.executors or 0)
+        wanted, reason = add_executors(memory.target, reason, asked, most, soon, memory.executors or 0)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},

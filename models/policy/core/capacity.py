@@ -25,6 +25,11 @@ def parallelism(executors: int, cores: int, tasks: int) -> float:
     return tasks / math.ceil(tasks / slots) if slots > 0 else 0.0
 
 
+def useful_executors(tasks: int, cores: int, least: int, most: int) -> int:
+    """Return the fewest executors on whose cores all `tasks` run at once, within `least` to `most`: more are idle."""
+    return min(max(math.ceil(tasks / cores), least), most)
+
+
 @dataclass(frozen=True, eq=False)
 class Capacity:
     """What numbers of executors sustain, for many runs: `speed(n) / per_record_s * (1 - overhead_s / batch_s)`.

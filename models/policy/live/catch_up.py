@@ -90,7 +90,7 @@ def find_catch_up(seen: Observation, contract: Contract, capacity: Capacity, exe
     rto_s = recovery.rto_s if recovery is not None and stated else None
     left_s = None if rto_s is None else max(rto_s - seen.behind_s, 0.0)
     number, held_s = executors, sure_s
-    while left_s is not None and held_s > left_s and number < contract.executors.max:
+    while left_s is not None and held_s > left_s and number < seen.most(contract):
         number += 1
         held_s = takes_s(number, 1 - SURE, _UPPER)
     return CatchUp(math.ceil(waiting), takes_s(executors, 0.5, 0.5), sure_s, rto_s, left_s, number, held_s)

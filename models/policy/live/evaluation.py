@@ -11,6 +11,7 @@ from models.policy.core import carried
 from models.policy.core.backlog import backlog
 from models.policy.core.batches import close_look
 from models.policy.core.budget import Promise
+from models.policy.core.capacity import useful_executors
 from models.policy.core.policy import Policy
 from models.policy.live.catch_up import behind_since
 from models.policy.live.memory import Memory
@@ -66,6 +67,7 @@ def evaluate(
     waiting = float(backlog(arrival_rps, memory.lag_records, contract.batch_s))
     behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s)
     resting = arrival_rps == 0 and memory.lag_records == 0
+    bounds, tasks = contract.executors, memory.ceiling(contract)
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
     if resting:
         memory = replace(memory, account=memory.account.rest(Promise.of(contract), since_s, memory.time_scale))
@@ -79,7 +81,7 @@ def evaluate(
         lag_records=memory.lag_records,
         processed_rps=batches.processed_rps, busy=batches.busy, in_batch=batches.in_batch, batch_s=batch_s,
         busiest=0.0 if batches.busy == 0 else memory.busiest,
-        executors=executors, target=target, tasks=memory.ceiling(contract),
+        executors=executors, target=target, tasks=tasks,
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
@@ -88,6 +90,7 @@ def evaluate(
         burn=None if resting else memory.account.burn(contract.error_budget),
         behind_s=None if behind_at is None else now - behind_at, scatter=memory.scatter,
         unmet=memory.target if memory.no_room and (memory.target or 0) > executors else None,
+        useful=useful_executors(tasks, bounds.cores, bounds.min, bounds.max),
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)

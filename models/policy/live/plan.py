@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,6 +60,7 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
     """
     view = seen.to_view(contract)
     memory, choice = decide(policy, carried.restore(seen.carried, policy), view)
+    choice = _of_use(choice, seen.most(contract))
     target = int(choice.target[0])
     capacity = float(view.capacity.sustained_rps(choice.target)[0])
     reason, codes = explain(policy, choice, contract, seen)
@@ -79,6 +80,12 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
         float(view.capacity.sustained_rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,
     )  # fmt: skip
+
+
+def _of_use(choice: Choice, most: int) -> Choice:
+    """The choice without executors that no task would fill: the agent refuses a decision that asks for these."""
+    beyond = choice.target > most
+    return replace(choice, target=np.minimum(choice.target, most), why=choice.why | beyond * int(Why.CEILING))
 
 
 def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observation) -> tuple[str, list[str]]:

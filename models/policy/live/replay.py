@@ -100,6 +100,7 @@ def replay_decision(
     steered = seen.counted_s is not None
     policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
-    executors, reason, codes = with_replays(made.executors, made.reason, made.codes, inputs.get("replay"), contract)
-    executors, reason, codes = with_relief(executors, reason, codes, inputs.get("relief"), contract)
+    most = seen.most(contract)
+    executors, reason, codes = with_replays(made.executors, made.reason, made.codes, inputs.get("replay"), most)
+    executors, reason, codes = with_relief(executors, reason, codes, inputs.get("relief"), most)
     return with_grant(made.executors, seen.target, executors, reason, codes, inputs.get("pool"))

@@ -18,7 +18,9 @@ _SEEN = (
     "since_change_s", "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
-_ADDED = ("lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest")
+_ADDED = (
+    "lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest", "useful",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Observation:
         scatter: of the batches around what was learned (`rate_spread`); None in older logs.
         busiest: as in `View`; None before a batch has told it, and in older logs.
         unmet: executors asked for, where the cluster has no room for all of them; else None, as in older logs.
+        useful: the most executors that the tasks of the heavy stage can fill, within the contract's bounds; None in
+            older logs, whose decisions the agent refused where they asked for more.
     """
 
     now_s: float
@@ -88,6 +92,11 @@ class Observation:
     scatter: float | None = None
     unmet: int | None = None
     busiest: float | None = None
+    useful: int | None = None
+
+    def most(self, contract: Contract) -> int:
+        """Return the most executors that may be asked for."""
+        return contract.executors.max if self.useful is None else self.useful
 
     @property
     def asked(self) -> int:

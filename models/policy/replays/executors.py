@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from configs.contract import Contract
 from models.contract.controller import CHANGED
 from models.policy.replays.further import executors_of_use
 
 
 def with_replays(
-    executors: int, reason: str, codes: list[str], decided: Mapping[str, Any] | None, contract: Contract
+    executors: int, reason: str, codes: list[str], decided: Mapping[str, Any] | None, most: int
 ) -> tuple[int, str, list[str]]:
     """Return how many executors to ask for, why, and the codes, by a rate's logged inputs (`control.DecidedRate`).
 
@@ -23,14 +22,14 @@ def with_replays(
         reason: of that number, one line for a person.
         codes: the same for programs; "response_changed" is added where the controller's newest interval told of it.
         decided: None where there is no replay; older logs keep no executors, weigh none, and tell of no response.
-        contract: with the most.
+        most: that may be asked for.
     """
     if decided is None:
         return executors, reason, codes
     extra, running = decided.get("executors", 0), decided["signals"]["executors"] or 0
-    soon, most, publishing = decided.get("executors_soon", extra), contract.executors.max, decided.get("publishing", 0)
+    soon, publishing = decided.get("executors_soon", extra), decided.get("publishing", 0)
     of_use = executors_of_use(decided.get("weighed"), executors, extra, publishing, most)
-    asked, reason = add_executors(executors, reason, of_use, contract, soon, running)
+    asked, reason = add_executors(executors, reason, of_use, most, soon, running)
     if (useless := min(executors + extra, most) - max(executors + of_use, asked)) > 0:
         reason = f"{reason}; {useless} more would bring neither live records nor replays anything"
     if decided.get("response_changed"):
@@ -39,7 +38,7 @@ def with_replays(
 
 
 def add_executors(
-    executors: int, reason: str, extra: int, contract: Contract, soon: int = 0, running: int = 0
+    executors: int, reason: str, extra: int, most: int, soon: int = 0, running: int = 0
 ) -> tuple[int, str]:
     """Return how many executors to ask for, and why, where replays are to have some beyond those of live records.
 
@@ -47,11 +46,10 @@ def add_executors(
         executors: of live records.
         reason: of that number.
         extra: beyond them, now.
-        contract: with the most.
+        most: that may be asked for.
         soon: beyond them, within the time in which one that is given back would have to be started again.
         running: now.
     """
-    most = contract.executors.max
     added = min(extra, max(most - executors, 0))
     kept = max(min(executors + soon, running, most) - executors - added, 0)
     words = [f"{added} more for replays"] * bool(added) + [f"{kept} kept for replays"] * bool(kept)

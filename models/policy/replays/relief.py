@@ -43,7 +43,7 @@ def relief_of(terms: Terms, state: ControllerState) -> dict[str, Any] | None:
 
 
 def with_relief(
-    executors: int, reason: str, codes: list[str], relief: Mapping[str, Any] | None, contract: Contract
+    executors: int, reason: str, codes: list[str], relief: Mapping[str, Any] | None, most: int
 ) -> tuple[int, str, list[str]]:
     """Return how many executors to ask for, why, and the codes, where a job stands on the ladder.
 
@@ -52,11 +52,11 @@ def with_relief(
         reason: one line for a person.
         codes: the same for programs; "relief" is added.
         relief: as `relief_of` returns it.
-        contract: of the job, with the most executors.
+        most: that may be asked for.
     """
     if relief is None:
         return executors, reason, codes
-    asked = max(executors, min(relief["executors"] or 0, contract.executors.max))
+    asked = max(executors, min(relief["executors"] or 0, most))
     told = f"relief step {relief['step']}, {ReliefStep(relief['step']).name.lower()}"
     if asked > executors:
         told = f"{told}: {asked - executors} more executors"

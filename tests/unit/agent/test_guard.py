@@ -78,6 +78,7 @@ def test_the_ceiling_is_named():
     assert verdict(wish(4), ceiling=None).action == "apply"
     assert verdict(wish(4), ceiling=7, limits=Limits(1, 4, cores_per_executor=2)).action == "apply"  # 2+2+2+1
     assert verdict(wish(4), ceiling=6, limits=Limits(1, 4, cores_per_executor=2)).action == "refuse"
+    assert verdict(wish(4), ceiling=3, limits=Limits(4, 6)).action == "apply", "fewer are out of bounds"
 
 
 def test_another_jobs_decision_is_rejected():

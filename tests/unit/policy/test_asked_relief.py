@@ -121,10 +121,10 @@ def test_a_rate_that_changes_is_sent_and_one_that_stays_is_not(life):
 def test_asked_for_are_no_more_than_the_contract_allows_and_no_fewer_than_without(executors, asked, most, expected):
     contract = PLAIN.model_copy(update={"executors": Executors(min=1, max=most)})
     relief = {"step": 4, "executors": asked, "live_rps": None, "terms": "t"}
-    found = with_relief(executors, "hold", ["hold"], relief, contract)
+    found = with_relief(executors, "hold", ["hold"], relief, contract.executors.max)
     more = f": {expected - executors} more executors" if expected > executors else ""
     assert found == (expected, f"hold; relief step 4, capacity{more}", ["hold", "relief"])
-    assert with_relief(executors, "hold", ["hold"], None, contract) == (executors, "hold", ["hold"])
+    assert with_relief(executors, "hold", ["hold"], None, contract.executors.max) == (executors, "hold", ["hold"])
 
 
 def test_a_job_that_responds_otherwise_is_told_by_the_decision_and_again_from_its_inputs():

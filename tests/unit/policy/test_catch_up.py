@@ -51,6 +51,12 @@ def test_a_catch_up_by_hand():
     assert found(4).median_s == pytest.approx(10 + (6_000 - 996) / 299.2)
 
 
+def test_no_more_executors_are_asked_for_than_there_are_tasks():
+    assert found(contract=with_rto(1.0)).executors == 6
+    few = found(contract=with_rto(1.0), tasks=4, useful=4)
+    assert few.executors == 4 and few.held_s == pytest.approx(found(4).sure_s)
+
+
 def test_the_spread_of_the_capacity_and_the_forecast_of_the_load_are_in_it():
     spread = found(scatter=0.01)
     assert spread.median_s == found().median_s and spread.sure_s > 1.3 * spread.median_s

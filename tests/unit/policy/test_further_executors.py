@@ -79,7 +79,7 @@ def test_one_more_and_one_fewer_are_weighed_than_all_that_are_asked_for():
 def test_older_logs_weigh_nothing_and_keep_what_was_asked_for():
     assert executors_of_use(None, 1, 2, 0, 4) == 2
     decided = {"executors": 2, "signals": {"executors": 1}}
-    assert with_replays(1, "so", ["up"], decided, CONTRACT) == (3, "so; 2 more for replays", ["up"])
+    assert with_replays(1, "so", ["up"], decided, CONTRACT.executors.max) == (3, "so; 2 more for replays", ["up"])
 
 
 def test_what_is_weighed_is_what_the_controller_comes_to():

@@ -118,6 +118,17 @@ def test_silence_is_reported_as_a_hold(scaler):
     assert decision.codes == ["hold", "no_metrics"] and decision.executors == 1
 
 
+def test_what_was_read_as_the_clock_was_set_back_is_taken_and_no_sender_gets_ahead(scaler):
+    memory, _ = scaler.step(None, [row("metrics", metric())], NOW, NOW)
+    asked = [row("metrics", metric(wall_time=NOW + ahead), offset=at) for at, ahead in enumerate((1.0, 299.0, 599.0))]
+    back, sent = scaler.step(memory, asked, NOW - 3600, NOW - 3600)
+    assert back.metric_at == NOW + 299.0 and [(kind, m.offset) for kind, _, m in sent if kind == "rejects"] == [
+        ("rejects", 2)
+    ]
+    _, sent = scaler.step(back, [row("metrics", metric(wall_time=NOW + 599.0))], NOW + 2, NOW + 2)
+    assert [kind for kind, *_ in sent if kind == "rejects"] == ["rejects"], "what a sender says is no clock"
+
+
 def test_a_forecast_of_a_year_ahead_is_rejected_and_the_next_is_taken(scaler):
     memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric(time_scale=720.0))], NOW)
     wrong = row("forecasts", forecast(time=memory.metric_time + 366 * 86_400.0, time_scale=720.0), offset=8)
@@ -126,6 +137,24 @@ def test_a_forecast_of_a_year_ahead_is_rejected_and_the_next_is_taken(scaler):
     assert [reject.offset for reject in rejects] == [8] and "nobody forecasts beyond" in rejects[0].reason
     memory, _, rejects = scaler.update_memory(memory, [good], NOW)
     assert rejects == [] and memory.forecast["time"] == memory.metric_time
+
+
+@pytest.mark.parametrize("policy", ["mpc", "flink", "md_stream", "static"])
+def test_no_decision_asks_for_more_executors_than_there_are_tasks(policy):
+    """The agent refuses one that does, and the job would stay as it is."""
+    contract = Contract(
+        job="orders", executors={"min": 1, "max": 20}, planning={"static_executors": 20},
+        backpressure={"recovery": {"rto_s": 300.0}},
+    )  # fmt: skip
+    scaler, memory = Scaler("orders", contract, policy, "act"), None
+    for second in range(30):
+        late = metric(wall_time=NOW + second, arrival_rps=100.0, lag_records=60_000 + 50 * second, task_ceiling=4)
+        memory, sent = scaler.step(memory, [row("metrics", late)], NOW + second, NOW + second)
+        for decision in (message for kind, _, message in sent if kind == "decisions"):
+            assert decision.executors <= 4
+            again = replay_decision(json.loads(encode(decision)), {contract.hash: contract})
+            assert again == (decision.executors, decision.reason, decision.codes)
+    assert memory.target == 4
 
 
 def batch(at, latency_s):

@@ -23,11 +23,11 @@ CONTRACT = Contract(job="orders", executors=Executors(min=1, max=6))
     ],
 )
 def test_asked_for_and_kept_by_hand(live, extra, soon, running, executors, words):
-    assert add_executors(live, "so", extra, CONTRACT, soon, running) == (executors, f"so{words}")
+    assert add_executors(live, "so", extra, CONTRACT.executors.max, soon, running) == (executors, f"so{words}")
 
 
 def test_what_older_logs_do_not_hold_keeps_nothing():
-    assert with_replays(2, "so", ["up"], None, CONTRACT) == (2, "so", ["up"])
+    assert with_replays(2, "so", ["up"], None, CONTRACT.executors.max) == (2, "so", ["up"])
     decided = {"executors": 1, "signals": {"executors": 6}}
-    assert with_replays(2, "so", ["up"], decided, CONTRACT) == (3, "so; 1 more for replays", ["up"])
-    assert with_replays(2, "so", ["up"], {**decided, "executors_soon": 3}, CONTRACT)[0] == 5
+    assert with_replays(2, "so", ["up"], decided, CONTRACT.executors.max) == (3, "so; 1 more for replays", ["up"])
+    assert with_replays(2, "so", ["up"], {**decided, "executors_soon": 3}, CONTRACT.executors.max)[0] == 5
