@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+import uuid
 
 import pytest
 
@@ -10,6 +11,7 @@ from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import read_records, topic_offsets
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topic, create_topics
 from pipelines.registry import Registry
 from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.serve.stream.server import Server
@@ -62,8 +64,17 @@ class Silent:
 
 
 @pytest.fixture
-def kafka(empty_topics):
-    return empty_topics
+def kafka(request):
+    return request.getfixturevalue(getattr(request, "param", "empty_topics"))
+
+
+@pytest.fixture
+def parted(broker):
+    """Topics of this test's own, `metrics` in two partitions, as a site may have made it."""
+    own = broker.model_copy(update={"prefix": f"{uuid.uuid4().hex[:8]}.", "event_partitions": 2})
+    create_topic(own, "metrics")
+    create_topics(own)
+    return own
 
 
 @pytest.fixture
@@ -79,7 +90,7 @@ def send(kafka):
         sample = encode(MetricSample(**{**fields, **changes}))
         publisher.send_bytes("metrics", JOB.encode(), sample, timestamp_s=changes.get("wall_time"))
 
-    sent.raw = lambda value: publisher.send_bytes("metrics", JOB.encode(), value)
+    sent.raw = lambda value, *where: publisher.send_bytes("metrics", JOB.encode(), value, *where)
     sent.flush = publisher.flush
     yield sent
     publisher.close()
@@ -169,6 +180,22 @@ def test_a_record_that_no_series_can_take_is_rejected_and_the_job_goes_on(kafka,
     finally:
         server.close()
     assert len(on(kafka, "rejects", Reject)) == 3
+
+
+@pytest.mark.parametrize("kafka", ["parted"], indirect=True)
+def test_a_partition_with_an_old_refused_record_alone_keeps_no_job_waiting(kafka, send):
+    for window in range(40):
+        send(BEGIN + window)
+    send.flush()
+    (other,) = (partition for partition, (_, end) in topic_offsets(kafka, "metrics").items() if not end)
+    send.raw(b'{"job": "nobody"}', other, time.time() - 6 * 3600)
+    send.flush()
+    server = serve(kafka, Champions)
+    try:
+        send(BEGIN + 40)
+        drive(server, lambda: on(kafka, "forecasts", Forecast), "a forecast")
+    finally:
+        server.close()
 
 
 def test_a_server_begins_where_its_models_do_however_long_the_topic(kafka, send, capsys):

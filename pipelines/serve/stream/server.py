@@ -68,11 +68,12 @@ class Server:
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
         self._models: dict[str, Online] = {}
         offsets = topic_offsets(kafka, "metrics")
-        self._behind = {p: end for p, (first, end) in offsets.items() if end > first}
-        """Offset by partition that is to be reached before anything is issued; none once it is."""
-        self._fresh_from = dict(self._behind)
+        self._fresh_from = {p: end for p, (_, end) in offsets.items()}
         self._metrics = Follower(kafka, ["metrics"])
         self._metrics.seek_to_time(needed_from(read_samples(read_records(kafka, "metrics", TAIL)), step_s))
+        ends = self._fresh_from  # of a partition whose records are all older than what is needed none is read
+        self._behind = {p: ends[p] for (_, p), at in self._metrics.positions().items() if at < ends.get(p, 0)}
+        """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._newest: dict[str, MetricSample] = {}
         self._issued: dict[str, State] = {}
         self._undelivered: deque[tuple[str, State, Exception]] = deque()

@@ -42,7 +42,7 @@ class Broker:
 
     def __init__(self):
         self.coming, self.offset, self.forecasts, self.beats, self.claimed = [], 0, [], [], False
-        self.epoch = 7
+        self.epoch, self.ends = 7, {0: 0}
 
     def put(self, window, part=0, parts=1):
         value = raw(JOB, window, 100.0 + window % 24, part, parts, wall_time=time.time())
@@ -55,6 +55,10 @@ class Broker:
 
     def seek_to_time(self, wall_time):
         pass
+
+    def positions(self):
+        """Where the server was sent: to the end, for nothing there is young enough."""
+        return {("metrics", partition): end for partition, end in self.ends.items()}
 
     def superseded(self):
         return self.claimed
@@ -92,7 +96,7 @@ def server(broker, monkeypatch, tmp_path):
     for name in ("Publisher", "Claim", "Follower"):
         monkeypatch.setattr(stream, name, lambda *arguments: broker)
     monkeypatch.setattr(stream, "create_topics", lambda kafka: None)
-    monkeypatch.setattr(stream, "topic_offsets", lambda kafka, topic: {0: (0, 0)})
+    monkeypatch.setattr(stream, "topic_offsets", lambda kafka, topic: {p: (0, end) for p, end in broker.ends.items()})
     monkeypatch.setattr(stream, "read_records", lambda *arguments: [])
     settings = load(var=tmp_path, training={"step_s": STEP}, serving={"alias_poll_s": 0.02})
     made = stream.Server(settings, Champions)
@@ -133,6 +137,14 @@ def test_it_leaves_where_a_later_server_has_claimed(server, broker, capsys):
     assert server.tick()
     broker.claimed = True
     assert not server.tick() and "later epoch" in capsys.readouterr().out
+
+
+def test_a_partition_with_old_records_alone_keeps_no_other_waiting(broker, request):
+    broker.ends[1] = 5
+    server = request.getfixturevalue("server")
+    for window in range(30):
+        broker.put(BEGIN + window)
+    wait_until(lambda: server.tick() and broker.forecasts, "a forecast")
 
 
 @pytest.fixture
