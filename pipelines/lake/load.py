@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -63,10 +62,9 @@ class LakeSeries:
             step and end of the last, UTC, "2014-10-22 04:20"); `data.steps`; `data.missing` (steps without a value).
         """
         series = self.series
-        digest = hashlib.sha256(np.array([series.start, series.step_s]).tobytes() + series.values.tobytes()).hexdigest()
         return {
             "data.delta_version": str(self.delta_version),
-            "data.digest": digest[:16],
+            "data.digest": series.digest,
             "data.from": format_minute(series.start),
             "data.to": format_minute(series.end),
             "data.steps": str(len(series)),

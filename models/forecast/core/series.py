@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,6 +49,11 @@ class Series:
     def end(self) -> float:
         """Epoch seconds at which the last step ends and the next begins."""
         return self.start + len(self.values) * self.step_s
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits by which series are told apart: equal ones have equal digests."""
+        return hashlib.sha256(np.array([self.start, self.step_s]).tobytes() + self.values.tobytes()).hexdigest()[:16]
 
     def split(self, newest: int) -> tuple[Series, Series]:
         """Split off the newest `newest` steps; the first part is empty where there are no more than these."""

@@ -29,7 +29,7 @@ from models.twin.experiment.value import (
     summarise,
 )
 from pipelines.backtest.load import NamedLoad
-from pipelines.backtest.value_map.parts import read_parts
+from pipelines.backtest.value_map.parts import describe_inputs, read_parts
 from pipelines.backtest.value_map.tables import by_default, by_lead_time
 from pipelines.figures.written import write_figure
 from pipelines.workers import worker_pool
@@ -58,13 +58,13 @@ def compute_value_map(
 
     Returns:
         The inputs (`traces` (names), `leads_s`, `violations`, `test_days`, `seeds`, `knobs` (values of the parameter),
-        `reactive`, `ours`), `policies` that took part, `left_out` (reasons by name), `as_shipped` (see
-        `compare_at_vendor_defaults`), over all cells `summary` (see `summarise`) and `forecast_adds` (see
-        `compare_without_forecaster`), and `cells`, one per trace, lead time and allowed violation: `trace`, `lead_s`,
-        `violation`, `best_reactive` (name or None), `hours` (executor-hours by policy), `gap` (share of the best
-        reactive hours that the true future saves), and by policy of ours `ratio` (÷ the best reactive hours) and
-        `captured` (share of the gap); also the tables of `tables`, `by_lead_time` and `by_default`. NaN and
-        infinities are None.
+        `reactive`, `ours`, and `setup` and `digests` of `describe_inputs`), `policies` that took part, `left_out`
+        (reasons by name), `as_shipped` (see `compare_at_vendor_defaults`), over all cells `summary` (see `summarise`)
+        and `forecast_adds` (see `compare_without_forecaster`), and `cells`, one per trace, lead time and allowed
+        violation: `trace`, `lead_s`, `violation`, `best_reactive` (name or None), `hours` (executor-hours by policy),
+        `gap` (share of the best reactive hours that the true future saves), and by policy of ours `ratio` (÷ the best
+        reactive hours) and `captured` (share of the gap); also the tables of `tables`, `by_lead_time` and `by_default`.
+        NaN and infinities are None.
 
     Raises:
         SettingsError: an unknown policy, one asked for by name that cannot be built, two traces of one name, or a file
@@ -88,7 +88,7 @@ def compute_value_map(
     inputs = to_json_values({
         "traces": called, "violations": VIOLATIONS, "test_days": setup.test_days, "seeds": effort.seeds,
         "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS, "policies": [one.name for one in found],
-        "left_out": left_out,
+        "left_out": left_out, **describe_inputs(traces, setup, learned or {}),
     })  # fmt: skip
     parts = read_parts(file, inputs) if resume and file is not None else {}
     setups = [replace(setup, lead_s=lead) for lead in leads if lead not in parts]

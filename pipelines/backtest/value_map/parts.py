@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from configs.errors import SettingsError
+from models.twin.experiment.setup import Setup
+from pipelines.backtest.load import NamedLoad
 from pipelines.figures.form import read_figure
 
-SAME = ("traces", "violations", "test_days", "seeds", "knobs", "policies")
+SAME = ("traces", "violations", "test_days", "seeds", "knobs", "policies", "setup", "digests")
+UNKNOWN = "unknown"
 NUMBERS = ("hours", "ratio", "captured")
+
+
+def describe_inputs(traces: Sequence[NamedLoad], setup: Setup, learned: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe what the numbers of a map hang on beside names: `setup` without its lead time, and `digests`.
+
+    Those are of each trace, for a file is known by its name alone, and of what was learned, by policy.
+    """
+    contract = setup.contract_of_job
+    known = asdict(replace(setup, contract_of_job=None))
+    del known["lead_s"]
+    made = {name: hashlib.sha256(pickle.dumps(one)).hexdigest()[:16] for name, one in learned.items()}
+    return {
+        "setup": known | {"contract_of_job": contract and contract.model_dump(mode="json")},
+        "digests": {"traces": {one.name: one.series.digest for one in traces}, "learned": made},
+    }
 
 
 def read_parts(file: Path, wanted: dict[str, Any]) -> dict[float, dict[str, Any]]:
@@ -24,7 +46,8 @@ def read_parts(file: Path, wanted: dict[str, Any]) -> dict[float, dict[str, Any]
         Per lead time `cells` and `as_shipped` (lists of dicts); unknown numbers are NaN.
 
     Raises:
-        SettingsError: the file holds a map of other loads, seeds, knobs or policies, or another command's figure.
+        SettingsError: the file holds a map of other loads, policies or settings, or of unknown ones, as of an earlier
+            release, or another command's figure.
         FigureError: it holds no figure.
         KeyError: a part of the map lacks a key.
         OSError: it cannot be read.
@@ -32,10 +55,11 @@ def read_parts(file: Path, wanted: dict[str, Any]) -> dict[float, dict[str, Any]
     if not file.exists():
         return {}
     data = read_figure(file).data
-    for name in SAME:
-        if data.get(name) != wanted[name]:
+    held, asked = (dict(_leaves({name: one.get(name, UNKNOWN) for name in SAME})) for one in (data, wanted))
+    for name in {**asked, **held}:
+        if held.get(name, UNKNOWN) != asked.get(name, UNKNOWN):
             raise SettingsError(
-                f"{file} holds a map with {name} {data.get(name)}, and {wanted[name]} are asked for. "
+                f"{file} holds a map with {name} {held.get(name, UNKNOWN)}, and {asked.get(name)} is asked for. "
                 "Name another --json file, or leave --resume out."
             )
     cells, defaults = map(_cell, data["cells"]), [one | {"ratio": _numbers(one["ratio"])} for one in data["as_shipped"]]
@@ -44,6 +68,15 @@ def read_parts(file: Path, wanted: dict[str, Any]) -> dict[float, dict[str, Any]
         for row in rows:
             parts[row["lead_s"]][key].append(row)
     return parts
+
+
+def _leaves(values: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value that is no dict, and where it lies: ("setup.executors", 4)."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
 
 
 def _cell(cell: dict[str, Any]) -> dict[str, Any]:
