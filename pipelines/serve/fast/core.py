@@ -39,12 +39,14 @@ class IncomingSample(NamedTuple):
         position: (topic, partition, offset) of a record of the log; None for what came by socket.
         cursor: where to read on in the log after it, MessagePack; empty for what came by socket.
         key: of a record of the log; None for what came by socket.
+        refused: why the store takes nothing that comes of it, in words; it is refused then. "" for any other.
     """
 
     raw: bytes
     position: tuple[str, int, int] | None = None
     cursor: bytes = b""
     key: str | None = None
+    refused: str = ""
 
 
 Effect = Refused | tuple[str, Sequence[PendingForecast | Found]]
@@ -120,8 +122,8 @@ class Core:
             now: wall time, epoch seconds; None for the clock's.
 
         Returns:
-            `PutResult`, or `Refused` with "message" (no valid sample), "unknown_job" (no contract), "gap" (by socket,
-            not next to what was taken) or "conflict" (its window was closed with other numbers).
+            `PutResult`, or `Refused` with "message" (no valid sample), "input" (it is `refused`), "unknown_job" (no
+            contract), "gap" (by socket, not next to what was taken) or "conflict" (its window was closed with others).
 
         Raises:
             StoreError, msgspec.DecodeError, MessageError: nothing was kept; the same samples may be given again.
@@ -142,7 +144,7 @@ class Core:
                 served.unsaved.clear()
             for of_transaction in (self.closer.outgoing, self._touched, self._values):
                 of_transaction.clear()
-        return [_answer(effect) for effect in effects]
+        return [one if isinstance(one, Refused) else _answer(*one) for one in effects]
 
     def after_commit(self, windows: Iterable[tuple[str, int]]) -> None:
         """Queue the outbox entries just committed for `outbox.send`, and forget what was adopted for `windows`.
@@ -157,6 +159,8 @@ class Core:
     def _process_one(self, batch: EventBatch, incoming: IncomingSample, now: float) -> Effect:
         try:
             sample = read_sample(incoming.raw, now, incoming.key)
+            if incoming.refused:
+                return self._refuse(batch, incoming, "input", incoming.refused, now)
             if sample.job not in self.known:
                 return self._refuse(batch, incoming, "unknown_job", f"job {sample.job!r} has no contract", now)
             served = self.job(sample.job)
@@ -208,14 +212,12 @@ class Core:
             self._pass(batch, incoming)
             return "stale", []
         if not math.isclose(stored.rate, window.rate, rel_tol=1e-9) or stored.lag != window.lag:
-            index, rates = window.window_index, f"{stored.rate} records/s, not {window.rate}"
-            return self._refuse(
-                batch, incoming, "conflict", f"window {index} of {sample.job} is closed with {rates}", now
-            )
+            rates = f"{stored.rate} records/s, not {window.rate}"
+            why = f"window {window.window_index} of {sample.job} is closed with {rates}"
+            return self._refuse(batch, incoming, "conflict", why, now)
         self.counts["duplicates"] += 1
         self._pass(batch, incoming)
-        _, forecast = self._values.get((sample.job, window.window_index), (None, None))
-        if forecast is not None:
+        if (forecast := self._values.get((sample.job, window.window_index), (None, None))[1]) is not None:
             return "duplicate", [forecast]
         record = self.store.get(forecast_key(sample.job, self.step_s), window.window_index)
         return "duplicate", [] if record is None else [Found.of(record)]
@@ -243,8 +245,5 @@ class Core:
             event.set_meta(CURSOR, incoming.cursor)
 
 
-def _answer(effect: Effect) -> Answer:
-    if isinstance(effect, Refused):
-        return effect
-    verdict, forecasts = effect
+def _answer(verdict: str, forecasts: Sequence[PendingForecast | Found]) -> Answer:
     return fit_put_result(verdict, [one.found() if isinstance(one, PendingForecast) else one for one in forecasts])

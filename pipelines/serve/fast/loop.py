@@ -19,7 +19,7 @@ from pipelines.serve.models.loader import Loader
 from pipelines.serve.net.socket_server import BATCH, SocketServer
 from pipelines.serve.net.wire import Answer
 from pipelines.serve.step.records import STATUS, Status, encode_value
-from pipelines.store import Fenced, MustReopen, StoreError
+from pipelines.store import BadInput, Fenced, MustReopen, StoreError
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class Loop:
 
         Requests are answered, up to 32 records of the log are processed, the outbox is sent, prepared models are
         swapped in (each waits for the disk); every 0.1 s the status is stored. What a store that refuses says is
-        printed, and log and swaps are tried again after 1 s, unless only opening the store anew helps.
+        printed, and log and swaps are tried again after 1 s, unless only opening the store anew helps. What it never
+        takes is left out: the model, or the sample, which is refused.
 
         Args:
             wait_s: longest wait, wall seconds.
@@ -138,9 +139,20 @@ class Loop:
 
     def _process_puts(self, samples: Sequence[bytes]) -> Sequence[Answer]:
         try:
-            return self.core.process([IncomingSample(sample) for sample in samples])
+            return self._process([IncomingSample(sample) for sample in samples])
         except StoreError as error:  # one that lasts ends the loop when the status is stored
             return [refusal(error)] * len(samples)
+
+    def _process(self, samples: Sequence[IncomingSample]) -> Sequence[Answer]:
+        """Process samples together; one by one where the store takes one of them never, which alone is then refused."""
+        try:
+            return self.core.process(samples)
+        except BadInput as error:
+            if len(samples) > 1:
+                return [answer for one in samples for answer in self._process([one])]
+            if self.core.counts["refused input"] == 0:  # once: the next one of the job is likely to be its like
+                print(f"serving: a sample is refused: {error}", flush=True)
+            return self.core.process([samples[0]._replace(refused=str(error))])
 
     def _process_log(self) -> None:
         """Process what waits of the log; what the store has no room for waits on, and the cursor with it."""
@@ -148,7 +160,7 @@ class Loop:
             return
         samples = self.log.peek(BATCH)
         try:
-            self.core.process(samples)
+            self._process(samples)
         except LASTING:
             raise
         except StoreError as error:
@@ -179,6 +191,11 @@ class Loop:
                 deployment = swap_model(self.core, ready)
             except LASTING:
                 raise
+            except BadInput as error:  # for good: the swaps behind it go on
+                loader.ready.popleft()
+                refused = f"version {ready.version} is refused: {error} The present champion stays"
+                print(f"serving {ready.job}: {refused}", flush=True)
+                continue
             except StoreError as error:  # the loader offers a version once: it waits for room like the log
                 print(f"serving {ready.job}: {error}; the present champion stays, trying again", flush=True)
                 self._swap_from = time.monotonic() + RETRY_S

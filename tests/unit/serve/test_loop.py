@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,20 +19,26 @@ from hypothesis import strategies as st
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.registry import RegistryError
-from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
 from pipelines.serve.fast.loop import Loop
 from pipelines.serve.fast.swapping import swap_model
+from pipelines.serve.fast.window_closer import WindowCloser
 from pipelines.serve.models.loader import Loader
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.net import wire
 from pipelines.serve.net.client import Client, ClientError, RefusedError
 from pipelines.serve.net.socket_server import SocketError
 from pipelines.serve.step.deployments import deployment_at
-from pipelines.serve.step.keys import forecast_key
+from pipelines.serve.step.keys import forecast_key, quarantine_key, sample_key, state_key
 from pipelines.serve.step.records import STATUS, ForecastValue, Status, decode_value
+from pipelines.serve.step.windows import RecentWindows
 from pipelines.store import Fenced, MustReopen, Store, StoreFull
+from pipelines.store.disk.limits import VALUE_BYTES
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, contents, raw, sample
 from tests.fakes.waiting import PATIENCE_S, wait_until
+from tidecast.messages import Reject, decode
 
 JOB = "orders"
 KEY = forecast_key(JOB, STEP)
@@ -337,6 +344,9 @@ class Waiting:
     def peek(self, most):
         return [IncomingSample(one, ("metrics", 0, i), b"%d" % i) for i, one in enumerate(self.samples[:most])]
 
+    def remove(self, count):
+        del self.samples[:count]
+
 
 @contextmanager
 def refusing(error, monkeypatch):
@@ -353,7 +363,7 @@ def refusing(error, monkeypatch):
 @pytest.fixture
 def loop(tmp_path):
     with Store.open(tmp_path / "store") as store:
-        made = Loop(Core(store, STEP, {JOB}, epoch=7), tmp_path / "store" / "socket")
+        made = Loop(Core(store, STEP, {JOB, "rides"}, epoch=7), tmp_path / "store" / "socket")
         yield made
         made.close()
 
@@ -397,3 +407,45 @@ def test_the_status_tells_how_far_the_wall_clock_was_set_from_the_stores(loop, m
         loop.run_once(0)
         told.append(round(decode_value(Status, loop.core.store.get_meta(STATUS)).ahead_s))
     assert told == [0, 0, -3600, -3600, 3600]
+
+
+def large(job, version):
+    """A model whose weights the store never takes."""
+    ready = prepare_model(RecentWindows(STEP), job, f"{job}-forecaster", version, pack_model(CHAMPIONS[0]))
+    members = {**ready.model_set.members, "weights": bytes(VALUE_BYTES + 1)}
+    return ready._replace(model_set=replace(ready.model_set, members=members))
+
+
+def test_a_model_that_the_store_never_takes_holds_up_no_other_swap(loop, capsys):
+    small = prepare_model(RecentWindows(STEP), "rides", "rides-forecaster", "1", pack_model(CHAMPIONS[0]))
+    loop.loader = SimpleNamespace(ready=deque([large(JOB, "3"), small]))
+    loop.run_once(0)
+    assert not loop.loader.ready and loop.core.counts["swaps"] == 1
+    assert [d.model_version for d in loop.core.job("rides").deployments] == ["1"]
+    assert not loop.core.job(JOB).deployments
+    refused, champion = capsys.readouterr().out.splitlines()
+    assert refused.startswith(f"serving {JOB}: version 3 is refused: ") and "67108864 are taken" in refused
+    assert champion.startswith("serving rides: champion is version 1")
+
+
+def test_a_sample_of_which_the_store_never_takes_what_comes_is_refused_alone(loop, monkeypatch, capsys):
+    put_state = WindowCloser._put_state
+
+    def put_large_state(closer, event, served, window_index):
+        if served.job == JOB:
+            event.put(state_key(JOB, STEP), bytes(VALUE_BYTES + 1), window_index)
+        put_state(closer, event, served, window_index)
+
+    monkeypatch.setattr(WindowCloser, "_put_state", put_large_state)
+    loop.log = Waiting([raw(job, BEGIN + i, 5.0) for i in range(3) for job in (JOB, "rides")])
+    loop.run_once(0)
+    store, counts = loop.core.store, loop.core.counts
+    assert not len(loop.log) and (counts["windows"], counts["refused input"]) == (3, 3)
+    assert [v for v, _ in store.list_versions(sample_key("rides", STEP))] == [BEGIN, BEGIN + 1, BEGIN + 2]
+    assert store.get(sample_key(JOB, STEP)) is None and store.get_meta(CURSOR) == b"5"
+    kept = decode(Reject, store.get(quarantine_key("metrics")).value)
+    assert "67108864 are taken" in kept.reason and kept.offset == 4
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.startswith("serving: a sample is refused: ")
+    refused, taken = loop._process_puts([raw(JOB, BEGIN + 3, 5.0), raw("rides", BEGIN + 3, 5.0)])
+    assert refused.code == "input" and taken.verdict == "applied"
