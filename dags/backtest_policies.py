@@ -3,7 +3,7 @@
 Runs every night, or by hand for one job. Where a fit of the job is stored (`tidecast twin fit`) the twin is that one,
 else it is the job as its contract describes it. The figures, the page with cost against time over the target, and what
 a forecast is worth there are in MLflow, in a run with the tag `kind=backtest`. Nothing is changed by it. A load that is
-too short or has gaps is skipped, with the reason.
+too short or has gaps is skipped, with the reason; a stored fit that cannot be read fails the run.
 """
 
 from typing import Any
@@ -46,14 +46,15 @@ def backtest_policies() -> None:
         Raises:
             AirflowSkipException: the load is too short or has gaps.
             SettingsError, LakeError: an unknown policy or a wrong contract; nothing was ingested (no retry).
+            TwinError: the stored fit cannot be read or is unfinished.
             SeriesError, RegistryError, JavaError, JarsError: over 10⁶ steps; no answer of MLflow; Spark cannot start.
         """
-        from models.twin.sim.job import TwinError
+        from models.twin.sim.job import ShortLoadError
         from pipelines.backtest import on_lake
 
         try:
             return on_lake.backtest_job(job, params["policies"], params["days"])
-        except TwinError as error:  # a load too short or with gaps: tomorrow there is more of it
+        except ShortLoadError as error:  # tomorrow there is more of it
             raise AirflowSkipException(str(error)) from None
 
     replay.expand(job=replayable())

@@ -11,6 +11,7 @@ import numpy as np
 
 from models.twin.calibration.fit import Fitted
 from models.twin.sim.job import TwinError, TwinJob
+from pipelines.whole_json import write_json_text
 
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
@@ -32,7 +33,7 @@ def fit_to_json(fitted: Fitted) -> dict[str, Any]:
 
 
 def write_fit(fitted: Fitted, job: str, folder: Path) -> Path:
-    """Write the fitted job to `<folder>/<job>.json`, replacing an older one; the folder is made if need be.
+    """Write the fitted job to `<folder>/<job>.json`, in place of an older one, whole or not at all; makes the folder.
 
     Returns:
         The file's path.
@@ -40,9 +41,8 @@ def write_fit(fitted: Fitted, job: str, folder: Path) -> Path:
     Raises:
         OSError: the file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{job}.json"
-    path.write_text(json.dumps(fit_to_json(fitted), indent=1) + "\n")
+    write_json_text(path, json.dumps(fit_to_json(fitted), indent=1) + "\n")
     return path
 
 

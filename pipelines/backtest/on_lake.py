@@ -58,7 +58,8 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
         `job`, `run` (the MLflow run's id) and `verdict` (sentences).
 
     Raises:
-        TwinError: the load is too short or has gaps, or the stored fit is unfinished.
+        ShortLoadError: the load is too short or has gaps.
+        TwinError: the stored fit cannot be read or is unfinished, or the load has steps under a second.
         SettingsError: no such policy, no contract (the job's YAML of latency target and executor bounds), wrong
             settings.
         LakeError, SeriesError: nothing was ever ingested, or it makes no series.

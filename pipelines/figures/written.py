@@ -16,6 +16,7 @@ import psutil
 from configs.settings import ROOT
 from pipelines.figures import goals
 from pipelines.figures.form import Figure
+from pipelines.whole_json import write_json_text
 
 GIB = 1024**3
 OUTPUTS = ("--json", "--page")
@@ -31,7 +32,7 @@ def write_figure(path: Path | None, data: Any) -> None:
     `goals.yaml` and have `holds`.
 
     Args:
-        path: of the file, replaced if it exists; None to write nothing.
+        path: of the file, replaced whole if it exists; None to write nothing.
         data: JSON values; all that the command found.
 
     Raises:
@@ -45,9 +46,8 @@ def write_figure(path: Path | None, data: Any) -> None:
     command_goals = goals.goals_of(command_line)
     rows = command_goals.fill_rows(data) if command_goals else []
     seconds = time.time() - psutil.Process().create_time()
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure = Figure(**describe_source(command_line, seconds), rows=rows, data=data)
-    path.write_text(figure.to_text(), encoding="utf-8")
+    write_json_text(path, figure.to_text())
 
 
 def describe_source(command: str, seconds: float) -> dict[str, Any]:

@@ -180,6 +180,11 @@ def test_an_answer_is_heeded_and_a_no_written_down_with_its_author(found):
     }
 
 
+def test_a_load_too_short_is_left_out_of_the_backtests_and_a_fit_that_cannot_be_read_fails_its_own(found):
+    replays = ["AirflowSkipException: ten steps", "TwinError: orders.json: no job can be read"]
+    assert found["trainings"]["replays"] == replays
+
+
 def test_the_console_asks_airflow_for_the_login_and_the_role(found):
     answers = found["console"]["answers"]
     assert [one for one in answers if one["status"] != one["wanted"]] == []

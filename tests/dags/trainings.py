@@ -1,4 +1,4 @@
-"""Asks the retrain DAGs for trainings early and late in their run; writes what they did as JSON."""
+"""Asks the DAGs of the models for trainings early and late in their run, and more; writes what they did as JSON."""
 
 import json
 import sys
@@ -9,12 +9,15 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException, AirflowTaskTimeout
 
+import pipelines.backtest.on_lake as backtests
 import pipelines.train.agent.run as agents
 import pipelines.train.forecaster.run as forecasters
 from dags.approve_champion import approve_champion
 from dags.assets import DRIFT
+from dags.backtest_policies import backtest_policies
 from dags.retrain_agent import retrain_agent
 from dags.retrain_forecaster import retrain_forecaster
+from models.twin.sim.job import ShortLoadError, TwinError
 from tests.fakes.drifts import DRIFTED
 
 asked: list[Any] = []
@@ -51,6 +54,22 @@ def answered(option: str, stands: Any = WINNER, by: Any = None) -> Any:
         return str(skipped)
 
 
+REPLAY: Any = backtest_policies().get_task("replay").python_callable
+
+
+def replayed(error: Exception) -> str:
+    """What becomes of a backtest that raises."""
+
+    def fail(*arguments: Any) -> Any:
+        raise error
+
+    backtests.backtest_job = fail
+    try:
+        return str(REPLAY(job="orders", params={"policies": "all", "days": None}))
+    except (AirflowSkipException, TwinError) as raised:
+        return f"{type(raised).__name__}: {raised}"
+
+
 forecasters.reject = lambda verdict, by: verdict | {"promoted": False, "reason": f"rejected by {by}"}  # type: ignore
 FORECASTERS.get_task("enough").python_callable(params={"job": "orders"}, triggering_asset_events=DRIFTS)
 tasks = {"one_job.train": FORECASTERS, "one_agent.train": AGENTS}
@@ -62,7 +81,8 @@ answers = {
     "rejected": answered("Reject", by={"id": "1", "name": "ann"}),
     "rejected by nobody known": answered("Reject"),
 }
-found = {"drifted": asked[0], "answers": answers} | {
+replays = [replayed(ShortLoadError("ten steps")), replayed(TwinError("orders.json: no job can be read"))]
+found = {"drifted": asked[0], "answers": answers, "replays": replays} | {
     task: {
         "early": trained(dag, task, 50, **told[task]),
         "late": trained(dag, task, 70, **told[task]),

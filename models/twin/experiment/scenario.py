@@ -16,7 +16,7 @@ from models.twin.experiment.foresight import IssuedForecasts, unless_refuted
 from models.twin.experiment.peak_training import DAYS, learn_peaks, recent_rates
 from models.twin.experiment.setup import DAY_S, Setup
 from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
-from models.twin.sim.job import TwinError
+from models.twin.sim.job import ShortLoadError, TwinError
 
 TEST_SHARE = 0.2  # newest share of a trace, on which policies are compared
 GAP_STEPS = 3
@@ -115,8 +115,8 @@ def split_trace(name: str, series: Series, setup: Setup) -> tuple[range, range]:
         (tuning steps, test steps), indices into the series.
 
     Raises:
-        TwinError: steps shorter than a second of the job's clock, a trace too short for lead time and hold, a negative
-            rate anywhere, or more than 3 rates in a row missing in these parts.
+        ShortLoadError: a trace too short for lead time and hold, or more than 3 rates in a row missing in these parts.
+        TwinError: steps shorter than a second of the job's clock, or a negative rate anywhere.
     """
     step = setup.step_s(series)
     if step < 1:
@@ -128,7 +128,7 @@ def split_trace(name: str, series: Series, setup: Setup) -> tuple[range, range]:
     reach = sum(setup.planned_s)
     if test * step <= reach:
         needed = math.ceil((reach / step + 1) / TEST_SHARE)
-        raise TwinError(
+        raise ShortLoadError(
             f"{name}: {steps} steps of {step:g} s, of which the newest fifth, {test * step:g} s, is the test: no "
             f"longer than the horizon of {reach:g} s (lead time and {setup.hold_s:g} s). Take {needed} steps or more, "
             "or a shorter lead time."
@@ -141,7 +141,7 @@ def _check(name: str, series: Series, first: int) -> None:
     """Every rate from a step on is known, but for short gaps, and none is negative.
 
     Raises:
-        TwinError: names the step and the value.
+        TwinError: names the step and the value; ShortLoadError of a gap.
     """
     values = series.values
     if (values < 0).any():
@@ -151,7 +151,7 @@ def _check(name: str, series: Series, first: int) -> None:
     gaps = edges[1::2] - edges[::2]
     if gaps.max(initial=0) > GAP_STEPS:
         at = first + int(edges[::2][np.argmax(gaps)])
-        raise TwinError(
+        raise ShortLoadError(
             f"{name}: from step {at} on {gaps.max()} rates are missing, in the part that is judged; at most "
             f"{GAP_STEPS} can be filled. Take a longer --step, or cut the trace."
         )

@@ -6,21 +6,21 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from models.policy.core.capacity import Floats, Integers
-from models.twin.sim.job import TwinError
+from models.twin.sim.job import ShortLoadError, TwinError
 
 
 def fill_gaps(values: Floats) -> Floats:
     """Fill missing steps (NaN) of (T,) rates by linear interpolation; at the ends the nearest known rate holds.
 
     Raises:
-        TwinError: a negative or infinite rate, or fewer than two known steps.
+        TwinError: a negative or infinite rate; ShortLoadError: fewer than two known steps.
     """
     known = np.isfinite(values)
     if np.isinf(values).any() or (values[known] < 0).any():
         at = int(np.flatnonzero(np.isinf(values) | (values < 0))[0])
         raise TwinError(f"step {at}: {values[at]} is not a rate; rates are finite and at least 0")
     if known.sum() < 2:
-        raise TwinError(f"{int(known.sum())} known steps: a load needs two; take a longer trace")
+        raise ShortLoadError(f"{int(known.sum())} known steps: a load needs two; take a longer trace")
     steps = np.arange(len(values))
     return np.interp(steps, steps[known], values[known])
 

@@ -23,6 +23,10 @@ class TwinError(CorrectableError, ValueError):
     """Something cannot be simulated; the message names the value and what to do."""
 
 
+class ShortLoadError(TwinError):
+    """A load is too short, or too much of it is missing; once there is more of it, it can be simulated."""
+
+
 LOWEST = {
     "overhead_s": 0.0, "per_record_s": 1e-12, "trigger_s": 0.05, "cold_s": 0.0, "noise": 0.0, "warmup": 0.0,
     "warmup_batches": 0.1, "rewind_s": 0.0, "latency_target_s": 0.1, "batch_rows": 1.0,

@@ -14,7 +14,7 @@ from models.policy.core.view import LoadAhead, View
 from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
 from models.twin.sim.given import Foresight, Load, Looks
-from models.twin.sim.job import TwinError, TwinJobs
+from models.twin.sim.job import ShortLoadError, TwinJobs
 from models.twin.sim.state import KNOWN, SUMS, SimState, begin, latency_quantile
 
 REPORTED = 500
@@ -64,11 +64,12 @@ def simulate(
         changes; (D, runs) targets (executors) and reasons (flags).
 
     Raises:
-        TwinError: the load is shorter than one look.
+        ShortLoadError: the load is shorter than one look.
         IndexError: `foresight` has fewer decisions than there are looks.
     """
     if load.seconds < looks.every_s:
-        raise TwinError(f"{load.seconds} s of load: shorter than one look every {looks.every_s} s; take a longer trace")
+        short = f"{load.seconds} s of load: shorter than one look every {looks.every_s} s; take a longer trace"
+        raise ShortLoadError(short)
     state, memory = begin(jobs, first_executors(jobs, load, looks), seeds), policy.fresh(len(load.row))
     targets = np.zeros((looks.count(load.seconds), len(load.row)))
     why = np.zeros(targets.shape, np.int64)

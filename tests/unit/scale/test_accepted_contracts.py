@@ -225,7 +225,7 @@ def test_a_change_that_could_not_be_written_or_announced_is_tried_again(folder, 
     failures.append(OSError("the network is down"))
     with pytest.raises(OSError, match="network"):
         watch.update()
-    in_the_way = accepted.file.with_name(f".{accepted.file.name}")
+    in_the_way = accepted.file.with_name(f".{accepted.file.name}.new")
     in_the_way.mkdir()
     for _ in range(2):
         with pytest.raises(IsADirectoryError):

@@ -18,7 +18,7 @@ from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import draw_arrivals
 from models.twin.sim.given import Load, Looks
-from models.twin.sim.job import TwinError, TwinJob, stack
+from models.twin.sim.job import ShortLoadError, TwinError, TwinJob, stack
 from models.twin.sim.run import advance, set_targets, simulate
 from models.twin.sim.state import begin
 
@@ -55,21 +55,23 @@ def test_the_highest_rates_need_the_executors_that_the_terms_say():
 
 
 @pytest.mark.parametrize(
-    "series, setup, said",
+    "series, setup, said, kind",
     [
-        (Series(0.0, STEP, SERIES.values[:20]), TERMS, "toy: 20 steps of 10 s"),
-        (Series(0.0, STEP, np.where(np.arange(360) == 300, -3.0, SERIES.values)), TERMS, "step 300 is -3"),
+        (Series(0.0, STEP, SERIES.values[:20]), TERMS, "toy: 20 steps of 10 s", ShortLoadError),
+        (Series(0.0, STEP, np.where(np.arange(360) == 300, -3.0, SERIES.values)), TERMS, "step 300 is -3", TwinError),
         (
             Series(0.0, STEP, np.where(abs(np.arange(360) - 300) < 3, np.nan, SERIES.values)),
             TERMS,
             "5 rates are missing",
+            ShortLoadError,
         ),
-        (Series(0.0, 0.5, SERIES.values), TERMS, "steps of 0.5 s"),
+        (Series(0.0, 0.5, SERIES.values), TERMS, "steps of 0.5 s", TwinError),
     ],
 )
-def test_a_trace_that_cannot_be_judged_is_told_why(series, setup, said):
-    with pytest.raises(TwinError, match=said):
+def test_a_trace_that_cannot_be_judged_is_told_why_and_whether_more_of_it_helps(series, setup, said, kind):
+    with pytest.raises(TwinError, match=said) as raised:
         split_trace("toy", series, setup)
+    assert raised.type is kind
 
 
 def test_a_static_policy_pays_for_what_it_has():
