@@ -2,11 +2,11 @@
 
 Runs when new metrics are in the lake, when a load has drifted, every night, or by hand with other settings. A job
 without data is left out; with none at all the run is skipped. So is, without a form, a job whose load and settings are
-those of its newest version. The seasonal naive forecast is registered first, so a champion always exists; with too
-little data it stays. A job with a short history also learns from the others. Every run is in MLflow, with the reason of
-the verdict. Jobs whose turn comes only after `retraining.begin_s` are skipped, and come first in the next run; one
-whose load has drifted comes before all others. Where `training.approval_s` is set, the DAG approve_champion asks a
-person about each winner, while this one goes on.
+those of its newest version, unless that is a winner that could not be promoted. The seasonal naive forecast is
+registered first, so a champion always exists; with too little data it stays. A job with a short history also learns
+from the others. Every run is in MLflow, with the reason of the verdict. Jobs whose turn comes only after
+`retraining.begin_s` are skipped, and come first in the next run; one whose load has drifted comes before all others.
+Where `training.approval_s` is set, the DAG approve_champion asks a person about each winner, while this one goes on.
 """
 
 from typing import Any

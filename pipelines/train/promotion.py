@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -9,12 +10,15 @@ from pydantic import BaseModel, ValidationError
 
 from configs.errors import SettingsError
 from models.forecast.selection.gate import Verdict
+from pipelines.registry.aliases import PREVIOUS
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.store import ModelStore
 
 Tags = Mapping[str, str]
 Section = TypeVar("Section", bound=BaseModel)
 Model_co = TypeVar("Model_co", covariant=True)
+ASKED_S = 3600.0
+"""Wall seconds after its training within which a winner is asked about, and in which an answer is done."""
 
 
 class ChampionStore(Protocol[Model_co]):
@@ -150,6 +154,36 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[
         return _refused(registry, verdict, _held(registry, job, left, version))
     registry.set_champion(job, version)
     return verdict
+
+
+def is_settled(registry: ModelStore, verdict: Mapping[str, Any], made_at: float, approval_s: float) -> bool:
+    """Return whether nothing is left to be done of a verdict: its challenger lost or serves, or a person's word stands.
+
+    A winner of which none of that holds could not be promoted, as MLflow was away.
+
+    Args:
+        registry: of the challenger's kind (forecasters or agents).
+        verdict: as `verdict_record` returns it.
+        made_at: when the challenger was registered, epoch seconds.
+        approval_s: wall seconds that a person is given to answer; 0 where nobody is asked.
+
+    Returns:
+        True also where the winner has served until a person took it back or let another serve, where promotions are
+        held (`taken_back`), and where the question about it may still be open: for `approval_s` and an hour (ASKED_S).
+
+    Raises:
+        RegistryError: MLflow does not answer.
+        KeyError: the verdict lacks a key.
+        MessageError: no job can have the name.
+    """
+    if not verdict["promoted"]:
+        return True
+    job, version = verdict["job"], verdict["version"]
+    if version in (registry.champion_version(job), registry.alias_version(job, PREVIOUS)):
+        return True
+    if registry.taken_back(job) is not None:
+        return True
+    return approval_s > 0 and time.time() < made_at + approval_s + ASKED_S
 
 
 def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> Mapping[str, Any]:

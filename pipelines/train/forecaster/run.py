@@ -15,6 +15,7 @@ from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry, RegistryError
 from pipelines.train.promotion import (
     hold_after_rollback,
+    is_settled,
     promote_winner,
     reject_winner,
     verdict_record,
@@ -96,20 +97,23 @@ def refuse_unchanged(registry: Registry, job: str, training: Training, digest: s
 
     Raises:
         UnchangedError: the newest version is of this load and these settings, was judged, and is the champion (the
-            version that serves) or was compared with it.
+            version that serves) or was compared with it; and it is no winner that is still to be promoted.
         RegistryError: MLflow does not answer.
+        KeyError, ValueError: the stored verdict is malformed.
     """
     versions = registry.versions(job)
     if not versions or versions[-1].tags.get("data.digest") != digest:
         return
-    newest = str(versions[-1].version)
+    made, newest = versions[-1].creation_timestamp / 1000, str(versions[-1].version)
     try:
         _, parameters, tags = registry.figures(str(versions[-1].run_id))
     except RegistryError:  # the run was deleted; an outage stops the training itself
         return
-    settled = tags.get("challenger") == newest and "verdict" in tags
+    if tags.get("challenger") != newest or "verdict" not in tags:
+        return
     same = parameters == {name: str(value) for name, value in training.model_dump().items()}
-    if settled and same and registry.champion_version(job) in (newest, tags.get("champion")):
+    compared = registry.champion_version(job) in (newest, tags.get("champion"))
+    if same and compared and is_settled(registry, json.loads(tags["verdict"]), made, training.approval_s):
         remedy = "Fill in a field of the form to train all the same."
         raise UnchangedError(f"{job}: version {newest} was trained on this load with these settings. {remedy}")
 

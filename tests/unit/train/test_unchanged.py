@@ -1,5 +1,7 @@
 """A job whose load, settings and champion have not changed is not trained again."""
 
+import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,19 +12,25 @@ from pipelines.train.forecaster.run import UnchangedError, refuse_unchanged
 
 TRAINING = Training()
 PARAMETERS = {name: str(value) for name, value in TRAINING.model_dump().items()}
-SETTLED = {"challenger": "2", "champion": "1", "verdict": "{}"}
+LOST = {"job": "orders", "version": "2", "promoted": False}
+SETTLED = {"challenger": "2", "champion": "1", "verdict": json.dumps(LOST)}
+WON = SETTLED | {"verdict": json.dumps(LOST | {"promoted": True})}
+ASKED = Training(approval_s=600.0)
 
 
 class Registry:
     """Version 2 was registered last, by one run; version 1 serves unless another one is given."""
 
-    def __init__(self, parameters=None, tags=None, champion="1", gone=False):
+    def __init__(self, parameters=None, tags=None, champion="1", gone=False, previous=None, held=None, age_s=60.0):
         self._figures = {}, parameters or PARAMETERS, tags or SETTLED
-        self._champion, self._gone = champion, gone
+        self._champion, self._gone, self._previous, self._held = champion, gone, previous, held
+        self._made_ms = 1000 * (time.time() - age_s)
 
     def versions(self, job):
-        return [SimpleNamespace(version=at, run_id="run", tags={"data.digest": digest}) for at, digest in
-                ((1, "before"), (2, "now"))]  # fmt: skip
+        return [
+            SimpleNamespace(version=at, run_id="run", tags={"data.digest": digest}, creation_timestamp=self._made_ms)
+            for at, digest in ((1, "before"), (2, "now"))
+        ]
 
     def figures(self, run_id):
         if self._gone:
@@ -31,6 +39,12 @@ class Registry:
 
     def champion_version(self, job):
         return self._champion
+
+    def alias_version(self, job, alias):
+        return {"champion": self._champion, "previous": self._previous}[alias]
+
+    def taken_back(self, job):
+        return self._held
 
 
 @pytest.mark.parametrize("champion", ["1", "2"])
@@ -49,6 +63,8 @@ def test_the_same_load_is_not_learned_twice(champion):
         (Registry(tags={"challenger": "2", "champion": "1"}), "now"),  # never judged
         (Registry(champion="3"), "now"),  # it was compared with another one
         (Registry(gone=True), "now"),
+        (Registry(tags=WON), "now"),  # MLflow was away when it was to be promoted
+        (Registry(tags=WON, age_s=1e6), "now"),
     ],
 )
 def test_what_has_changed_or_was_not_settled_is_trained(registry, digest):
@@ -57,3 +73,24 @@ def test_what_has_changed_or_was_not_settled_is_trained(registry, digest):
 
 def test_a_job_without_versions_is_trained():
     refuse_unchanged(SimpleNamespace(versions=lambda job: []), "orders", TRAINING, "now")
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        Registry(tags=WON, champion="2"),
+        Registry(tags=WON, previous="2", held="2"),  # it served, and a person took it back
+        Registry(tags=WON, previous="2"),  # it served, and a person let another serve
+        Registry(tags=WON, previous="3", held="3"),  # none is promoted before a person does
+    ],
+)
+def test_a_winner_that_serves_or_that_a_person_has_decided_on_is_settled(registry):
+    with pytest.raises(UnchangedError):
+        refuse_unchanged(registry, "orders", TRAINING, "now")
+
+
+def test_a_winner_is_settled_while_a_person_may_be_asked_about_it():
+    parameters = {name: str(value) for name, value in ASKED.model_dump().items()}
+    with pytest.raises(UnchangedError):
+        refuse_unchanged(Registry(parameters, WON, age_s=1200.0), "orders", ASKED, "now")
+    refuse_unchanged(Registry(parameters, WON, age_s=4300.0), "orders", ASKED, "now")  # silence is consent
