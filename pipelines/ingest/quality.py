@@ -40,7 +40,7 @@ class QualityRule:
 
     def expectation(self) -> Any:
         """Return the rule as Great Expectations has it: null, or within both bounds, which NaN never is in Spark."""
-        expectations = _great_expectations().expectations
+        expectations = great_expectations().expectations
         if self.bounds is None:
             return expectations.ExpectColumnValuesToBeNull(column=self.column)
         least, most = self.bounds
@@ -78,7 +78,7 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
     Args:
         rows: read once for every broken rule, so checkpoint them before; not by `cache`, whose column statistics leave
             out NaN, so that Spark's filters pass over it.
-        rules: none lets every row pass.
+        rules: one or more.
         identity: columns that together name a row.
 
     Returns:
@@ -92,13 +92,17 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
     """
     from pyspark.sql import functions as F
 
-    read = rows.count()
-    judged = zip(rules, _validate(rows, rules, _COUNTED), strict=True)
+    counted = _validate(rows, rules, _COUNTED)
+    read = int(counted[0].result["element_count"])
+    judged = zip(rules, counted, strict=True)
     broken_rules = [(rule, int(result.result["unexpected_count"])) for rule, result in judged if not result.success]
     warnings = {rule.column: count for rule, count in broken_rules if rule.severity == "warning"}
     # Naming the rows takes a query per expectation and brings them here, so only those that are kept back are named.
     refusing = [rule for rule, _ in broken_rules if rule.severity == "critical"]
-    name_rows = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
+    name_rows = {
+        "result_format": "COMPLETE", "unexpected_index_column_names": list(identity),
+        "return_unexpected_index_query": False,
+    }  # fmt: skip
     reasons_by_row: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for rule, result in zip(refusing, _validate(rows, refusing, name_rows), strict=True):
         named = result.result["unexpected_index_list"]
@@ -110,29 +114,32 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
     columns = [f"{name} {rows.schema[name].dataType.simpleString()}" for name in identity]
     schema = ", ".join([*columns, "reasons array<string>"])
     bad_ids = F.broadcast(rows.sparkSession.createDataFrame(listed, schema))
-    good = rows.join(bad_ids, on=list(identity), how="left_anti") if listed else rows
-    bad = rows.join(bad_ids, on=list(identity), how="inner")
-    verdict = QualityVerdict(good, bad, read, good.count() if listed else read, bad.count() if listed else 0, warnings)
-    if verdict.kept + verdict.refused != read or verdict.refused != len(listed):
+    marked = rows.join(bad_ids, on=list(identity), how="left")
+    good, total, refused = rows, read, 0
+    if listed:
+        good = marked.where("reasons IS NULL").drop("reasons")
+        total, refused = marked.select(F.count("*"), F.count("reasons")).collect()[0]
+    verdict = QualityVerdict(good, marked.where("reasons IS NOT NULL"), read, total - refused, refused, warnings)
+    if total != read or refused != len(listed):
         raise QualityError(
             f"{read} rows read, {verdict.kept} kept, {verdict.refused} refused of {len(listed)} named: rows were lost"
         )
     return verdict
 
 
-def _great_expectations() -> Any:
-    """The library, which takes two seconds to import: whoever states rules and applies none does without."""
+def great_expectations() -> Any:
+    """Return the library, which takes seconds to import: whoever states rules and applies none does without."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read when the package is imported
-    import great_expectations
+    import great_expectations as library
 
-    return great_expectations
+    return library
 
 
 def _validate(rows: DataFrame, rules: Sequence[QualityRule], result_format: Any) -> list[Any]:
     """The results of the rules' expectations, in the rules' order."""
     if not rules:
         return []
-    gx = _great_expectations()
+    gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     asset = context.data_sources.add_or_update_spark("spark", persist=False).add_dataframe_asset("rows")

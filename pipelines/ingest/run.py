@@ -67,6 +67,7 @@ def ingest(
         OSError: the log of a table cannot be read, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
     """
+    from pipelines.ingest.quality import great_expectations
     from pipelines.spark.query_session import query_session
 
     settings = load()
@@ -83,7 +84,7 @@ def ingest(
         return {r.topic: _nothing(settings, r) for r in ranges} | troubled, []
     import_module("pyspark.sql")  # where two threads begin to import it at once, one may find it half made
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(import_module, "pipelines.ingest.quality")  # seconds, while the JVM starts
+        pool.submit(great_expectations)  # seconds, while the JVM starts
         spark = query_session("tidecast-ingest", settings, CORES, settings.ingest.master, delta=True)
     try:
         counts = ingest_ranges(spark, settings, ranges) | troubled
