@@ -7,7 +7,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.bench.chaos.disks import fill_disk, free_disk, small_disk
-from pipelines.ingest.run import ingest_ranges, plan_ranges
+from pipelines.ingest.run import ingest_ranges, plan_topic
 from pipelines.kafka.publisher import Publisher
 from pipelines.lake.errors import LakeError, LakeFullError
 from pipelines.lake.folder import lake_folder
@@ -30,19 +30,6 @@ def settings(empty_topics, tmp_path):
         yield load(var=tmp_path / "var", kafka=empty_topics.model_dump(), lake={"address": str(root / "lake")})
 
 
-@pytest.fixture
-def ingested(spark, settings):
-    """Takes what is new; one record was taken already, and the table is there."""
-
-    def take(partition):
-        found = [one for one in plan_ranges(settings, partition, NOW) if one.topic == "metrics"]
-        return ingest_ranges(spark, settings, found)["metrics"]
-
-    publish(settings, 1.0)
-    assert take(HOURS[0])["stored"] == 1
-    return take
-
-
 def publish(settings, *rates):
     publisher = Publisher(settings.kafka, linger_ms=5)
     for rate in rates:
@@ -54,27 +41,16 @@ def rates(spark, settings):
     return sorted(row.arrival_rps for row in Lake(spark, lake_folder(settings)).read_table("metrics").collect())
 
 
-def test_a_full_file_system_is_named_and_the_next_run_takes_the_same_records(spark, settings, ingested):
+def test_a_full_or_read_only_file_system_is_named_and_the_next_run_takes_the_same_records(spark, settings):
     root = lake_folder(settings)
-    publish(settings, *(float(at) for at in range(2, 400)))
-    fill_disk(root.parent)
-    before = commit_origins(root, "metrics")
-    with pytest.raises(
-        LakeFullError, match=rf"{root}/metrics has no room left; make some, or name another place.*ADDR"
-    ):
-        ingested(HOURS[1])
-    assert commit_origins(root, "metrics") == before and rates(spark, settings) == [1.0]
-    free_disk(root.parent)
-    again = ingested(HOURS[1])
-    assert (again["stored"], again["again"]) == (398, False)
-    publish(settings, 400.0)
-    assert ingested(HOURS[2])["stored"] == 1
-    assert rates(spark, settings) == [float(at) for at in range(1, 401)]
 
+    def ingested(partition):
+        return ingest_ranges(spark, settings, plan_topic(settings, "metrics", partition, NOW))["metrics"]
 
-def test_one_that_becomes_read_only_is_named_in_mid_run_and_refused_before_the_next(spark, settings, ingested):
-    root, version = lake_folder(settings), newest_version(lake_folder(settings), "metrics")
+    publish(settings, 1.0)
+    assert ingested(HOURS[0])["stored"] == 1
     publish(settings, 2.0)
+    version = newest_version(root, "metrics")
     subprocess.run(["mount", "-o", "remount,ro", str(root.parent)], check=True)
     try:
         with pytest.raises(LakeError, match=f"{root} cannot be written, .* Mount it for writing"):
@@ -85,4 +61,16 @@ def test_one_that_becomes_read_only_is_named_in_mid_run_and_refused_before_the_n
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(root.parent)], check=True)
     assert ingested(HOURS[1])["stored"] == 1
-    assert rates(spark, settings) == [1.0, 2.0]
+
+    publish(settings, *(float(at) for at in range(3, 400)))
+    fill_disk(root.parent)
+    before = commit_origins(root, "metrics")
+    with pytest.raises(
+        LakeFullError, match=rf"{root}/metrics has no room left; make some, or name another place.*ADDR"
+    ):
+        ingested(HOURS[2])
+    assert commit_origins(root, "metrics") == before and rates(spark, settings) == [1.0, 2.0]
+    free_disk(root.parent)
+    again = ingested(HOURS[2])
+    assert (again["stored"], again["again"]) == (397, False)
+    assert rates(spark, settings) == [float(at) for at in range(1, 400)]

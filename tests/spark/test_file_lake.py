@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,26 +44,32 @@ def metrics(draw, begin, seconds=900):
     return rows
 
 
-@pytest.fixture
-def root(spark, tmp_path):
+@pytest.fixture(scope="module")
+def made(spark, tmp_path_factory):
     """Partitions written twice, files merged, a column added later; forecasts issued twice; outcomes."""
+    root = tmp_path_factory.mktemp("lake")
     draw = np.random.default_rng(1)
     for hour, begin in (("1", 0), ("2", 20_000), ("1", 0)):
-        commit(spark, tmp_path, "metrics", metrics(draw, begin), METRIC, hour)
-    spark.sql(f"OPTIMIZE delta.`{tmp_path}/metrics`")
+        commit(spark, root, "metrics", metrics(draw, begin), METRIC, hour)
+    spark.sql(f"OPTIMIZE delta.`{root}/metrics`")
     wider = [(*row, 0.5) for row in metrics(draw, 40_000, 60)]
-    assert commit(spark, tmp_path, "metrics", wider, f"{METRIC}, gc_s double", "3") == 4
+    assert commit(spark, root, "metrics", wider, f"{METRIC}, gc_s double", "3") == 4
     served = [
         ("a", version, "m", "gru", at * 60.0, at * 60.0 + 1 - again, 60.0, [0.5, 0.9], [[at + 1.0, again], [2.0, 3.0]])
         for at in range(30)
         for version in "12"
         for again in (0.0, 0.5)
     ]
-    commit(spark, tmp_path, "forecasts", [*served, ("b", *served[-1][1:])], FORECAST, "1")
+    commit(spark, root, "forecasts", [*served, ("b", *served[-1][1:])], FORECAST, "1")
     told = [("ab"[at % 2], float(at), json.dumps({"busy": at / 10}), "{}", ["up"]) for at in range(20)]
     columns = "job string, wall_time double, expected string, observed string, codes array<string>"
-    commit(spark, tmp_path, "outcomes", told, columns, "1")
-    return tmp_path
+    commit(spark, root, "outcomes", told, columns, "1")
+    return root
+
+
+@pytest.fixture
+def root(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "lake")
 
 
 def test_files_say_what_spark_says(spark, root, monkeypatch):

@@ -1,5 +1,6 @@
 """The lake's upkeep on real Delta tables: fewer files, the same rows, origins and re-runs."""
 
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from pipelines.lake.tables import Lake, Origin
 from pipelines.lake.upkeep import maintain
 
 pytestmark = pytest.mark.spark
-HOURS = [f"2014-10-22T{hour:02}" for hour in range(3)]
+HOURS = [f"2014-10-22T{hour:02}" for hour in range(2)]
 
 
 @pytest.fixture
@@ -36,22 +37,34 @@ def contents(store):
     return sorted(map(str, store.read_table("metrics").collect()))
 
 
-def test_files_become_one_and_all_else_stays(spark, settings):
+def of_somebody_else(spark, root):
+    """Tables of three names with what is not an ingest's for metadata, or none."""
+    writer = rows(spark, 1).write.format("delta").partitionBy("kind")
+    writer.option("userMetadata", "by hand").save(str(root / "noted"))
+    for name, told in (("listed", '"userMetadata":"[1]"'), ("sales", '"userData":"none"')):
+        shutil.copytree(root / "noted", root / name)
+        log = root / name / "_delta_log" / f"{0:020}.json"
+        written = log.read_text()
+        assert written.count('"userMetadata":"by hand"') == 1
+        log.write_text(written.replace('"userMetadata":"by hand"', told))
+
+
+def test_files_become_one_and_all_else_stays_also_tables_of_somebody_else(spark, settings):
     store = Lake(spark, lake_folder(settings))
     for hour in range(len(HOURS)):
         store.commit("metrics", rows(spark, hour), origin(hour))
-    before, history, span = (
-        contents(store),
-        lake.commit_origins(store.root, "metrics"),
-        lake.job_span_s(store.root, "a"),
-    )
+    of_somebody_else(spark, store.root)
+    before, history = contents(store), lake.commit_origins(store.root, "metrics")
+    span = lake.job_span_s(store.root, "a")
     assert maintain(settings) == {"metrics": 1}
+    for name in ("sales", "noted", "listed"):
+        assert lake.partition_columns(store.root, name) == ["kind"] and lake.newest_version(store.root, name) == 0
     assert (contents(store), lake.commit_origins(store.root, "metrics")) == (before, history)
     assert (lake.job_span_s(store.root, "a"), lake.job_span_s(store.root, "b")) == (span, 0.0)
-    assert store.read_table("metrics", at=1).count() == 2  # who reads an older version goes on reading it
+    assert store.read_table("metrics", at=0).count() == 1  # who reads an older version goes on reading it
 
     store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))  # a re-run replaces its rows in the merged file
-    assert [r.arrival_rps for r in store.read_table("metrics").orderBy("time").collect()] == [4.0, 9.0, 4.0]
+    assert [r.arrival_rps for r in store.read_table("metrics").orderBy("time").collect()] == [4.0, 9.0]
 
 
 def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, settings):
@@ -65,17 +78,6 @@ def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, setti
     assert (lake.partition_columns(store.root, "metrics"), contents(store)) == ([], before)
     store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))
     assert sorted(r.arrival_rps for r in store.read_table("metrics").collect()) == [4.0, 9.0]
-
-
-def test_a_table_of_somebody_else_in_the_same_folder_is_left_as_it_is(spark, settings):
-    root = lake_folder(settings)
-    Lake(spark, root).commit("metrics", rows(spark, 0), origin(0))
-    for name, told in (("sales", None), ("noted", "by hand"), ("listed", "[1]")):
-        writer = rows(spark, 1).write.format("delta").partitionBy("kind")
-        (writer.option("userMetadata", told) if told else writer).save(str(root / name))
-    assert maintain(settings) == {"metrics": 1}
-    for name in ("sales", "noted", "listed"):
-        assert lake.partition_columns(root, name) == ["kind"] and lake.newest_version(root, name) == 0
 
 
 def test_an_empty_lake_starts_no_spark(tmp_path):

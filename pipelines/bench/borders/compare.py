@@ -62,7 +62,7 @@ def compare_readers(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]
                 except Exception as error:  # live, it would end the reader for every job
                     figures["stopped"].append([_named(entry), name, repr(error)[:200]])
     if spark is not None:
-        for place, verdict in _ingested(spark, entries, now).items():
+        for place, verdict in ingested_verdicts(spark, entries, now).items():
             verdicts[place]["ingest"] = verdict
     for entry, verdict_of in zip(entries, verdicts, strict=True):
         reference = verdict_of.get("decode")
@@ -80,8 +80,12 @@ def _named(entry: OddRecord) -> str:
     return f"{entry.topic}: {entry.name}"
 
 
-def _ingested(spark: SparkSession, entries: list[OddRecord], now: float) -> dict[int, bool]:
-    """What the lake's gate makes of those of its topics, by their place in the list."""
+def ingested_verdicts(spark: SparkSession, entries: list[OddRecord], now: float) -> dict[int, bool]:
+    """Return what the lake's gate makes of those of its topics, accepted or not, by their place in the list.
+
+    Raises:
+        Exception: as pyspark raises it.
+    """
     from pipelines.ingest.parse import parse_records
 
     found: dict[int, bool] = {}
