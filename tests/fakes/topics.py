@@ -12,6 +12,6 @@ def delete_topics(kafka: Kafka) -> None:
     try:
         assert kafka.prefix, "all topics of the broker would go"
         admin.delete_topics(mine := [name for name in admin.list_topics() if name.startswith(kafka.prefix)])
-        wait_until(lambda: not set(mine) & set(admin.list_topics()), "the topics are gone")
+        wait_until(lambda: not set(mine) & set(admin.list_topics()), "the topics are gone", every_s=0.05)
     finally:
         admin.close()

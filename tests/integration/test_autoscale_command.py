@@ -119,7 +119,7 @@ def autoscaler(kafka, var, tmp_path, contracts, registry):
 
 def test_it_ends_quietly_while_its_jvm_still_starts(empty_topics, broker_var, tmp_path, contracts, silent_registry):
     with autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as log:
-        wait_until(lambda: "SparkSubmit" in log.children(), "the JVM")
+        wait_until(lambda: "SparkSubmit" in log.children(), "the JVM", every_s=0.2)
         log.end(signal.SIGTERM)
         assert "ready" not in log.text()
 
@@ -152,12 +152,13 @@ class _Log:
         assert "Traceback" not in self.text() and "py4j" not in self.text(), self.text()
 
 
-def test_the_next_one_gets_ready_beside_it_and_decides_only_once_it_has_ended(
+def test_the_next_one_decides_only_once_it_has_ended_and_contracts_change_and_none_of_them_ends_it(
     empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
 ):
     start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry)
     with start() as first:
         first.wait_for("autoscaler: ready\n")
+        jobs.send_nobodys()
         with start() as second:
             second.wait_for("ready to take over")
             before, _ = _batches(tmp_path)
@@ -169,7 +170,10 @@ def test_the_next_one_gets_ready_beside_it_and_decides_only_once_it_has_ended(
             wait_until(lambda: jobs.vouched("orders", since) or jobs.decided("orders", since), "its word", every_s=0.1)
             last, same = _batches(tmp_path)
             assert last > ended and same == query and "begun anew" not in second.text()
-            second.end(signal.SIGTERM)
+            change_contracts(jobs, contracts, second)
+            commits = tmp_path / "checkpoint" / "a" / "commits"  # which the container's health check looks at
+            subprocess.run([sys.executable, ROOT / "docker" / "fresh.py", commits, "60"], check=True)
+            second.end(signal.SIGINT)  # the first one had SIGTERM; what a restart knows `test_accepted_contracts` has
 
 
 def _batches(folder):
@@ -179,38 +183,29 @@ def _batches(folder):
     return max(commits), (checkpoint / "metadata").read_text()
 
 
-def test_contracts_change_while_it_runs_and_none_of_them_ends_it(
-    empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
-):
-    with autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as log:
-        log.wait_for("autoscaler: ready")
-        jobs.send_nobodys()
-        first = wait_until(lambda: jobs.decided("rides"), "a decision", every_s=0.1)[0]
-        wait_until(lambda: jobs.decided("orders"), "a decision", every_s=0.1)
+def change_contracts(jobs, contracts, log):
+    """Contracts go, come, are changed and become wrong while it runs."""
+    first = wait_until(lambda: jobs.decided("rides"), "a decision", every_s=0.1)[0]
+    (contracts / "orders.yaml").unlink()
+    (contracts / "rides.yaml").write_text("job: [")
+    log.wait_for("rides.yaml")
+    log.wait_for("orders: its contract is gone")
+    gone = time.time()
+    (contracts / "rides.yaml").write_text("job: rides\nexecutors: {min: 2}\n")
+    (contracts / "trips.yaml").write_text("job: trips\n")
+    jobs.reporting.add("trips")
+    raised = wait_until(
+        lambda: [d for d in jobs.decided("rides", gone) if d["executors"] == 2], "the new bounds", every_s=0.1
+    )[0]
+    assert raised["inputs"]["contract_hash"] != first["inputs"]["contract_hash"]
+    log.wait_for(raised["inputs"]["contract_hash"])
 
-        (contracts / "orders.yaml").unlink()
-        (contracts / "rides.yaml").write_text("job: [")
-        log.wait_for("rides.yaml")
-        log.wait_for("orders: its contract is gone")
-        gone = time.time()
-        (contracts / "rides.yaml").write_text("job: rides\nexecutors: {min: 2}\n")
-        (contracts / "trips.yaml").write_text("job: trips\n")
-        jobs.reporting.add("trips")
-        raised = wait_until(
-            lambda: [d for d in jobs.decided("rides", gone) if d["executors"] == 2], "the new bounds", every_s=0.1
-        )[0]
-        assert raised["inputs"]["contract_hash"] != first["inputs"]["contract_hash"]
-        log.wait_for(raised["inputs"]["contract_hash"])
-
-        wait_until(lambda: jobs.decided("trips"), "a decision of the newcomer", every_s=0.1)
-        assert jobs.decided("orders", gone + 2) == jobs.vouched("orders", gone + 2) == []
-        (contracts / "rides.yaml").unlink()
-        (contracts / "trips.yaml").write_text("executors: {min: 0}")
-        log.wait_for("trips.yaml")
-        log.wait_for("rides: its contract is gone")
-        broken = time.time() + 2
-        wait_until(lambda: jobs.vouched("trips", broken), "a decision by the last good contract", every_s=0.1)
-        assert jobs.decided("rides", broken) == jobs.vouched("rides", broken) == []
-        commits = tmp_path / "checkpoint" / "a" / "commits"  # which the container's health check looks at
-        subprocess.run([sys.executable, ROOT / "docker" / "fresh.py", commits, "60"], check=True)
-        log.end(signal.SIGINT)  # SIGTERM has a test of its own, and what a restart knows `test_accepted_contracts`
+    wait_until(lambda: jobs.decided("trips"), "a decision of the newcomer", every_s=0.1)
+    assert jobs.decided("orders", gone + 2) == jobs.vouched("orders", gone + 2) == []
+    (contracts / "rides.yaml").unlink()
+    (contracts / "trips.yaml").write_text("executors: {min: 0}")
+    log.wait_for("trips.yaml")
+    log.wait_for("rides: its contract is gone")
+    broken = time.time() + 2
+    wait_until(lambda: jobs.vouched("trips", broken), "a decision by the last good contract", every_s=0.1)
+    assert jobs.decided("rides", broken) == jobs.vouched("rides", broken) == []

@@ -17,7 +17,7 @@ from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_con
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file
 from pipelines.scale.learned import Learned
 from tests.fakes.agents import Versions, read
-from tests.fakes.waiting import PATIENCE_S, wait_until
+from tests.fakes.waiting import wait_until
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.spark
@@ -105,7 +105,7 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             pooled = job.until(lambda d: d["reason"].endswith("; pool shared: yields 1 to rides"))[-1]
             assert (pooled["executors"], pooled["inputs"]["pool"]) == (2, granted._asdict())
             # A batch's records reach their topics one by one: a decision may be read before its want is written.
-            wait_until(lambda: list(read_records(kafka, "wants")), "what it wants of its pool", PATIENCE_S)
+            wait_until(lambda: list(read_records(kafka, "wants")), "what it wants of its pool", every_s=0.1)
         obeyed = [record for topic in ("decisions", "heartbeats", "wants") for record in read_records(kafka, topic)]
         for record in obeyed:
             Signer.of(kafka).check_record(record, JOB)

@@ -17,6 +17,7 @@ from kafka import KafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topics
 from tests.fakes import waiting
 from tidecast.connection.transport import connect
 from tidecast.messages import Decision, Heartbeat, MetricSample
@@ -51,16 +52,10 @@ def scraped(address):
     return {(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples}
 
 
-def without(kafka, *topics):
-    with closing(connect(KafkaAdminClient, kafka.bootstrap, kafka.security)) as admin:
-        admin.delete_topics([kafka.topic(topic) for topic in topics])
-
-
-@pytest.mark.parametrize("missing", [(), ("pools", "contracts")])
-def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topics, tmp_path, told, missing):
-    """Also where topics are missing, which is said with the remedy."""
-    if missing:
-        without(empty_topics, *missing)
+def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topics, tmp_path, told):
+    """Also where topics are missing, which is said with the remedy until they are made."""
+    with closing(connect(KafkaAdminClient, empty_topics.bootstrap, empty_topics.security)) as admin:
+        admin.delete_topics([empty_topics.topic(topic) for topic in ("pools", "contracts")])
     webhook, bodies = told
     contracts = tmp_path / "contracts"
     contracts.mkdir()
@@ -79,7 +74,11 @@ def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topic
         "TIDECAST_KAFKA__BOOTSTRAP": empty_topics.bootstrap, "TIDECAST_KAFKA__PREFIX": empty_topics.prefix,
     }  # fmt: skip
     command = [sys.executable, "-c", START, "metrics", "--port", "0"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    log = tmp_path / "stderr"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True) as run,
+    ):
         try:
             address = run.stdout.readline().removeprefix("metrics: ").strip()
             job = ("job", "orders")
@@ -94,12 +93,16 @@ def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topic
             found = scraped(address)
             assert found[("tidecast_job_contract_valid", ("job", "bad"))] == 0 and found[("tidecast_broker_up",)] == 1
             assert found[("tidecast_job_decision_timestamp_seconds", job)] == pytest.approx(then)
+            said = log.read_text()
+            assert "metrics: topic pools: " in said and "creates our topics" in said and "metrics: ingest: " in said
+            assert "well again" not in said
+            create_topics(empty_topics)
+            for what in ("topic pools", "ingest"):
+                wait_until(lambda what=what: f"metrics: {what}: well again\n" in log.read_text(), f"{what} well again")
         finally:
             run.send_signal(signal.SIGTERM)
-        said = run.stderr.read()
+    said = log.read_text()
     assert run.returncode == 0 and "T0PSECRET" not in said and "Traceback" not in said, said
-    assert ("metrics: topic pools: " in said and "creates our topics" in said) == bool(missing), said
-    assert ("metrics: ingest: " in said) == bool(missing), said
     assert {alert["alert"] for alert in bodies[0]["alerts"]} == {"TidecastBudgetSpent"}
 
 
@@ -109,7 +112,10 @@ def wait_until(holds, what):
 
 START = """
 import pipelines.alerts.follower as follower
+import pipelines.alerts.rounds as rounds
+import pipelines.alerts.topics as topics
 follower.FIRST_S = 5.0  # the minute in which a process that starts is told what stands
+rounds.ROUND_S = topics.TOPIC_AGAIN_S = 1.0
 from pipelines.cli.app import main
 main()
 """
