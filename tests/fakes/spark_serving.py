@@ -10,7 +10,7 @@ import time
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.bench.fastpath.champions import add_version, promote_version
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
 from pipelines.serve.models.model_set import pack_model
 from tests.fakes.forecasters import STEP, TASK
@@ -34,6 +34,7 @@ class TwoJobs:
 
     def __init__(self, kafka, folder):
         self.kafka, self.folder, self.publisher, self.window = kafka, folder, Publisher(kafka), BEGIN
+        self._forecasts, self.said = Follower(kafka, ["forecasts"]), []
         for job in JOBS:
             (folder / "contracts").mkdir(exist_ok=True)
             (folder / "contracts" / f"{job}.yaml").write_text(f"job: {job}\n")
@@ -58,11 +59,15 @@ class TwoJobs:
 
         def found():
             self.say(1)
-            said = [json.loads(record.value) for record in read_records(self.kafka, "forecasts")]
-            these = [one for one in said if all(one[name] == value for name, value in wanted.items())]
+            self.said += [json.loads(record.value) for record in self._forecasts.poll(0.1)]
+            these = [one for one in self.said if all(one[name] == value for name, value in wanted.items())]
             return these if {one["job"] for one in these} == set(JOBS) else None
 
         return wait_until(found, f"forecasts with {wanted}", PATIENCE_S, every_s=0.3)
+
+    def close(self):
+        self.publisher.close()
+        self._forecasts.close()
 
     def start(self, cores, **more):
         """A server on so many cores, with further variables; and its log."""

@@ -121,7 +121,7 @@ def test_an_older_pipeline_has_no_heartbeats_and_a_newer_one_is_found(attached, 
     monkeypatch.setattr(commands, "REDISCOVER_S", 0.5)
     admin = KafkaAdminClient(bootstrap_servers=empty_topics.bootstrap)
     admin.delete_topics([empty_topics.topic("heartbeats")])
-    wait_until(lambda: empty_topics.topic("heartbeats") not in admin.list_topics(), "the topic gone")
+    wait_until(lambda: empty_topics.topic("heartbeats") not in admin.list_topics(), "the topic gone", every_s=0.05)
     admin.close()
     job = attached("act")
     wait_until(lambda: job.mode == "act", "an acting agent")

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import read_records, topic_offsets
 from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.publisher import Publisher
 from pipelines.serve.fast.core import Core, IncomingSample
@@ -45,7 +45,7 @@ class Parent:
         self._process.stdin.write(json.dumps(env) + "\n")
         self._process.stdin.flush()
         self._forks += 1
-        (pid,) = wait_until(lambda: self._forked()[self._forks - 1 :], "a fork")
+        (pid,) = wait_until(lambda: self._forked()[self._forks - 1 :], "a fork", every_s=0.02)
         return pid
 
     def _forked(self):
@@ -79,7 +79,7 @@ class Server:
     def start(self):
         """A connection to a server that has begun."""
         self.pid = self.parent.fork(self.env)
-        return wait_until(self._client, "a server that answers")
+        return wait_until(self._client, "a server that answers", every_s=0.02)
 
     def _client(self):
         assert self.lives(), self.parent.log.read_text()
@@ -132,11 +132,13 @@ def told(folder, path):
 
 
 def has(client, i):
-    wait_until(lambda: (found := client.get(KEY)) is not None and found.version >= BEGIN + i, f"window {i}")
+    wait_until(
+        lambda: (found := client.get(KEY)) is not None and found.version >= BEGIN + i, f"window {i}", every_s=0.005
+    )
 
 
 def have_been_sent(kafka, count):
-    wait_until(lambda: len(list(read_records(kafka, "forecasts"))) >= count, f"{count} forecasts", every_s=0.1)
+    wait_until(lambda: topic_offsets(kafka, "forecasts")[0][1] >= count, f"{count} forecasts", every_s=0.1)
 
 
 def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, parent, tmp_path):

@@ -132,7 +132,7 @@ def test_serving_forecasts_in_containers_and_swaps_the_champion(hadoop, empty_to
         ended(server, log)
         nothing_runs(hadoop)
     finally:
-        site.publisher.close()
+        site.close()
         killed(server)
 
 

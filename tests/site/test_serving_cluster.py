@@ -26,7 +26,7 @@ def test_on_a_cluster_each_job_is_forecast_by_an_executor_and_a_champion_is_swap
             assert kept_partitions(tmp_path / "var" / "serving" / f"{STEP:g}" / "query") == 2
             ended(server, log)
         finally:
-            site.publisher.close()
+            site.close()
             if server.poll() is None:
                 os.killpg(server.pid, signal.SIGKILL)
                 server.wait()
