@@ -131,6 +131,18 @@ def test_records_move_from_session_to_session_in_a_stream_and_not_in_a_table(spa
     assert [frame.retracting for frame in moved] == [False, True]
 
 
+def test_a_transform_that_unites_records_with_others_may_take_some_back(sales):
+    from pyspark.sql import functions as F
+
+    shops = signed(sales.where("sign = 1"), "at", ["shop"])
+    moved = shops.transform(lambda df: df.unionByName(df.where("item = 'tea'").withColumn("_mult", F.lit(-1))))
+    rows = moved.aggregate(n=count(), last=max_of("item")).changes.collect()
+    assert moved.retracting and [(row.shop, row.n, row.last) for row in rows] == [("a", 1, "rum")]
+    twice = shops.union(shops, shops)
+    alone = twice.transform(lambda df: df.where("item = 'tea'").selectExpr("*", "explode(array(1, 2)) AS i"))
+    assert not alone.retracting and twice.transform(lambda df: df.union(df)).retracting
+
+
 def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
     changes = spark.createDataFrame(
         [("a", 1, -1), ("a", 2, 1), ("b", 5, -1), ("c", 7, 1), ("d", 3, 1), ("d", 3, -1)], "k string, n int, _mult int"

@@ -97,14 +97,27 @@ def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> Fram
         SignedError: it took away a column of the key or a reserved one.
     """
     made = frame.having(function(frame.df))
-    return replace(made, retracting=made.retracting or _id_of_sign(made.df) != _id_of_sign(frame.df))
+    return replace(made, retracting=made.retracting or _signs(made.df) != _signs(frame.df))
 
 
-def _id_of_sign(df: DataFrame) -> int:
-    """By which Spark knows the column of signs; one that was made anew has another, and its signs may be other ones."""
-    output = cast(Any, df)._jdf.queryExecution().analyzed().output()
-    columns = (output.apply(at) for at in range(output.size()))
-    return next(int(column.exprId().id()) for column in columns if column.name() == MULT)
+def _signs(df: DataFrame) -> tuple[int, int]:
+    """By which Spark knows the column of signs, and how many branches are united; where one differs, signs may.
+
+    A column that was made anew has another id, but not behind a union: it has the one of its first branch.
+    """
+    plan = cast(Any, df)._jdf.queryExecution().analyzed()
+    mult = next(int(column.exprId().id()) for column in _each(plan.output()) if column.name() == MULT)
+    return mult, _branches(plan)
+
+
+def _branches(plan: Any) -> int:
+    below = _each(plan.children())
+    return sum(map(_branches, below)) + (len(below) if plan.nodeName() == "Union" else 0)
+
+
+def _each(seq: Any) -> list[Any]:
+    """The elements of a Scala sequence."""
+    return [seq.apply(at) for at in range(seq.size())]
 
 
 def _check_alike(one: Frame, other: Frame) -> None:
