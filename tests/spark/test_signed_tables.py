@@ -151,6 +151,8 @@ def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
     assert sorted(map(tuple, rows)) == [("a", 2, False), ("b", None, True), ("c", 7, False)]
     with pytest.raises(SignedError, match=r"key columns \['x'\]: the changes have"):
         upserts(changes, ["x"])
+    with pytest.raises(Exception, match="two results of one key in one window: name all columns of the key"):
+        upserts(changes.replace("c", "a"), ["k"]).collect()
     assert net(changes).count() == 4
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidecast.merge.columns import COVERS, MergeError, group_of
 from tidecast.signed.aggregate import VERSION
 from tidecast.signed.columns import EVENT_TIME, HIDDEN, INGESTION_TIME, MULT, NET, ORIGIN
-from tidecast.signed.sink import DELETED, upserts
+from tidecast.signed.sink import DELETED, SEVERAL, upserts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,6 +45,6 @@ def results(told: DataFrame, keys: Sequence[str]) -> DataFrame:
     elif DELETED in told.columns:
         gone = F.coalesce(F.col(DELETED), F.lit(False))
     kept = [F.when(~gone, F.col(name)).alias(name) for name in values]
-    several = F.raise_error(F.lit("two results of one key in one window: aggregate them to one before they are merged"))
+    several = F.raise_error(F.lit(SEVERAL))
     row = F.when(F.count(F.lit(1)) == 1, F.first(F.struct(*kept, gone.alias(DELETED)))).otherwise(several)
     return told.groupBy(*group).agg(row.alias("_row")).select(*group, "_row.*")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 DELETED = "_deleted"
 """Whether a key has no result any more (boolean); the columns beside the key are null then."""
+SEVERAL = (
+    "two results of one key in one window: name all columns of the key, or aggregate them to one before they are merged"
+)
 
 
 def upserts(changes: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -26,7 +29,7 @@ def upserts(changes: DataFrame, key: Sequence[str]) -> DataFrame:
         key: its key's columns, and the window's if it is in one.
 
     Raises:
-        SignedError: a column of the key is unknown.
+        SignedError: a column of the key is unknown. Where a key has two results, Spark stops when the rows are used.
     """
     from pyspark.sql import functions as F
 
@@ -35,6 +38,7 @@ def upserts(changes: DataFrame, key: Sequence[str]) -> DataFrame:
     facts = net(changes)
     others = [name for name in facts.columns if name not in (*key, NET, INGESTION_TIME, ORIGIN)]
     there = F.col(NET) > 0
-    newest = F.max_by(F.struct(*others), F.when(there, F.col(NET))).alias(NET)
-    made = facts.groupBy(*key).agg(newest, (~F.max(there)).alias(DELETED))
+    newest = F.max_by(F.struct(*others), F.when(there, F.col(NET)))
+    newest = F.when(F.sum(F.when(there, F.col(NET))) > 1, F.raise_error(F.lit(SEVERAL))).otherwise(newest)
+    made = facts.groupBy(*key).agg(newest.alias(NET), (~F.max(there)).alias(DELETED))
     return made.select(*key, *(F.col(NET)[name].alias(name) for name in others), DELETED)
