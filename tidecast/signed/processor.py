@@ -136,7 +136,7 @@ class GroupProcessor(StatefulProcessor):
         row |= {INGESTION_TIME: t_i, MULT: mult, ORIGIN: origin, NOTE: note}
         if self._end is not None:
             row[CLOCK] = _EPOCH + timedelta(milliseconds=key[self._end] - 1 if clock is None else clock)
-        return Row(**row)
+        return Row(*row)(*row.values())  # by position: a column may be named as an argument of Row is
 
     def _partial(self, stored: Any) -> Partial:
         known = empty_partial(tuple(self._plan.reductions.values()))

@@ -73,6 +73,13 @@ def test_nulls_take_no_part_but_are_counted():
     assert results(ALL, partial) == {"n": 3, "s": 3, "m": 3.0, "lo": 3, "hi": 3, "best": [], "third": 3}
 
 
+def test_a_key_may_be_named_as_an_argument_of_row_is():
+    processor = GroupProcessor(GroupPlan(("cls",), {}, schema_of({}), {}, False, 0))
+    assert processor._row(("a",), {}, 7, 1, "live", None).asDict() == {
+        "cls": "a", "_t_i": 7, "_mult": 1, "_origin": "live", "_note": None,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("x", [float("nan"), float("inf")])
 def test_what_no_number_could_take_out_again_is_refused(x):
     with pytest.raises(ValueError, match="column 'x' under a sum or a mean: filter out what is no finite number"):

@@ -20,9 +20,9 @@ changes = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 1), st.sampled_f
 class Driven:
     """A session operator on a state and a timer that are plain values."""
 
-    def __init__(self):
+    def __init__(self, key="k"):
         self.state, self.timers, self.held = None, set(), Counter()
-        self.processor = SessionProcessor(SessionPlan(("k",), ("v",), GAP, None))
+        self.processor = SessionProcessor(SessionPlan((key,), ("v",), GAP, None))
         self.processor._handle = SimpleNamespace(registerTimer=self.timers.add, deleteTimer=self.timers.remove)
         self.processor._state = SimpleNamespace(get=lambda: self.state, update=self.keep, clear=lambda: self.keep(None))
 
@@ -85,6 +85,12 @@ def test_late_records_and_lonely_retractions_are_counted_and_sessions_end_with_t
     assert driven.take(watermark=25) == {"negative": 1}
     assert driven.timers == {39} and len(driven.state[0]) == 1
     assert driven.take(watermark=39) == {} and driven.state is None and not driven.timers
+
+
+def test_a_sessions_key_may_be_named_as_an_argument_of_row_is():
+    driven = Driven("cls")
+    assert driven.take((5, 1, 1), (1, 1, 1), watermark=4) == {"late": 1}
+    assert driven.held == {((5, 15), 1, 5): 1}
 
 
 def test_what_does_not_equal_itself_is_refused():

@@ -93,13 +93,15 @@ class SessionProcessor(StatefulProcessor):
         row |= {EVENT_TIME: t_e, START: start, END: end, INGESTION_TIME: member.t_i}
         row |= {MULT: 1 if copies > 0 else -1, ORIGIN: "live" if member.live else "replay", NOTE: None}
         row[CLOCK] = _EPOCH + timedelta(milliseconds=end - 1)
-        yield from (Row(**row) for _ in range(abs(copies)))
+        # By position: a column may be named as an argument of Row is.
+        yield from (Row(*row)(*row.values()) for _ in range(abs(copies)))
 
     def _note(self, key: Any, watermark: int, note: str, many: int) -> Row:
         """A row that only counts; its clock is one that Spark lets pass."""
         row = dict(zip(self._plan.keys, key, strict=True)) | dict.fromkeys(self._plan.values)
         row |= {EVENT_TIME: 0, START: 0, END: 0, INGESTION_TIME: 0, MULT: many, ORIGIN: "", NOTE: note}
-        return Row(**row, **{CLOCK: _EPOCH + timedelta(milliseconds=watermark + 1)})
+        row[CLOCK] = _EPOCH + timedelta(milliseconds=watermark + 1)
+        return Row(*row)(*row.values())
 
     def _known(self) -> tuple[dict[Fact, Member], int | None]:
         """The key's members, and when it is to be looked at next."""
