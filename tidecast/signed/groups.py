@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, islice
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from typing import Any
 
 from tidecast.signed.reductions import Reduction
@@ -89,7 +89,7 @@ def _result(reduction: Reduction, partial: Partial) -> Any:
     if reduction.kind in ("sum", "mean"):
         many, total = partial.sums[reduction.columns[0]]
         if reduction.kind == "mean":
-            return float(Fraction(total) / many) if many else None
+            return _double(total) / many if many else None
         return total if many else None
     counts = partial.values[reduction.columns]
     if reduction.kind == "top":
@@ -101,6 +101,14 @@ def _result(reduction: Reduction, partial: Partial) -> Any:
     if reduction.kind == "quantile":
         return _of_rank(counts, reduction.share)[0]
     return (min(there) if reduction.kind == "min" else max(there))[0]
+
+
+def _double(total: int | Fraction) -> float:
+    """A sum as Spark casts it before it divides; beyond all doubles it is infinite."""
+    try:
+        return float(total)
+    except OverflowError:
+        return inf if total > 0 else -inf
 
 
 def _of_rank(counts: Mapping[tuple[Any, ...], int], share: Fraction) -> tuple[Any, ...]:
