@@ -179,4 +179,7 @@ def _kinds(value: Any) -> list[Any]:
 
 
 def _rows(limit: Any) -> int | None:
+    """The most records that a limit allows, or the strictest part of one that has several; None: it bounds none."""
+    if limit.getClass().getSimpleName() == "CompositeReadLimit":  # Kafka's with minOffsetsPerTrigger
+        return min((rows for one in limit.getReadLimits() if (rows := _rows(one)) is not None), default=None)
     return int(limit.maxRows()) if limit.getClass().getSimpleName() == "ReadMaxRows" else None

@@ -208,3 +208,20 @@ def test_sources_are_checked_by_what_they_are(monkeypatch, sources, says):
             Admission().check()
     else:
         assert Admission().check() is says
+
+
+def limit(name, rows=0, parts=()):
+    """A read limit of Spark's, as its Java object shows itself."""
+    kind = SimpleNamespace(getSimpleName=lambda: name)
+    return SimpleNamespace(getClass=lambda: kind, maxRows=lambda: rows, getReadLimits=lambda: parts)
+
+
+def test_of_a_limit_in_parts_the_strictest_counts(monkeypatch):
+    low, high, least = limit("ReadMaxRows", 500), limit("ReadMaxRows", 700), limit("ReadMinRows", 900)
+    own = {
+        "one": low, "least": least, "both": limit("CompositeReadLimit", parts=[least, high, low]),
+        "unbound": limit("CompositeReadLimit", parts=[least]),
+    }  # fmt: skip
+    monkeypatch.setattr(admission.Admission, "__init__", lambda self: None)
+    monkeypatch.setattr(admission.Admission, "_pairs", lambda self: [(Source(name), own[name]) for name in own])
+    assert [*Admission().limits().values()] == [500, None, 500, None]
