@@ -69,6 +69,13 @@ def test_sums_of_long_decimals_are_exact(spark, digits, large):
     assert _typed(DecimalType(38, 18), Fraction(most)) == most
 
 
+def test_the_least_int_can_be_taken_back(spark):
+    rows = [("a", -(2**31), 1, 1), ("a", -(2**31), 1, -1), ("a", 5, 2, 1)]
+    frame = signed(spark.createDataFrame(rows, "shop string, x int, at bigint, sign int"), "at", ["shop"], mult="sign")
+    (row,) = frame.aggregate(s=sum_of("x"), m=mean_of("x")).changes.collect()
+    assert (row.s, row.m) == (5, 5.0)
+
+
 def test_a_users_columns_and_types_survive(spark, sales):
     stamped = sales.selectExpr("*", "timestamp_millis(at) AS stamp")
     frame = signed(stamped, "stamp", ["shop"], mult="sign")

@@ -91,8 +91,9 @@ def spark_aggregate(reduction: Reduction, schema: StructType, retracting: bool) 
         return F.min(x) if reduction.kind == "min" else F.max(x)
     if not retracting:
         return F.sum(x).cast("double") / F.count(x) if reduction.kind == "mean" else F.sum(x).cast(its)
-    signed = x * F.col(MULT)
     its_type = schema[reduction.columns[0]].dataType
+    # Of an int the least one has no opposite.
+    signed = (x.cast("bigint") if isinstance(its_type, T.IntegralType) else x) * F.col(MULT)
     if isinstance(its_type, T.DecimalType) and its_type.precision > MOST_DIGITS:
         signed = F.when(F.col(MULT) < 0, -x).otherwise(x)
     many, total = F.sum(F.when(x.isNotNull(), F.col(MULT).cast("bigint"))), F.sum(signed)
