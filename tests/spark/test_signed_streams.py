@@ -127,9 +127,13 @@ def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path
     write_log(tmp_path, log)
     one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
     left = read_log(one_partition, tmp_path, "left", True, delay_ms=10**6)
-    wanted = expected(run_batch(reference(), log.relations), ["final_sums"])
-    found, _ = run_query(told(built(["final_sums"], left, left)), tmp_path)
+    relations, nets = run_batch(reference(), log.relations), Counter()
+    wanted = expected(relations, ["final_sums"])
+    found, progress = run_query(told(built(["final_sums"], left, left)), tmp_path)
     assert differences(found, wanted) == {}
+    for (k, _, _), mult in relations["sliding"].items():
+        nets[k] += mult
+    assert sum(map(negative_keys, progress)) == sum(of < 0 for of in nets.values()) > 0
     merged = {}
 
     def merge(batch, _):

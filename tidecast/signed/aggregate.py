@@ -20,7 +20,7 @@ from tidecast.signed.columns import (
 )
 from tidecast.signed.frame import Frame, FrameT, check_whole
 from tidecast.signed.reductions import Reduction, result_type
-from tidecast.signed.stateful import reduce_stream
+from tidecast.signed.stateful import observed, reduce_stream
 from tidecast.signed.table import reduce_table, signed_count, spark_aggregate
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def aggregate(frame: FrameT, reductions: Mapping[str, Reduction], emission: Emis
         return reduce_table(frame, frame.group, reductions, retracting)
     final = emission == "final"
     if final and _told_once(frame) and all(one.by_spark(retracting) for one in reductions.values()):
-        return _by_spark(frame, frame.group, reductions, retracting)
+        return _by_spark(frame, frame.group, reductions, retracting, name)
     return reduce_stream(frame, frame.group, reductions, final, name)
 
 
@@ -65,7 +65,7 @@ def distinct(frame: FrameT, emission: Emission, name: str) -> FrameT:
         return reduce_table(frame, group, {}, retracting)
     final = emission == "final"
     if final and _told_once(frame):
-        return _by_spark(frame, group, {}, retracting)
+        return _by_spark(frame, group, {}, retracting, name)
     if not final and not retracting and frame.clock == "window":
         return _first_of_each(frame, group)
     return reduce_stream(frame, group, {}, final, name)
@@ -101,7 +101,7 @@ def _told_once(frame: Frame) -> bool:
 
 
 def _by_spark(
-    frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction], retracting: bool
+    frame: FrameT, group: tuple[str, ...], reductions: Mapping[str, Reduction], retracting: bool, name: str
 ) -> FrameT:  # fmt: skip
     """Final results that Spark's windowed aggregate makes, which tells each window once."""
     from pyspark.sql import functions as F
@@ -112,8 +112,10 @@ def _by_spark(
         origin_of_all(),
     ]
     sums = _sums(frame, reductions, retracting)
-    df = frame.df.groupBy(CLOCK, *group).agg(*sums, *meta).where(F.col(NET) > 0).drop(NET)
-    return _as_results(frame, df)
+    df = frame.df.groupBy(CLOCK, *group).agg(*sums, *meta)
+    if retracting:  # of its late records Spark itself says how many they are
+        df = observed(df, name, F.lit(0), F.count_if(F.col(NET) < 0))
+    return _as_results(frame, df.where(F.col(NET) > 0).drop(NET))
 
 
 def _first_of_each(frame: FrameT, group: tuple[str, ...]) -> FrameT:

@@ -24,7 +24,7 @@ from tidecast.signed.frame import FrameT
 from tidecast.signed.reductions import Reduction, result_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import StructType
 
@@ -118,9 +118,21 @@ def counted(told: DataFrame, name: str) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    notes = [
-        F.coalesce(F.sum(F.when(F.col(NOTE) == note, F.col(MULT).cast("bigint"))), F.lit(0)).alias(metric)
-        for note, metric in (("late", "late_dropped"), ("negative", "negative_keys"))
-    ]
-    seen = told.observe(f"signed {name or next(_numbers)}", *notes)
-    return seen.where(F.col(NOTE).isNull()).drop(NOTE)
+    late, negative = (
+        F.coalesce(F.sum(F.when(F.col(NOTE) == note, F.col(MULT).cast("bigint"))), F.lit(0))
+        for note in ("late", "negative")
+    )
+    return observed(told, name, late, negative).where(F.col(NOTE).isNull()).drop(NOTE)
+
+
+def observed(df: DataFrame, name: str, late: Column, negative: Column) -> DataFrame:
+    """Return the same, whose counts go into the query's observed metrics, where `tidecast.signed.progress` reads them.
+
+    Args:
+        df: of an operator.
+        name: of the operator; empty for one of its own.
+        late: aggregate: how many records came too late.
+        negative: aggregate: how many groups closed below 0.
+    """
+    counts = late.alias("late_dropped"), negative.alias("negative_keys")
+    return df.observe(f"signed {name or next(_numbers)}", *counts)
