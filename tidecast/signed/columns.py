@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 EVENT_TIME = "_t_e"
 """Event time, ms since the epoch (bigint): part of what a record says."""
@@ -61,6 +61,20 @@ def same_as(pairs: Mapping[str, str]) -> Column:
     for left, right in pairs.items():
         condition = condition & F.col(left).eqNullSafe(F.col(right))
     return condition
+
+
+def one_zero(df: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Return the DataFrame without -0.0 in these columns, for operators that tell keys apart by their bytes.
+
+    Spark's aggregates, which group a table, take it for 0.0.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    types = {name: df.schema[name].dataType for name in names}
+    floats = {name: its for name, its in types.items() if isinstance(its, (T.FloatType, T.DoubleType))}
+    zero = {name: F.lit(0.0).cast(its) for name, its in floats.items()}
+    return df.withColumns({name: F.col(name) + zero[name] for name in floats}) if floats else df
 
 
 def origin_of_all() -> Column:

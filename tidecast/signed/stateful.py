@@ -19,6 +19,7 @@ from tidecast.signed.columns import (
     NOTE,
     ORIGIN,
     SignedError,
+    one_zero,
 )
 from tidecast.signed.frame import FrameT
 from tidecast.signed.reductions import Reduction, result_type
@@ -105,7 +106,8 @@ def transformed(
     # Executors need not have it installed.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])  # type: ignore[no-untyped-call]
     mode, clock = ("EventTime", CLOCK) if timed else ("None", "")
-    told = records.groupBy(*group).transformWithState(processor, out, "Append", mode, eventTimeColumnName=clock)
+    grouped = one_zero(records, group).groupBy(*group)
+    told = grouped.transformWithState(processor, out, "Append", mode, eventTimeColumnName=clock)
     return counted(told, name)
 
 
