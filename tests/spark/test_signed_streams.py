@@ -27,7 +27,7 @@ from tests.fakes.signed_logs import (
     write_log,
 )
 from tests.fakes.signed_plans import PLANS, reference, right_of, sums
-from tidecast.signed import count, late_dropped, max_of, mean_of, min_of, negative_keys, signed, sum_of
+from tidecast.signed import count, late_dropped, max_of, mean_of, min_of, negative_keys, signed, sum_of, top
 
 pytestmark = pytest.mark.spark
 SMALL = LogShape(records=2, keys=2, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
@@ -208,7 +208,7 @@ def test_a_sign_that_a_transform_makes_counts_in_a_table_and_in_a_stream(one_par
 
 
 def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path):
-    """Keys 0.0 and -0.0, a sum that no double is, a name of Python's."""
+    """Keys 0.0 and -0.0, a group of which nothing is ranked, a sum that no double is, a name of Python's."""
     fields = ("cls", "v", "large", "w", "at", "sign")
     values = [
         (0.0, 3, None, None, 0, 1), (-0.0, 3, None, None, 0, -1), (-0.0, 5, None, None, 1, 1),
@@ -222,7 +222,7 @@ def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path)
 
     def plans(df):
         frame = signed(df, "at", ["cls"], mult="sign", delay_ms=10**6)
-        reduced = frame.aggregate(n=count(), m=mean_of("large"))
+        reduced = frame.aggregate(n=count(), m=mean_of("large"), best=top(1, "w"))
         return told({"all": reduced, "sessions": frame.select("v").sessions(40).aggregate(n=count())})
 
     def known(nets):

@@ -59,7 +59,10 @@ def reduce_table(
     for columns in dict.fromkeys(one.columns for one in ordered.values()):
         mine = {name: one for name, one in ordered.items() if one.columns == columns}
         df = _beside(df, _ordered(frame.df, group, columns, mine, schema), group)
-    df = df.select(*group, *reductions, INGESTION_TIME, F.lit(1).alias(MULT), ORIGIN)
+    # A group in which nothing is to be ranked has no row there.
+    none = {name: F.array().cast(result_type(one, schema)) for name, one in ordered.items() if one.kind == "top"}
+    made = [F.coalesce(name, none[name]).alias(name) if name in none else F.col(name) for name in reductions]
+    df = df.select(*group, *made, INGESTION_TIME, F.lit(1).alias(MULT), ORIGIN)
     df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME))
     return replace(
         frame, df=df, clock="event", lateness_ms=0, unwindowable="" if frame.windowed else OVER_ALL_TIME
