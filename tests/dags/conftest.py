@@ -31,6 +31,7 @@ def found(tmp_path_factory):
         "parsed": ("look.py", ROOT / "dags", {}),
         "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
         "asking": ("look.py", ROOT / "dags", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
+        "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
         "ingests": ("ingests.py", None, {}),
         "ended": ("ended.py", None, {}),
         "trainings": (
@@ -42,7 +43,6 @@ def found(tmp_path_factory):
                 "TIDECAST_RETRAINING__LONGEST_S": "600",
             },
         ),
-        "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
         "lineage": (
             "lineage.py",
             None,

@@ -1,27 +1,58 @@
 """Imports Airflow, then runs scripts beside this file, each in a fork of its own, as Airflow runs parsing and tasks."""
 
+import importlib
 import json
 import os
 import runpy
 import sys
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import airflow.dag_processing.dagbag
 import airflow.sdk
 import airflow.serialization.serialized_objects  # noqa: F401  it takes a second, once for all that are run here
 
-for script, arguments, more in json.loads(sys.argv[1]):
+UNUSED = ("look.py", "console.py")
+"""Scripts that look at what is imported; they come first."""
+USED = ("pipelines.backfill.dag", "pipelines.ingest", "pipelines.train.agent.run", "pipelines.train.forecaster.run")
+"""What tasks of the others import, with NumPy, pandas and torch: seconds, once for all of them."""
+
+
+def in_fork(call: Callable[[], object], what: str) -> None:
+    """Call it in a fork and wait for its end."""
     sys.stdout.flush()
     if (pid := os.fork()) == 0:
         try:
-            os.environ.update(more)
-            sys.argv = [script, *arguments]
-            runpy.run_path(str(Path(__file__).parent / script), run_name="__main__")
+            call()
             sys.stdout.flush()
         except BaseException:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
     _, status = os.waitpid(pid, 0)
-    assert status == 0, f"{script} {arguments}: its traceback is above"
+    assert status == 0, f"{what}: its traceback is above"
+
+
+def make_database() -> None:
+    """Airflow's, for all scripts."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+def run(script: str, arguments: list[str], more: dict[str, str]) -> None:
+    """Run a script as the main one, with more environment variables."""
+    os.environ.update(more)
+    sys.argv = [script, *arguments]
+    runpy.run_path(str(Path(__file__).parent / script), run_name="__main__")
+
+
+if __name__ == "__main__":
+    in_fork(make_database, "Airflow's database")
+    for script, arguments, more in json.loads(sys.argv[1]):
+        if script not in UNUSED:
+            for module in USED:
+                importlib.import_module(module)
+        in_fork(partial(run, script, arguments, more), f"{script} {arguments}")

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from airflow.models import import_all_models
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
-from airflow.utils.db import initdb
 
 EVENTS: list[dict[str, Any]] = []
 RAN = threading.Event()
@@ -48,7 +48,7 @@ if __name__ == "__main__":
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
     os.environ["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps({"type": "async_http", "url": url})
-    initdb()
+    import_all_models()
 
     import pipelines.ingest
     import pipelines.train.forecaster.run as forecaster
