@@ -1,8 +1,8 @@
 """All registered models at a glance, from an embedded MLflow."""
 
+import shutil
 import time
 
-import mlflow
 import pytest
 
 from configs.settings import load
@@ -14,9 +14,11 @@ from tests.fakes.clock import clock_with
 
 
 @pytest.fixture
-def settings(tmp_path):
+def settings(tmp_path, schema):
     """Whose store has models of ours and of another."""
     settings = load(var=tmp_path)
+    (tmp_path / "mlflow").mkdir()
+    shutil.copy(schema, tmp_path / "mlflow")
     client, _, _ = open_store(settings)
     for name, versions in (("orders-forecaster", 4), ("orders-agent", 1), ("of-another", 2), ("empty-performance", 0)):
         client.create_registered_model(name)
@@ -30,6 +32,8 @@ def settings(tmp_path):
 @pytest.fixture
 def requests(monkeypatch):
     """What was searched for since the last time this was emptied."""
+    import mlflow
+
     made = []
 
     def counted(search):
@@ -110,7 +114,8 @@ def test_a_tag_of_a_version_alone_shows_when_all_is_read_anew(settings, monkeypa
     assert newest(overview).tags["live.wape"] == "0.9"
 
 
-def test_of_many_changed_models_the_versions_of_all_are_read_at_once(settings, requests):
+def test_of_many_changed_models_the_versions_of_all_are_read_at_once(settings, requests, monkeypatch):
+    monkeypatch.setattr(module, "FEW", 3)
     client, _, _ = open_store(settings)
     for number in range(module.FEW + 1):
         client.create_registered_model(f"job-{number}-forecaster")
@@ -118,5 +123,5 @@ def test_of_many_changed_models_the_versions_of_all_are_read_at_once(settings, r
     overview = Overview(settings)
     assert len(overview.read()) == module.FEW + 4
     assert sorted(requests) == ["", *sorted(f"name LIKE '%-{what}'" for what in module.KINDS)]
-    assert newest(overview, "job-7-forecaster").version == "1"
+    assert newest(overview, "job-2-forecaster").version == "1"
     assert newest(overview).version == "4"
