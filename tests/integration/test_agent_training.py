@@ -33,7 +33,7 @@ TWIN = TwinJob(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), lat
 AT = Instant(100.0, 100.0, 1.0)
 
 
-def lesson(steps=30):
+def lesson(steps=20):
     minutes = np.arange(steps)
     load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
     source = LakeSeries(Series(0.0, 60.0, load_rps), 5)
@@ -82,9 +82,7 @@ def test_what_was_trained_is_judged_by_what_its_run_kept(agents, settings, train
     assert agent.decide_on_challenger("orders", trained, settings) == verdict == agents.read_verdict("orders")
 
 
-@pytest.mark.parametrize(
-    ("ratio", "promoted"), [(0.96, True), (0.97, True), (0.985, False), (1.02, False), (None, False)]
-)
+@pytest.mark.parametrize(("ratio", "promoted"), [(0.97, True), (0.985, False), (None, False)])
 def test_the_gate_lets_serve_what_is_surely_cheaper_and_nothing_else(agents, settings, trained, ratio, promoted):
     job = f"gate-{ratio}"
     with agents.run(job, "made up") as run:

@@ -178,7 +178,10 @@ def with_chosen_margin(agent: DqnModel, result: TraceResult) -> DqnModel:
 
 
 def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
-    """Return the length with so many transitions, and about `LOOKS` evaluations, smaller ones below `FULL_TRIAL`."""
+    """Return the length with so many transitions, and about `LOOKS` evaluations, smaller ones below `FULL_TRIAL`.
+
+    Runs are drawn for no more decisions than are made: drawing loads takes longest of a short training.
+    """
     runs = training.groups * training.runs
     updates = transitions / runs * training.learner.updates
     learner = replace(training.learner, warm=min(training.learner.warm, transitions // 4))
@@ -186,7 +189,7 @@ def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
     trial = tuple(max(4, round(share * size)) for size in training.trial)
     return replace(
         training, transitions=transitions, evaluate_every=max(1, math.ceil(updates / LOOKS)), learner=learner,
-        trial=(trial[0], trial[1]),
+        trial=(trial[0], trial[1]), decisions=min(training.decisions, math.ceil(transitions / runs) + 1),
     )  # fmt: skip
 
 
