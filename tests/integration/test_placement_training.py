@@ -7,6 +7,7 @@ import pytest
 
 from configs.settings import ROOT
 from configs.topology import load_topology
+from models.placement.learned import judged
 from models.placement.learned.online import StepOutcome
 from models.placement.learned.past import twin_past
 from models.placement.learned.queries import QueryEvaluator, QuerySpace
@@ -40,13 +41,24 @@ def registry(settings):
 
 
 @pytest.fixture
-def short(monkeypatch):
+def few(monkeypatch):
+    """Loads at which a network is trained and judged, and starts by which it is."""
+    monkeypatch.setattr(run, "LOADS", (1.0, 2.0))
+    monkeypatch.setattr(judged, "STARTS", 6)
+
+
+SHORT = replace(OURS, transitions=320, trials=2, learner=replace(OURS.learner, warm=160))
+
+
+@pytest.fixture
+def short(few, monkeypatch):
     """So little a training learns next to nothing, and all that belongs to it is done."""
-    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=1_000))
+    monkeypatch.setattr(run, "OURS", SHORT)
 
 
+@pytest.mark.usefixtures("few")
 def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(registry, monkeypatch):
-    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=6_000))  # of so many it learns enough to be let in
+    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=3_000))  # of so many it learns enough to be let in
     assert not has_network(registry, ADVERTS, TWO)
     first = train_network(registry, ADVERTS, TWO)
     metrics, parameters, tags = registry.figures(first["run"])
@@ -54,7 +66,7 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
     assert tags["outcome"] == first["reason"] and registry.read_verdict("adverts") == first
     assert registry.aliases("adverts")["1"][-1] == "challenger"
     assert first["promoted"] and has_network(registry, ADVERTS, TWO)
-    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=1_000))
+    monkeypatch.setattr(run, "OURS", SHORT)
     again = train_network(registry, ADVERTS, TWO)
     assert "the champion to" in again["reason"] and again["version"] == "2"
     (first_version, _) = registry.versions("adverts")
