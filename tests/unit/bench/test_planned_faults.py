@@ -99,7 +99,8 @@ def until(told, patience_s=20.0):
 
 
 def test_a_worker_is_killed_another_stands_still_and_goes_on(workers):
-    plan = (Fault(0.1, "worker kill", "worker-4", 0.0), Fault(0.2, "slow node", "worker-0", 1.0), PLAN[2])
+    cap = Fault(0.3, "bandwidth cap", "worker-0", 0.5)
+    plan = (Fault(0.1, "worker kill", "worker-4", 0.0), Fault(0.2, "slow node", "worker-0", 1.0), cap)
     way, slow = FreeWay(), psutil.Process(workers[0].pid)
     carrier = FaultCarrier(plan, time.time(), living(workers), way)
     until(lambda: slow.status() == psutil.STATUS_STOPPED)

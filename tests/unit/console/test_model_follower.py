@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import cache
 
 import pytest
 
@@ -14,11 +15,17 @@ from pipelines.kafka.broker import BrokerError
 from tests.fakes.waiting import wait_until
 
 
+@cache
+def seconds():
+    """Six thousand seconds of a job, and its contract before them."""
+    return [contract("orders"), *(interval("orders", NOW + i) for i in range(6000))]
+
+
 class Topics:
     """A broker: records by topic, of which followers read a few at a time."""
 
     def __init__(self):
-        self.records = [contract("orders"), *(interval("orders", NOW + i) for i in range(6000))]
+        self.records = [*seconds()]
         self.fails, self.opened, self.over, self.broken, self.steady = 0, [], False, False, False
         self.deep_may_read = threading.Event()
 
@@ -74,6 +81,7 @@ def topics(monkeypatch):
     made = Topics()
     monkeypatch.setattr(follow, "Follower", made.follower)
     monkeypatch.setattr(follow, "AGAIN_S", 0.01)
+    monkeypatch.setattr(follow, "SHARE", 1.0)  # no pages of Airflow have to stay quick meanwhile
     yield made
     made.over = True
     made.deep_may_read.set()

@@ -48,7 +48,7 @@ class Job:
         self.respawned.append(name)
 
     def sleeper(self, name, *more):
-        argv = [sys.executable, "-c", "import time; time.sleep(60)", *more]
+        argv = [sys.executable, "-c", "import time; time.sleep(60)", *more] if more else ["sleep", "60"]
         self.started.append(spawn(name, argv, {}, self.path / f"{name}.log"))
         return self.started[-1]
 
