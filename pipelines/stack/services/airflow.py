@@ -86,7 +86,7 @@ def start(context: StackContext) -> None:
 def database_fault(database: Path) -> str:
     """Return what SQLite finds damaged in a database; empty: nothing, or it is in use and cannot be looked at."""
     try:
-        with closing(sqlite3.connect(database)) as connection:
+        with closing(sqlite3.connect(database, timeout=0.5)) as connection:  # a writer is done sooner
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
         return str(error) if error.sqlite_errorcode & 0xFF in _DAMAGED else ""

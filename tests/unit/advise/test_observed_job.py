@@ -82,16 +82,20 @@ def test_cores_that_nobody_told_are_the_usual_one():
 @pytest.mark.parametrize(
     ("metrics", "budget", "told"),
     [
-        (rows(seconds=600), 0.01, r"0\.2 hours were observed.* and 300 batches.*; 1\.0 hours, .* and 200 batches are"),
-        (rows(), 0.001, r"1\.1 hours were observed.*; 8\.3 hours.* for a share of 0\.001 late"),
-        (rows().assign(latency_max_s=np.nan), 0.01, "and 0 batches with a latency"),
-        (rows().query("kind == 'batch'"), 0.01, r"0\.0 hours were observed"),
-        (rows().iloc[:0], 0.01, r"0\.0 hours were observed"),
+        (
+            lambda: rows(seconds=600),
+            0.01,
+            r"0\.2 hours were observed.* and 300 batches.*; 1\.0 hours, .* and 200 batches are",
+        ),
+        (rows, 0.001, r"1\.1 hours were observed.*; 8\.3 hours.* for a share of 0\.001 late"),
+        (lambda: rows().assign(latency_max_s=np.nan), 0.01, "and 0 batches with a latency"),
+        (lambda: rows().query("kind == 'batch'"), 0.01, r"0\.0 hours were observed"),
+        (lambda: rows().iloc[:0], 0.01, r"0\.0 hours were observed"),
     ],
 )
 def test_too_little_says_how_much_there_is_and_how_much_is_needed(metrics, budget, told):
     with pytest.raises(UnfinishedFitError, match=told):
-        observe_job("orders", metrics, NO_ACTION, budget)
+        observe_job("orders", metrics(), NO_ACTION, budget)
 
 
 @pytest.mark.study

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from configs.errors import SettingsError
 from models.contract.state import begin
 from models.contract.trace import header, trace_line
+from models.twin.contract import proposed
 from pipelines.bench.controller import measure_decisions
 from pipelines.cli.app import app
 from tests.fakes.shared_job import EAGER, run_queue, shared_plan, shared_terms
@@ -168,7 +169,20 @@ def lake(monkeypatch):
     monkeypatch.setattr("pipelines.advise.read.read_messages", lambda settings, job: (rows(), NO_ACTION))
 
 
-def test_a_contract_is_proposed_and_written_where_there_is_none(folder, lake):
+def once(call):
+    """What the first call of it returns, at each."""
+    found = []
+
+    def called(*args, **more):
+        if not found:
+            found.append(call(*args, **more))
+        return found[0]
+
+    return called
+
+
+def test_a_contract_is_proposed_and_written_where_there_is_none(folder, lake, monkeypatch):
+    monkeypatch.setattr(proposed, "propose_contract", once(proposed.propose_contract))  # it takes seconds
     shown = run("init", "fares", "--price", "0.5")
     assert shown.exit_code == 0 and "price_per_executor_hour: 0.5 # as given" in shown.stdout
     assert shown.stderr.startswith("2.5 s with 1 to 2 executors: ") and not (folder / "fares.yaml").exists()

@@ -237,7 +237,7 @@ def test_numpy_and_torch_say_the_same() -> None:
 
 SHORT = TrainingLength(
     LearnerSettings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=900,
-    evaluate_every=30, trial=(4, 8), prices=2,
+    evaluate_every=30, trial=(4, 8), prices=2, lead_s=60.0,
 )  # fmt: skip
 
 

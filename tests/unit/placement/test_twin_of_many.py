@@ -74,7 +74,7 @@ def test_one_operator_is_its_queue(rps, service_ms, instances, pooled):
     assert course.busy[-1, 0] == pytest.approx(rho * instances / 8, rel=1e-3)
     servers, queues = ([instances], 1) if pooled else ([1] * instances, instances)
     first = Events(servers, [service_ms / 1000] * queues, lambda *_: None, 1)
-    mean_s, ended = first.run(rps / queues, 0, 600, 60)
+    mean_s, ended = first.run(rps / queues, 0, min(600.0, 96_000 / rps), 60)
     assert mean_s == pytest.approx(known_s, rel=0.1) and ended == pytest.approx(rps / queues, rel=0.05)
 
 
@@ -97,7 +97,7 @@ def test_a_chain_on_two_nodes_is_a_network_of_queues():
         here = 1 if random.random() < 0.5 else 2
         return {0: (here, 5e-5), 1: None, 2: (3, 0.015), 3: (4, 0.0), 4: None}[queue]
 
-    mean_s, _ = Events([1] * 5, [0.006, 0.004, 0.008, 0.0008, 0.004], route, 7).run(100, 0, 1200, 60)
+    mean_s, _ = Events([1] * 5, [0.006, 0.004, 0.008, 0.0008, 0.004], route, 7).run(100, 0, 600, 60)
     assert 1000 * mean_s == pytest.approx(known, rel=0.1)
 
 
