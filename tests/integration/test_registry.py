@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,15 +12,27 @@ from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import AgentRegistry, Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
-from tests.fakes.forecasters import KINDS, TASK, network, older_network, pupil, put, series
+from tests.fakes.forecasters import KINDS, TASK, network, older_network, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 
+@pytest.fixture(scope="module")
+def registered(registry, settings):
+    """By kind the version of a registered forecaster, and the file that describes it; each is registered once."""
+
+    @cache
+    def newest(kind):
+        version = put(registry, f"same-{kind}", KINDS[kind](), alias="challenger")
+        described = (settings.var_dir / "mlflow").rglob("forecaster.json")
+        return version, max(described, key=lambda path: path.stat().st_mtime_ns)
+
+    return newest
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, kind):
-    made, job = KINDS[kind](), f"same-{kind}"
-    version = put(registry, job, made, alias="challenger")
+def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, registered, kind):
+    made, job, (version, _) = KINDS[kind](), f"same-{kind}", registered(kind)
     loaded = registry.load(job, version)
     track, again = made.begin(series(100)), loaded.begin(series(100))
     for value in (80.0, math.nan, 120.0):
@@ -30,20 +43,9 @@ def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry,
     assert registry.alias_version(job, "challenger") == version
 
 
-@pytest.fixture(scope="module")
-def registered(registry, settings):
-    """By kind the version of a registered forecaster, and the file that describes it."""
-
-    def newest(made):
-        version = put(registry, "shape", made)
-        described = (settings.var_dir / "mlflow").rglob("forecaster.json")
-        return version, max(described, key=lambda path: path.stat().st_mtime_ns)
-
-    return {"network": newest(network()), "pupil": newest(pupil())}
-
-
-@pytest.mark.usefixtures("registered")
-def test_nothing_registered_can_run_code(settings):
+def test_nothing_registered_can_run_code(settings, registered):
+    for kind in ("gru", "adapted"):
+        registered(kind)
     files = [path for path in (settings.var_dir / "mlflow" / "artifacts").rglob("*") if path.is_file()]
     assert {"model.pt2", "forecaster.json"} <= {path.name for path in files}
     for path in files:
@@ -177,38 +179,38 @@ def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path_factory, t
     ("kind", "change", "word"),
     [
         (
-            "network",
+            "gru",
             lambda d: {**d, "parameters": {**d["parameters"], "hidden": "4"}},
             "kind='gru' .*Register it anew",
         ),
-        ("network", lambda d: {**d, "levels": [0.5]}, "weights; 3 finite ones"),
-        ("network", lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
-        ("network", lambda d: {k: v for k, v in d.items() if k != "parameters"}, "lacks 'parameters'"),
-        ("network", lambda d: {**d, "step_s": -1}, "step_s=-1"),
-        ("network", lambda d: {**d, "step_s": "an hour"}, "an hour"),
-        ("pupil", lambda d: {**d, "horizon": 5}, "signature .*Retrain"),
+        ("gru", lambda d: {**d, "levels": [0.5]}, "weights; 3 finite ones"),
+        ("gru", lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
+        ("gru", lambda d: {k: v for k, v in d.items() if k != "parameters"}, "lacks 'parameters'"),
+        ("gru", lambda d: {**d, "step_s": -1}, "step_s=-1"),
+        ("gru", lambda d: {**d, "step_s": "an hour"}, "an hour"),
+        ("adapted", lambda d: {**d, "horizon": 5}, "signature .*Retrain"),
     ],
 )
 def test_an_artifact_of_another_shape_is_refused(registry, registered, kind, change, word):
     """Its description is changed after it was registered, as code of another age would have written it."""
-    version, file = registered[kind]
+    version, file = registered(kind)
     written = file.read_text()
     file.write_text(json.dumps(change(json.loads(written))))
     with pytest.raises(RegistryError, match=word):
-        registry.load("shape", version)
+        registry.load(f"same-{kind}", version)
     file.write_text(written)
-    registry.load("shape", version)
+    registry.load(f"same-{kind}", version)
 
 
 def test_a_network_that_an_older_release_registered_is_read(registry, registered):
     """Of one cell; `test_older_archives` has both."""
-    version, file = registered["pupil"]
+    version, file = registered("adapted")
     (model,) = next(path for path in file.parents if path.name == "artifacts").rglob("model.pt2")
     described, archive = older_network("gru")
     before = file.read_text(), model.read_bytes()
     file.write_text(json.dumps(described))
     model.write_bytes(archive)
-    assert registry.load("shape", version) == network("gru")
+    assert registry.load("same-adapted", version) == network("gru")
     file.write_text(before[0])
     model.write_bytes(before[1])
 
