@@ -12,9 +12,9 @@ ASKED = ["--policies", "hpa,reactive,mpc", "--seeds", "1", "--knobs", "4", "--pr
 
 
 def load(path, phase):
-    """A CSV of two hours with a wave of half an hour."""
+    """A CSV of 80 minutes with a wave of half an hour."""
     path.parent.mkdir(exist_ok=True)
-    values = 100 + 80 * np.sin(np.arange(720) / 28.6 + phase)
+    values = 100 + 80 * np.sin(np.arange(480) / 28.6 + phase)
     rows = [f"{1_700_000_000 + 10 * i},{value:.1f}" for i, value in enumerate(values)]
     path.write_text("\n".join(["time,value", *rows]) + "\n")
     return str(path)

@@ -119,15 +119,11 @@ def of_job(run, tmp_path, job, *options):
     return json.loads((tmp_path / "found.json").read_text())["data"]
 
 
-def test_the_lead_time_of_a_fitted_job_is_the_median_of_its_start_ups(run, tmp_path):
-    lead_s = of_job(run, tmp_path, {**JOB, "startup_s": [5.0, 9.0]})["lead_s"]
-    assert lead_s == 7
-    assert Setup(lead_s=lead_s, job=TwinJob(0.5, 0.005, startup_s=(5.0, 9.0))).twin_job.startup_s == (5.0, 9.0)
-
-
-def test_a_latency_target_that_is_given_holds_for_a_fitted_job_too(run, tmp_path):
-    assert of_job(run, tmp_path, {**JOB, "latency_target_s": 7.0})["latency_target_s"] == 7
-    assert of_job(run, tmp_path, {**JOB, "latency_target_s": 7.0}, "--target-s", "20")["latency_target_s"] == 20
+def test_a_fitted_job_has_its_latency_target_or_the_given_one_and_its_median_start_up_as_lead_time(run, tmp_path):
+    job = {**JOB, "startup_s": [5.0, 9.0], "latency_target_s": 6.0}
+    own, given = of_job(run, tmp_path, job), of_job(run, tmp_path, job, "--target-s", "20")
+    assert (own["lead_s"], own["latency_target_s"], given["latency_target_s"]) == (7, 6, 20)
+    assert Setup(lead_s=own["lead_s"], job=TwinJob(0.5, 0.005, startup_s=(5.0, 9.0))).twin_job.startup_s == (5.0, 9.0)
 
 
 def test_a_latency_target_of_nothing_is_refused():
