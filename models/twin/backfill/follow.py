@@ -168,12 +168,13 @@ def all_at_once(case: DrawnBackfill, plan: BackfillPlan) -> FollowedBackfill:
 def own_executors_hours(case: DrawnBackfill) -> float:
     """Return executor-hours of a backfill on the fewest executors of its own that are done in time, begun at once.
 
-    As backfills are run that may not come near the live job: nothing of what that leaves free is used. The number is
-    chosen in hindsight, and the executors take the median lead time. Infinite where no known number suffices.
+    As backfills are run that may not come near the live job: nothing of what that leaves free is used, and nothing is
+    kept idle for live records, as it has none. The number is chosen in hindsight, the executors take the median lead
+    time, and no driver is counted. Infinite where no known number suffices.
     """
     job, lead_s = case.job, float(np.median(case.job.lead_s))
     worth = job.fleet.worth[1:]
-    took = lead_s + case.work.records * case.true_cost / (worth * job.slot_rps * (1 - job.idle))
+    took = lead_s + case.work.records * case.true_cost / (worth * job.slot_rps)
     enough = np.flatnonzero(took <= case.by_s)
     return float((enough[0] + 1) * took[enough[0]] / 3600.0) if len(enough) else math.inf
 

@@ -64,6 +64,14 @@ def test_it_is_done_near_what_was_told_and_costs_between_the_bound_and_at_once(c
     assert found.busiest <= 0.875 + 1e-9, "live latency keeps its idle share"
 
 
+def test_executors_of_its_own_keep_nothing_idle_for_live_records(case):
+    """They have none: what they cost does not depend on the share that live latency needs of the live job's."""
+    busier = replace(case, job=replace(case.job, idle=0.5))
+    assert own_executors_hours(case) == own_executors_hours(busier)
+    worked_s = own_executors_hours(case) * HOUR - 60.0
+    assert worked_s == pytest.approx(case.work.records * case.true_cost / (case.job.slot_rps * case.job.fleet.worth[1]))
+
+
 def test_it_is_the_same_each_time(followed):
     wave.cache_clear()
     assert followed == follow(made(), first_plan(made(), 0.9), Tolerance())
