@@ -103,7 +103,8 @@ def _in_hindsight(mixes: Sequence[Mix]) -> Sequence[DivisionRule]:
     most = max(mix.cores for mix in mixes)
     jobs = [scenario for mix in mixes for scenario in mix.scenarios]
     alone = [SharedJobs((f"job{share}",), Fixed({f"job{share}": share})) for _ in jobs for share in range(1, most + 1)]
-    outcome = _run([scenario for scenario in jobs for _ in range(most)], alone)
+    seeds = np.repeat(np.arange(len(jobs)), most)  # each job's draws are those that the shares are judged on
+    outcome = _run([scenario for scenario in jobs for _ in range(most)], alone, seeds)
     counted = np.array([one.seconds - one.warm_s for one in jobs], float)
     late = outcome.violation.reshape(len(jobs), most) * counted[:, None]
     first, found = 0, list[DivisionRule]()
@@ -116,11 +117,12 @@ def _in_hindsight(mixes: Sequence[Mix]) -> Sequence[DivisionRule]:
 
 def _simulated(mixes: Sequence[Mix], rules: Sequence[DivisionRule]) -> SimOutcome:
     pools = [SharedJobs(mix.names, rule) for mix, rule in zip(mixes, rules, strict=True)]
-    return _run([scenario for mix in mixes for scenario in mix.scenarios], pools)
+    jobs = [scenario for mix in mixes for scenario in mix.scenarios]
+    return _run(jobs, pools, np.arange(len(jobs)))
 
 
-def _run(scenarios: Sequence[Scenario], pools: Sequence[SharedJobs]) -> SimOutcome:
-    setup, row = scenarios[0].setup, np.arange(len(scenarios))
+def _run(scenarios: Sequence[Scenario], pools: Sequence[SharedJobs], seeds: Integers) -> SimOutcome:
+    setup = scenarios[0].setup
     contract = setup.contract
     policy = Pooled(
         build_steered("mpc", contract), pools, contract.latency_target_s, *setup.planned_s, contract.error_budget,
@@ -128,8 +130,8 @@ def _run(scenarios: Sequence[Scenario], pools: Sequence[SharedJobs]) -> SimOutco
     )  # fmt: skip
     distinct = list(dict.fromkeys(scenarios))
     where = np.array([distinct.index(one) for one in scenarios])
-    load, jobs = load_of(distinct, where), stack([setup.twin_job] * len(row), setup.belief)
-    return simulate(jobs, load, policy, setup.looks, row, _foresight(distinct, where))
+    load, jobs = load_of(distinct, where), stack([setup.twin_job] * len(seeds), setup.belief)
+    return simulate(jobs, load, policy, setup.looks, seeds, _foresight(distinct, where))
 
 
 def _foresight(distinct: Sequence[Scenario], where: Integers) -> Foresight:

@@ -1,14 +1,18 @@
 """Rules by which a pool may be divided, and several simulated jobs under them."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from configs.pool import ClusterPool, PoolJob
+from models.forecast.core.series import Series
 from models.policy.catalogue import build
 from models.pool.wants import Want
+from models.twin.experiment.scenario import Scenario
 from models.twin.experiment.setup import Setup
+from models.twin.pool import mix as mixes
 from models.twin.pool.pooled import Pooled, SharedJobs
 from models.twin.pool.rules import ByWorth, FirstCome, Fixed, best_split, split_by
 from models.twin.sim.given import Load
@@ -52,6 +56,24 @@ def test_the_best_shares_in_hindsight_are_those_of_a_search_over_all():
     every = [split for split in itertools.product(range(1, 5), repeat=3) if sum(split) <= 6]
     best = min(every, key=lambda split: sum(costs[job, many - 1] for job, many in enumerate(split)))
     assert best_split(costs, 6) == list(best) == [2, 3, 1]
+
+
+def test_shares_in_hindsight_are_chosen_on_the_draws_that_they_are_judged_on(monkeypatch):
+    """The draws of the first job need an executor, those of the second one three; other draws are never late."""
+    need = np.array([1, 3])
+
+    def simulated(jobs, load, policy, looks, seeds, foresight):
+        has = np.array([share for pool in policy.pools for share in pool.rule.shares.values()])
+        known = seeds < len(need)
+        late = np.where(known, has < need[np.where(known, seeds, 0)], False)
+        return SimpleNamespace(violation=late.astype(float))
+
+    monkeypatch.setattr(mixes, "simulate", simulated)
+    monkeypatch.setattr(mixes, "_foresight", lambda distinct, where: None)
+    series, total = Series(0.0, 60.0, np.ones(1)), np.arange(61.0)[None]
+    jobs = tuple(Scenario(name, Setup(), 0.0, 0, np.ones(60), np.ones(0), total, series, series) for name in ("a", "b"))
+    (rule,) = mixes._in_hindsight([mixes.Mix(jobs, np.array([2.0, 2.0]), np.ones(2), 4)])
+    assert rule.shares == {"job0": 1, "job1": 3}
 
 
 @pytest.fixture(scope="module")
