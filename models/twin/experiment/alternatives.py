@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from configs.contract import Contract
 from models.policy.catalogue import build, build_steered
-from models.policy.core.capacity import Floats
-from models.policy.core.policy import Policy
+from models.policy.core.capacity import Floats, Integers
+from models.policy.core.choice import Choice
+from models.policy.core.policy import Policy, decide
+from models.policy.core.view import Memory, View
 from models.twin.oracle.optimum import plan_clairvoyantly
 from models.twin.sim.given import Load, Looks
-from models.twin.sim.job import Belief, TwinJob, stack
-from models.twin.sim.run import SimOutcome, simulate
+from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
+from models.twin.sim.run import simulate
 
 SEEDS = 8
 """Draws of start-up delays and batch noise; their means are what is said."""
@@ -53,31 +56,57 @@ def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats, start:
     """
     looks = Looks(1, SMOOTH_S, contract.batch_s)
     numbers = np.arange(job.least, job.most + 1)
-    fixed = [_mean(_served(job, contract, arrived, looks, _always(contract, int(n)))) for n in numbers]
+    fixed = [_served(job, contract, arrived, looks, _always(contract, int(n))) for n in numbers]
     kept = [(int(n), paid) for n, (paid, late) in zip(numbers, fixed, strict=True) if late <= contract.error_budget]
-    reactive = _served(job, contract, arrived, looks, build_steered("reactive", contract, start))
-    paid, late = _mean(reactive, job)
+    paid, late = _served(job, contract, arrived, looks, build_steered("reactive", contract, start))
     jobs, load = stack([job], Belief.of(contract.planning)), Load(arrived[None], np.zeros(1, np.int64))
     seeds, budget = np.zeros(1, np.int64), np.array([contract.error_budget])
-    best = simulate(jobs, load, plan_clairvoyantly(jobs, load, looks, seeds, budget), looks, seeds)
-    least, least_late = _mean(best, job)
+    least, least_late = _cost(jobs, load, plan_clairvoyantly(jobs, load, looks, seeds, budget), looks, seeds)
     number, steady = kept[0] if kept else (None, None)
     return Alternatives(number, steady, paid, late, least if least_late <= contract.error_budget else None)
 
 
-def _served(job: TwinJob, contract: Contract, arrived: Floats, looks: Looks, policy: Policy) -> SimOutcome:
+@dataclass(frozen=True, eq=False)
+class Registering:
+    """A policy that is asked each second, and the executor-seconds, from registration on, that its job has meanwhile.
+
+    Which of the executors that were asked for came, which were called off on their way, and which were asked for while
+    others were leaving, only the simulated job knows: `View.executors` tells.
+
+    Attributes:
+        policy: that decides.
+        executor_s: (runs,) so far; grows with every look.
+    """
+
+    policy: Policy
+    executor_s: Floats
+
+    @property
+    def name(self) -> str:
+        """Name of the policy."""
+        return self.policy.name
+
+    def fresh(self, runs: int) -> Memory:
+        """Return the policy's memory."""
+        return self.policy.fresh(runs)
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """Return what the policy does, and count the executors of the second that begins."""
+        self.executor_s[:] += view.executors
+        return decide(self.policy, memory, view)
+
+
+def _served(job: TwinJob, contract: Contract, arrived: Floats, looks: Looks, policy: Policy) -> tuple[float, float]:
     jobs = stack([job] * SEEDS, Belief.of(contract.planning))
-    return simulate(jobs, Load(arrived[None], np.zeros(SEEDS, np.int64)), policy, looks, np.arange(SEEDS))
+    return _cost(jobs, Load(arrived[None], np.zeros(SEEDS, np.int64)), policy, looks, np.arange(SEEDS))
+
+
+def _cost(jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers) -> tuple[float, float]:
+    """Mean executor-seconds from registration on, and share of late seconds, of runs that are looked at each second."""
+    counted = Registering(policy, np.zeros(len(seeds)))
+    outcome = simulate(jobs, load, counted, looks, seeds)
+    return float(counted.executor_s.mean()), float(outcome.violation.mean())
 
 
 def _always(contract: Contract, executors: int) -> Policy:
     return build("static", contract, knob=float(executors))
-
-
-def _mean(outcome: SimOutcome, job: TwinJob | None = None) -> tuple[float, float]:
-    """Executor-seconds and share of late seconds; with a job, what it paid while executors started is taken away."""
-    paid = outcome.executor_s
-    if job is not None:
-        asked = np.maximum(np.diff(outcome.targets, axis=0), 0.0).sum(axis=0)
-        paid = paid - asked * float(np.mean(job.startup_s))
-    return float(paid.mean()), float(outcome.violation.mean())

@@ -1,10 +1,14 @@
 """What else could have served a load, where the answers are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from configs.contract import Contract
-from models.twin.experiment.alternatives import price_alternatives
+from models.policy.core.choice import make_choice
+from models.twin.experiment.alternatives import _served, price_alternatives
+from models.twin.sim.given import Looks
 from models.twin.sim.job import TwinJob
 
 # Batches of 2 s with 0.5 s of overhead: each executor sustains 75 records/s.
@@ -39,3 +43,28 @@ def test_where_no_number_carries_the_load_none_is_named():
     found = price_alternatives(JOB, contract(), arrived(np.full(200, 900.0)))
     assert found.fixed is None and found.fixed_executor_s is None and found.clairvoyant_executor_s is None
     assert found.reactive_late > 0.5 and found.reactive_executor_s <= 6 * 200
+
+
+def test_a_fixed_number_is_not_charged_for_the_time_in_which_its_executors_start():
+    rates = np.concatenate([np.full(60, 30.0), np.full(240, 140.0)])
+    found = price_alternatives(replace(JOB, startup_s=(30.0,)), contract(), arrived(rates))
+    assert found.fixed == 2 and found.fixed_executor_s == pytest.approx(30 + 2 * 270, abs=1.1)
+
+
+class Flickering:
+    """Asks for three executors, and calls two of them off a second later."""
+
+    name = "flickering"
+
+    def fresh(self, runs):
+        return {}
+
+    def decide(self, memory, view):
+        asked = 3.0 if view.now_s % 2 == 0 else 1.0
+        return memory, make_choice(np.full(len(view.target), asked))
+
+
+def test_executors_that_are_called_off_before_they_come_neither_cost_nor_save_anything():
+    slow = replace(JOB, startup_s=(30.0,))
+    paid, _ = _served(slow, contract(), arrived(np.full(200, 30.0)), Looks(1, 5, 2.0), Flickering())
+    assert paid == 200
