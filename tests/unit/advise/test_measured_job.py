@@ -1,6 +1,7 @@
 """A job as its agent's messages tell of it: from rows by hand, from a run's folder, and from a simulated job."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 
 from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
-from pipelines.advise.acting import compare_acting
+from pipelines.advise.acting import compare_acting, repeat_recorded
 from pipelines.advise.measured import measure_job
 from pipelines.advise.read import measure_in_run
 from pipelines.report.recorded.lines import RunError
@@ -105,6 +106,13 @@ def test_the_twin_with_the_recorded_executors_takes_what_they_took(folder):
     found = compare_acting(seen)
     assert found.repeated.executor_h == pytest.approx(found.measured.executor_h, rel=0.05)
     assert found.acting.executor_h > 0 and len(found.targets) == found.seconds == len(seen.executors)
+
+
+def test_seconds_whose_records_never_come_out_are_late_with_the_recorded_executors():
+    seen = measure_job(rows(), NO_ACTION, CONTRACT)
+    stuck = replace(seen, twin=replace(seen.twin, overhead_s=1e6))
+    seconds = len(seen.arrived) - 1
+    assert repeat_recorded(stuck).late_s == sum(seconds - at > CONTRACT.latency_target_s for at in range(seconds))
 
 
 def test_a_run_without_a_right_contract_or_without_batches_is_refused(folder, tmp_path):
