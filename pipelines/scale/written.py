@@ -53,9 +53,10 @@ def write_decision(
 def _alike(decision: Decision, memory: Memory, contract: str) -> str:
     """A text that is equal for decisions that come to the same."""
     received = memory.forecast if decision.inputs.get("ahead") else {}
+    # Who follows decisions learns by them alone that late seconds have left the window: `late_since` moves as they do.
     lasting = sorted(set(decision.codes) - MOMENTARY)
     return " ".join(map(str, (
         *lasting, decision.mode, memory.mode, decision.policy, decision.inputs.get("version"), decision.executors,
         memory.executors, contract, received.get("epoch"), received.get("time"), decision.replay_rps,
-        decision.admission_rps,
+        decision.admission_rps, memory.account.late_since,
     )))  # fmt: skip

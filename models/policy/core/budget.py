@@ -112,6 +112,11 @@ class Account:
         """Those of them that were late."""
         return sum(late for _, _, late in self.parts)
 
+    @property
+    def late_since(self) -> float | None:
+        """Begin of the oldest part that saw late seconds, epoch seconds: the next ones to leave the window."""
+        return next((began for began, _, late in self.parts if late), None)
+
     def add_batch(self, promise: Promise, committed: float, latency_s: float, scale: float) -> Account:
         """Return the account after a batch was committed.
 

@@ -7,12 +7,13 @@ import json
 import pytest
 
 from configs.contract import Contract, Executors
-from models.policy.live.memory import Memory
+from models.policy.core.budget import Account
+from models.policy.live.memory import Memory, fresh
 from models.policy.live.standing import REMIND_S
 from pipelines.scale.processor import UNKNOWN_S, Scaler
-from pipelines.scale.written import BEAT_S
+from pipelines.scale.written import BEAT_S, write_decision
 from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
-from tidecast.messages import Heartbeat, encode
+from tidecast.messages import Decision, Heartbeat, encode
 
 
 class Query:
@@ -74,6 +75,20 @@ def test_an_executor_that_came_a_forecast_and_another_contract_are_written(query
     query.contract = Contract(job="orders", error_budget=0.5)
     query.second(4, executors=2)
     assert [d["inputs"]["contract_hash"] for d in query.of("decisions")] == [CONTRACT.hash] * 3 + [query.contract.hash]
+
+
+def test_late_seconds_that_leave_the_window_are_told_though_the_decision_comes_to_the_same():
+    parts = (NOW - 40, 10.0, 0.0), (NOW - 30, 10.0, 4.0), (NOW - 20, 10.0, 0.0), (NOW - 10, 10.0, 2.0), (NOW, 5.0, 0.0)
+    memory, told = dataclasses.replace(fresh(CONTRACT), executors=1), []
+    for at in range(5):
+        memory = dataclasses.replace(memory, account=Account(parts[at:]))
+        for again in range(2):
+            now = NOW + 2 * at + again
+            inputs = {"promise": {"late_s": memory.account.late_s}}
+            hold = Decision(f"d{now}", "orders", now, now, 1.0, "act", "mpc", 1, "hold", ["hold"], inputs, {})
+            memory, sent = write_decision("orders", CONTRACT.hash, memory, hold, now)
+            told += [said.inputs["promise"]["late_s"] for topic, _, said in sent if topic == "decisions"]
+    assert told == [6.0, 2.0, 0.0]
 
 
 def test_what_stands_is_said_again_to_an_agent_that_acts_again(query):
