@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidecast.merge.columns import MergeError, version_of
+from tidecast.merge.columns import NOTHING_TOLD, MergeError, version_of
 from tidecast.merge.results import results
 from tidecast.merge.table import TableForm, check_values, create_table, read_form, set_properties
 from tidecast.merge.upsert import retried, upsert
@@ -42,7 +42,7 @@ class MergeSink:
     attempts: int = 20
     whole_from: int | None = None
     _form: TableForm | None = field(default=None, init=False, repr=False)
-    _newest: int = field(default=-1, init=False, repr=False)
+    _newest: int | None = field(default=None, init=False, repr=False)
     _query: str = field(default="", init=False, repr=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -60,21 +60,24 @@ class MergeSink:
         rows = results(batch, self.keys)
         query = rows.sparkSession.sparkContext.getLocalProperty(_QUERY) or ""
         if self._form is None or query != self._query:  # a driver may start the next query with the same sink
-            self._form, self._newest = retried(lambda: self._begun(rows), self.attempts), -1
-            self._query = query
+            self._newest = None
+            self._form, self._query = retried(lambda: self._begun(rows), self.attempts), query
         check_values(self._form, rows.schema)
         # Only what was told before this sink was made, or failed in it, can be there already.
-        repeated = version <= self._newest or self._newest < 0
-        self._newest = max(version, self._newest)
+        repeated = self._newest is None or version <= self._newest
+        self._newest = version if self._newest is None else max(version, self._newest)
         upsert(self._form, rows, version, self.attempts, self.whole_from, repeated)
 
     def _begun(self, rows: DataFrame) -> TableForm:
         """The table, made if need be, with this query as its live one."""
         spark = rows.sparkSession
-        form = read_form(spark, self.table) or create_table(spark, self.table, rows.schema, self.keys, self.plan)
+        query = spark.sparkContext.getLocalProperty(_QUERY) or ""
+        form = read_form(spark, self.table)
+        if form is None:
+            form = create_table(spark, self.table, rows.schema, self.keys, self.plan, self.epoch, query)
+            self._newest = NOTHING_TOLD
         if form.keys != (*self.keys,):
             raise MergeError(f"keys {[*self.keys]} of the sink, {[*form.keys]} of {self.table}: give the table's")
-        query = spark.sparkContext.getLocalProperty(_QUERY) or ""
         another = bool(query and form.query and query != form.query)
         if self.epoch < form.epoch or (another and self.epoch == form.epoch):
             raise MergeError(
@@ -82,7 +85,7 @@ class MergeSink:
                 f" {query or 'unknown'} in epoch {self.epoch}, whose micro-batches would count as older: go on from"
                 f" that query's checkpoint, or give epoch={form.epoch + 1} with a new one"
             )
-        wanted = {"plan": self.plan, "epoch": self.epoch, "query": query or form.query}
-        if wanted != {"plan": form.plan, "epoch": form.epoch, "query": form.query}:
-            set_properties(spark, self.table, **wanted)
-        return read_form(spark, self.table) or form
+        wanted = replace(form, plan=self.plan, epoch=self.epoch, query=query or form.query)
+        if wanted != form:
+            set_properties(spark, self.table, plan=wanted.plan, epoch=wanted.epoch, query=wanted.query)
+        return wanted

@@ -77,7 +77,9 @@ def read_form(spark: SparkSession, table: str) -> TableForm | None:
     )
 
 
-def create_table(spark: SparkSession, table: str, rows: StructType, keys: Sequence[str], plan: str) -> TableForm:
+def create_table(
+    spark: SparkSession, table: str, rows: StructType, keys: Sequence[str], plan: str, epoch: int, query: str
+) -> TableForm:
     """Make an empty table of results, unless another writer has made it by now.
 
     Args:
@@ -86,6 +88,8 @@ def create_table(spark: SparkSession, table: str, rows: StructType, keys: Sequen
         rows: schema of `results(...)`.
         keys: columns of the key.
         plan: version of the plan.
+        epoch: of the versions of its live query.
+        query: Spark's id of that one; empty: unknown.
 
     Raises:
         MergeError: at its place is something else.
@@ -94,7 +98,7 @@ def create_table(spark: SparkSession, table: str, rows: StructType, keys: Sequen
 
     types = {field.name: field.dataType.simpleString() for field in rows} | _TYPES
     columns = ", ".join(f"{quoted(name)} {its}" for name, its in types.items())
-    made = {KEYS: json.dumps([*keys]), PLAN: plan, EPOCH: "0", QUERY: ""}
+    made = {KEYS: json.dumps([*keys]), PLAN: plan, EPOCH: str(epoch), QUERY: query}
     why = "something else lies there"
     try:
         spark.sql(
