@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill.running import Backfill, rows_at, table_version
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import ColumnChange, Summary
 from tidecast.merge.columns import COVERS
+from tidecast.merge.table import TableForm
 from tidecast.merge.upsert import within
 from tidecast.signed.aggregate import VERSION
 from tidecast.signed.columns import same_as
@@ -21,20 +24,6 @@ KIND, CHANGED, DUE = "_kind", "_changed", "_due"
 _OLD, _NEW, _FRACTIONAL = "_old", "_new", ("double", "float")
 
 
-@dataclass(frozen=True)
-class Differences:
-    """Every window of the range that either table has.
-
-    Attributes:
-        windows: key, window, `_old` and `_new` values (null: no result), `_kind` (equal, differs, new, gone),
-            `_changed` (live told it since the replay noted its version), `_due` (a publish writes it).
-        at: Delta version of the live table.
-    """
-
-    windows: DataFrame
-    at: int
-
-
 def compare(backfill: Backfill, tolerance: float = 0.0) -> Summary:
     """Return what a publish would change; nothing is changed, and the plan may be another one than live's.
 
@@ -45,11 +34,21 @@ def compare(backfill: Backfill, tolerance: float = 0.0) -> Summary:
     Raises:
         BackfillError: the replay is not written to its end.
     """
-    return summarise(backfill, differences(backfill, backfill.spark, tolerance))
+    with differences(backfill, backfill.spark, tolerance) as windows:
+        found = summarise(windows)
+        differ = found.differs + found.new + found.gone
+        return replace(found, columns=_columns(windows, backfill.form)) if differ else found
 
 
-def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> Differences:
-    """Return the windows of both tables, of one Delta version each.
+@contextmanager
+def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> Iterator[DataFrame]:
+    """Give every window of the range that either table has, of one Delta version each, as long as they are used.
+
+    They are kept meanwhile: the tables are read and joined once, whatever is asked of them.
+
+    Yields:
+        Key, window, `_old` and `_new` values (null: no result), `_kind` (equal, differs, new, gone), `_changed` (live
+        told it since the replay noted its version), `_due` (a publish writes it).
 
     Raises:
         BackfillError: the replay is not written to its end, or the tolerance is below 0.
@@ -75,36 +74,37 @@ def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> Di
     changed = F.coalesce(F.col(VERSION) > spec.last.mark, F.lit(False))
     waits = F.coalesce(F.col(VERSION) > F.col(COVERS), F.lit(False))
     due = ~F.col(CHANGED) & ((F.col(KIND) != "equal") | waits)
-    return Differences(both.withColumn(CHANGED, changed).withColumn(DUE, due).drop(VERSION, COVERS), at)
+    windows = both.withColumn(CHANGED, changed).withColumn(DUE, due).drop(VERSION, COVERS).persist()
+    try:
+        yield windows
+    finally:
+        windows.unpersist()
 
 
-def summarise(backfill: Backfill, found: Differences) -> Summary:
-    """Return differences in numbers; runs a Spark job."""
+def summarise(found: DataFrame) -> Summary:
+    """Return how many windows differ, without the change of each column; runs a Spark job."""
     from pyspark.sql import functions as F
 
-    form = backfill.form
-    schema = rows_at(backfill.spark, backfill.table, found.at).schema
-    numbers = [name for name in form.values if schema[name].dataType.typeName() in _NUMERIC]
-    totals: Any = found.windows.agg(
+    totals: Any = found.agg(
         F.count(F.when(F.col(_OLD).isNotNull() | F.col(_NEW).isNotNull(), 1)).alias("windows"),
         *(F.count(F.when(F.col(KIND) == kind, 1)).alias(kind) for kind in ("differs", "new", "gone")),
         F.count(F.when(F.col(CHANGED), 1)).alias("changed"),
         F.count(F.when(F.col(DUE), 1)).alias("due"),
     ).collect()[0]
-    columns = _columns(found.windows, form.keys, numbers) if totals["differs"] + totals["new"] + totals["gone"] else []
     windows, differs, new, gone, changed, due = (
         int(totals[name]) for name in ("windows", "differs", "new", "gone", "changed", "due")
     )
-    return Summary(windows, differs, new, gone, changed, due, columns)
+    return Summary(windows, differs, new, gone, changed, due)
 
 
-_NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal")
+_NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
 
-def _columns(windows: DataFrame, keys: tuple[str, ...], numbers: list[str]) -> list[ColumnChange]:
-    """The change of each column, of the sums per key."""
+def _columns(windows: DataFrame, form: TableForm) -> list[ColumnChange]:
+    """The change of each column of numbers, of the sums per key."""
     from pyspark.sql import functions as F
 
+    keys, numbers = form.keys, [name for name, its in form.values.items() if its.partition("(")[0] in _NUMERIC]
     if not numbers:
         return []
     sums = [F.count(F.lit(1)).alias("_many")]

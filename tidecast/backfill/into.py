@@ -20,7 +20,7 @@ from tidecast.backfill.summary import count
 from tidecast.merge.table import read_form
 from tidecast.orders import ReplayOrder
 from tidecast.replay.dry_run import first_batch
-from tidecast.replay.own_session import own_session
+from tidecast.replay.own_session import own_session, started
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import read_again, replay_stream
 from tidecast.signed.columns import START
@@ -72,7 +72,7 @@ class TableReplays:
             copy = namespace.folder(self.table, order.id) / namespace.RANGE
             stream = replay_stream(self.spark, order, self.source, copy)
         taken = self._writer(stream, _taken(backfill), backfill.checkpoint)
-        return taken.trigger(processingTime=self.trigger).start()
+        return started(taken.trigger(processingTime=self.trigger), self.output_mode, self.spark)
 
     def dry_run(self, order: ReplayOrder) -> None:
         """Run an order's first batch, and keep nothing of it.
@@ -152,8 +152,10 @@ class TableReplays:
 
     def _check_plan(self, order: ReplayOrder) -> None:
         """Refuse at once what could not be published later; a gap may come before live's first batch."""
+        if order.then != "publish" or order.holds is not None:
+            return
         form = read_form(self.spark, str(self.table))
-        if order.then == "publish" and order.holds is None and form is not None and form.plan != self.version:
+        if form is not None and form.plan != self.version:
             raise BackfillError(
                 f"replay {order.id} runs plan {self.version!r}, the live query runs {form.plan!r}: it can be compared"
                 " only (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's"

@@ -16,6 +16,7 @@ from tidecast.backfill.summary import Summary, count
 from tidecast.merge.columns import COVERS
 from tidecast.merge.table import read_form
 from tidecast.merge.upsert import correction, merge, retried, within
+from tidecast.replay.own_session import own_session
 from tidecast.signed.aggregate import VERSION
 from tidecast.signed.sink import DELETED
 
@@ -30,7 +31,7 @@ class Publication:
     """What a publish did.
 
     Attributes:
-        summary: the differences that it found; `due` of them were written.
+        summary: how many windows it found to differ; `due` of them were written.
         committed: whether it made a commit; where nothing was due it made none.
         waiting: windows of the range that live has told since the replay noted its version, and that were left as live
             told them: they are to be computed again.
@@ -120,7 +121,7 @@ def _published(backfill: Backfill, tolerance: float) -> Summary:
     from pyspark.sql import functions as F
 
     spec = backfill.spec
-    spark = backfill.spark.newSession()  # its settings are this commit's alone
+    spark = own_session(backfill.spark)  # what is set in it is this commit's alone
     form = read_form(spark, backfill.form.table)
     if form is None:
         raise BackfillError(f"{backfill.table} is gone: nothing can be published into it")
@@ -129,15 +130,15 @@ def _published(backfill: Backfill, tolerance: float) -> Summary:
             f"backfill {spec.words} runs plan {spec.plan!r}, the live query runs {form.plan!r}: it can be compared only"
             " until that plan is promoted (start the live query with it: MergeSink's plan)"
         )
-    found = differences(backfill, spark, tolerance)
-    summary = summarise(backfill, found)
-    if summary.due:
-        spark.conf.set(_METADATA, json.dumps({"backfill": spec.name, "round": spec.last.number}))
-        mark = F.lit(spec.last.mark).cast("bigint")
-        due = found.windows.where(F.col(DUE))
-        source = due.select(
-            *form.group, *(F.col("_new")[name].alias(name) for name in form.values),
-            F.col("_new").isNull().alias(DELETED), mark.alias(VERSION), mark.alias(COVERS),
-        )  # fmt: skip
-        merge(form, source, within(spec.begin, spec.end), correction(form))
+    with differences(backfill, spark, tolerance) as windows:
+        summary = summarise(windows)
+        if summary.due:
+            spark.conf.set(_METADATA, json.dumps({"backfill": spec.name, "round": spec.last.number}))
+            mark = F.lit(spec.last.mark).cast("bigint")
+            due = windows.where(F.col(DUE))
+            source = due.select(
+                *form.group, *(F.col("_new")[name].alias(name) for name in form.values),
+                F.col("_new").isNull().alias(DELETED), mark.alias(VERSION), mark.alias(COVERS),
+            )  # fmt: skip
+            merge(form, source, within(spec.begin, spec.end), correction(form))
     return summary

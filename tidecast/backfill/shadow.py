@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidecast.backfill import namespace
@@ -12,7 +13,7 @@ from tidecast.backfill.running import Backfill, newest, rows_at
 from tidecast.backfill.spec import BackfillError
 from tidecast.merge.columns import COVERS, version_of
 from tidecast.merge.results import results
-from tidecast.merge.table import TableForm, check_values, create_table, read_form
+from tidecast.merge.table import check_values
 from tidecast.merge.upsert import upsert, within
 from tidecast.signed.aggregate import VERSION
 from tidecast.signed.columns import same_as
@@ -100,18 +101,6 @@ def _refuse_further(backfill: Backfill) -> None:
         )
 
 
-def _shadow_form(backfill: Backfill) -> TableForm:
-    """Return what the shadow table is made of.
-
-    Raises:
-        BackfillError: there is none.
-    """
-    form = read_form(backfill.spark, str(backfill.shadow))
-    if form is None:
-        raise BackfillError(f"backfill {backfill.spec.words} has no shadow table: write its replay first")
-    return form
-
-
 def again(backfill: Backfill) -> DataFrame | None:
     """Begin a round of the windows that live changed since the one before; None where there are none.
 
@@ -128,6 +117,8 @@ def again(backfill: Backfill) -> DataFrame | None:
     if not done:
         raise BackfillError(f"backfill {spec.words}: write its replay before windows are computed again")
     mark, at = newest(backfill)
+    if mark <= done[-1].mark:
+        return None
     windows = changed(backfill, done[-1].mark, at)
     if windows.isEmpty():
         return None
@@ -162,23 +153,14 @@ def _last_told(backfill: Backfill, told: DataFrame) -> DataFrame:
 
 
 def _replace(backfill: Backfill, rows: DataFrame) -> None:
-    """The whole shadow, in one commit."""
+    """The whole shadow, in one commit; what a killed replay has left of one goes before."""
     from pyspark.sql import functions as F
 
+    if not backfill.spec.last.written:
+        namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
     version = version_of(backfill.spec.last.number, 0)
-    form = _made(backfill, rows)
     marked = rows.withColumns({VERSION: F.lit(version).cast("bigint"), COVERS: F.lit(None).cast("bigint")})
-    marked.write.format("delta").mode("overwrite").save(form.table)
-
-
-def _made(backfill: Backfill, rows: DataFrame) -> TableForm:
-    """The shadow table, made if need be."""
-    spark, path = rows.sparkSession, str(backfill.shadow)
-    if (form := read_form(spark, path)) is not None:
-        return form
-    # Delta makes none in the folder that a killed creation left.
-    namespace.discard(backfill.table, backfill.spec.name, namespace.SHADOW)
-    return create_table(spark, path, rows.schema, backfill.form.keys, backfill.spec.plan)
+    marked.write.format("delta").mode("overwrite").save(str(backfill.shadow))
 
 
 def _merge(backfill: Backfill, rows: DataFrame) -> None:
@@ -190,6 +172,6 @@ def _merge(backfill: Backfill, rows: DataFrame) -> None:
     windows = changed(backfill, before.mark, one.table_version)
     found = rows.where(~F.col(DELETED)).withColumnsRenamed(on)
     joined = windows.join(found, same_as(on), "left").drop(*on.values())
-    upsert(
-        _shadow_form(backfill), joined.withColumn(DELETED, F.coalesce(DELETED, F.lit(True))), version_of(one.number, 0)
-    )
+    told = joined.withColumn(DELETED, F.coalesce(DELETED, F.lit(True)))
+    # No round before had this number: nothing of it can be there already.
+    upsert(replace(backfill.form, table=str(backfill.shadow)), told, version_of(one.number, 0), repeated=False)

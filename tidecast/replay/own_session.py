@@ -1,4 +1,4 @@
-"""A session in which a replay's queries are nobody else's."""
+"""A session in which a replay's queries are nobody else's, and how they are started there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -19,3 +21,21 @@ def own_session(spark: SparkSession) -> SparkSession:
     """
     cloned: Any = spark._jsparkSession.cloneSession()
     return type(spark)(spark.sparkContext, cloned)
+
+
+def started(writer: Any, output_mode: str, spark: SparkSession) -> Any:
+    """Start a replay's query and return it; of totals no batch runs without records: it would only shrink the state.
+
+    Args:
+        writer: of the query.
+        output_mode: of it: `update` for totals. A change log tells a window when the watermark has passed it.
+        spark: its session.
+    """
+    if output_mode != "update":
+        return writer.start()
+    before = spark.conf.get(_EMPTY, "true") or "true"
+    spark.conf.set(_EMPTY, "false")
+    try:
+        return writer.start()
+    finally:
+        spark.conf.set(_EMPTY, before)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
 from tidecast.replay.dry_run import first_batch
-from tidecast.replay.own_session import own_session
+from tidecast.replay.own_session import own_session, started
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import replay_stream
 
@@ -32,7 +31,6 @@ log = logging.getLogger("tidecast")
 
 WINDOW = r"@(-?\d+)-(-?\d+)\z"
 """Of keys that end in `@<begin>-<end>`, the window's ends in ms of event time."""
-_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 @dataclass(frozen=True)
@@ -127,10 +125,7 @@ class TopicReplays:
             .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
             .outputMode(self.output_mode).trigger(processingTime=self.trigger)
         )  # fmt: skip
-        if self.output_mode != "update":
-            return writer.start()  # a change log tells a window when the watermark has passed it
-        with _no_empty_batches(self.spark):
-            return writer.start()
+        return started(writer, self.output_mode, self.spark)
 
     def _begin(self, spec: Spec) -> None:
         check_name(spec.name)
@@ -185,17 +180,6 @@ def replay_into_topic(
     """
     made = TopicReplays(own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger)
     return Replayable(made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close)
-
-
-@contextmanager
-def _no_empty_batches(spark: SparkSession) -> Iterator[None]:
-    """Let a query that is started meanwhile run no batch without records: of totals it would only shrink the state."""
-    own = spark.conf.get(_EMPTY, "true") or "true"
-    spark.conf.set(_EMPTY, "false")
-    try:
-        yield
-    finally:
-        spark.conf.set(_EMPTY, own)
 
 
 def _range(order: ReplayOrder) -> tuple[int, int]:
