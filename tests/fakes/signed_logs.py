@@ -78,12 +78,20 @@ def read_log(spark, folder: Path, source: str, stream: bool, delay_ms: int, late
 
 def told(plans):
     """The changes of several frames in one DataFrame: plan, fact, sign."""
-    packed = None
+    packed = []
     for name, frame in plans.items():
-        fact = [column for column in frame.changes.columns if column not in ("_mult", "_t_i", "_origin")]
-        own = frame.changes.select(F.lit(name).alias("plan"), F.to_json(F.struct(*fact)).alias("fact"), "_mult")
-        packed = own if packed is None else packed.unionByName(own)
-    return packed
+        changes = frame.changes
+        fact = [column for column in changes.columns if column not in ("_mult", "_t_i", "_origin")]
+        packed.append(changes.select(F.lit(name).alias("plan"), F.to_json(F.struct(*fact)).alias("fact"), "_mult"))
+    return _united(packed)
+
+
+def _united(frames):
+    """All of them; each union is looked through whole, so the first ones are not in all others."""
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _united(frames[:half]).unionByName(_united(frames[half:]))
 
 
 def collect_net(df):
