@@ -149,7 +149,7 @@ def _past_strays(
             inside = [record.offset for record in records if record.timestamp < until * 1000]
             if inside:
                 found[place] = inside[-1] + 1
-            if not inside or found[place] == ended[place]:
+            if not inside or reader.position(place) >= ended[place]:
                 waits.discard(place)
                 reader.pause(place)
     reader.resume(*reader.assignment())

@@ -12,7 +12,7 @@ T = TypeVar("T")
 PATIENCE_S = 120.0
 
 
-def wait_until(holds: Callable[[], T], what: str, seconds: float = PATIENCE_S, every_s: float = 0.002) -> T:
+def wait_until(holds: Callable[[], T], what: str, seconds: float = PATIENCE_S, every_s: float = 0.01) -> T:
     """What `holds` gives once that is true of it; after so many seconds the test fails and says what did not come."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
