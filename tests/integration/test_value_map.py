@@ -76,5 +76,5 @@ def test_a_map_that_is_resumed_keeps_its_lead_times_and_refuses_another_map(run)
     assert {key: again[key] for key in data if key != "cells"} == {key: data[key] for key in data if key != "cells"}
     assert again["cells"][1:] == data["cells"][1:]
     asked[asked.index("--seeds") + 1] = "2"
-    with pytest.raises(SettingsError, match=r"holds a map with seeds 1, and 2 are asked for"):
+    with pytest.raises(SettingsError, match=r"holds a map with seeds 1, and 2 is asked for"):
         CliRunner().invoke(app, [*asked, "--resume"], catch_exceptions=False)
