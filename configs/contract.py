@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,16 @@ class Contract(Section):
                 del section[key]
         return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
-    @property
+    @cached_property  # each step of a job names it, and making it takes a tenth of what the step takes
     def hash(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of `text`, by which decisions name their contract."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Contract:
+        """Return a copy, as pydantic does; one with other values has a hash of its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("hash", None)
+        return copy
 
     def planned_for(self, lead_s: float, start_growth: float | None = None) -> Contract:
         """Return the contract with another lead time (wall seconds), and its growth unless None, in its planning."""

@@ -48,20 +48,20 @@ class Record:
 class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`); without a group.
 
+    The broker waits for `gather_bytes` of all partitions together before it answers, but 50 ms at most.
+
     Raises:
         BrokerError: no broker is set or answers within 10 s; TopicError: no such topic, or this user may not see it.
         SettingsError: as `connect_client`.
     """
 
-    def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
-        self._consumer, self._kafka = connect_client(consumer, kafka), kafka
+    def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest", gather_bytes: int = 1) -> None:
+        self._consumer, self._kafka = connect_client(consumer, kafka, fetch_min_bytes=gather_bytes), kafka
         names = [kafka.topic(topic) for topic in topics]
         partitions = [TopicPartition(t, p) for t in names for p in sorted(_partitions(self._consumer, t))]
         self._consumer.assign(partitions)
-        if start == "latest":
-            self._consumer.seek_to_end(*partitions)
-        else:
-            self._consumer.seek_to_beginning(*partitions)
+        seek = self._consumer.seek_to_end if start == "latest" else self._consumer.seek_to_beginning
+        seek(*partitions)
         with permitted(kafka):
             for partition in partitions:
                 self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment

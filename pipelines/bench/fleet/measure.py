@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,6 @@ from pipelines.stack.stack import Stack
 
 WARM_S = 90.0
 """Seconds that do not count: until all jobs are known, and their first forecasts made."""
-Look = Callable[[Stack], dict[str, Any]]
-"""What else is seen of a fleet while its broker is there."""
 READY_S, READY_S_PER_JOB = 120.0, 2.0
 """Seconds that the server may take to begin, and to make a job's champion ready."""
 
@@ -50,7 +48,7 @@ def measure_fleet(settings: Settings, sizes: Sequence[int], minutes: float) -> d
         minutes: that count, for each.
 
     Returns:
-        `sizes`: by number of jobs (text) what `measure_size` and `measure_batch_work` return, and `second_core`, from
+        `sizes`: by number of jobs (text) what `measure_size` returns, and `second_core`, from
         how many jobs on each part needs one; `minutes`.
 
     Raises:
@@ -62,29 +60,25 @@ def measure_fleet(settings: Settings, sizes: Sequence[int], minutes: float) -> d
     own = isolated_settings(settings, "bench")
     found = {}
     for jobs in sizes:
-        size = measure_size(own, jobs, minutes, look=measure_batch_work)
+        size = measure_size(own, jobs, minutes)
         found[str(jobs)] = size | {"second_core": second_core_from(shares_of(size))}
         print(f"{format_size(size)}\n{format_work(found[str(jobs)])}", flush=True)
     return {"sizes": found, "minutes": minutes}
 
 
-def measure_size(
-    settings: Settings, jobs: int, minutes: float, every_s: float = 1.0, look: Look | None = None
-) -> dict[str, Any]:
+def measure_size(settings: Settings, jobs: int, minutes: float) -> dict[str, Any]:
     """Measure one number of jobs.
 
     Args:
         settings: of the bench, as `isolated_settings` has them.
         jobs: how many.
         minutes: that count.
-        every_s: seconds between two metrics of a job.
-        look: called with the stack in the end; what it returns is added.
 
     Returns:
         `jobs`; `decision` and `forecast`: p50_s, p95_s, p99_s from a metric to what was made of it, as its agent has
         it, and `count`; `autoscaler`, `serving`, `broker`, `agents`: `cores` and `megabytes`; `megabytes` of the first
-        two together, and `cpu_ms`, milliseconds of a core that they take for a metric of a job; `late_s`, by which the
-        agents' process was late itself; `records_per_job_s`, that it sent; `forecasts_per_s`, see the function.
+        two together; `late_s`, by which the agents' process was late itself; `records_per_job_s`, that it sent;
+        `forecasts_per_s`, see the function; and what `measure_batch_work` returns.
     """
     var = settings.var_dir / "fleet" / str(jobs)
     if state.running(var) is not None:
@@ -106,7 +100,7 @@ def measure_size(
         ready = partial(_champions, serving.log, jobs)
         serving.wait_until(ready, f"serve {jobs} champions", READY_S + READY_S_PER_JOB * jobs)
         out, seconds = var / "waits.json", minutes * 60
-        agents = _spawn(stack, "agents", "told", str(out), str(jobs), str(now), str(WARM_S), str(seconds), str(every_s))
+        agents = _spawn(stack, "agents", "told", str(out), str(jobs), str(now), str(WARM_S), str(seconds))
         time.sleep(WARM_S)
         with usage_of({name: process.pid for name, process in stack.processes.items()}) as usage:
             time.sleep(seconds)
@@ -118,14 +112,13 @@ def measure_size(
         if not out.is_file():
             raise ProcessError(f"agents: no waits were written:\n{agents.last_lines()}")
         told = json.loads(out.read_text())
-        found = {} if look is None else look(stack)
+        work = measure_batch_work(stack)
     return {
         "jobs": jobs, "decision": _quantiles(told["decisions"]), "forecast": _quantiles(told["forecasts"]),
         **{name: used._asdict() for name, used in usage.items()}, "late_s": told["late_s"],
         "records_per_job_s": round(told["sent"] / (WARM_S + seconds) / jobs, 3),
         "forecasts_per_s": forecasts_per_s(jobs, _quantiles(told["forecasts"])),
-        "megabytes": usage["autoscaler"].megabytes + usage["serving"].megabytes,
-        "cpu_ms": round(1000 * every_s * (usage["autoscaler"].cores + usage["serving"].cores) / jobs, 3), **found,
+        "megabytes": usage["autoscaler"].megabytes + usage["serving"].megabytes, **work,
     }  # fmt: skip
 
 

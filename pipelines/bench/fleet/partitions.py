@@ -1,4 +1,4 @@
-"""One recorded log of a fleet through the autoscaler's query on several numbers of partitions: the same decisions?
+"""One recorded log of a fleet through the autoscaler's query on several numbers of partitions: CPU and decisions.
 
 The clock of a step is that of the log, and a micro-batch holds a round of it, of each job what it says at one time:
 what is compared is what the division of the jobs does. Live, micro-batches end where the wall clock lets them, so that
@@ -13,10 +13,11 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.bench.autoscaler.told_job import MEAN_RPS, SWING_S, ToldJob
 from pipelines.bench.fleet.jobs import STEP_S, begun_s, contract_of
+from pipelines.bench.fleet.usage import cpu_s_of
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.processor import Scaler
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor, step_from
@@ -24,10 +25,10 @@ from pipelines.whole_json import write_json
 from tidecast.messages import Forecast, Message, encode
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-JOBS, ROUNDS, EVERY_S = 40, 60, 4.0
-"""Seconds between two metrics of a job: 2,000 jobs that tell every second would need more than two cores."""
+EVERY_S = 4.0
+"""Seconds between two metrics of a job."""
 BEGUN_S = 1_780_000_000.0
 """Wall time at which the log begins; any would do."""
 POLICY, LEVELS, AHEAD = "mpc", (0.1, 0.5, 0.9), 10
@@ -38,12 +39,21 @@ PATIENCE_S = 1800.0
 Row = dict[str, Any]
 Decided = tuple[int, str, tuple[str, ...]]
 """Executors, reason and codes of a decision."""
+Decisions = dict[str, list[Decided]]
+"""By job, in order."""
+
+
+class DecidedLog(NamedTuple):
+    """What a query made of a log: its decisions, and `cpu_s`, seconds of a core, of the rounds that count."""
+
+    decisions: Decisions
+    cpu_s: float
 
 
 def compare_partitions(
-    spark: SparkSession, folder: Path, numbers: Sequence[int], jobs: int = JOBS, rounds: int = ROUNDS
-) -> dict[str, int]:
-    """Record a log and decide on it with each number of partitions; blocks for a second or two a round and number.
+    spark: SparkSession, folder: Path, numbers: Sequence[int], jobs: int, rounds: int, warm: int
+) -> dict[str, Any]:
+    """Record a log and decide on it with each number of partitions; blocks for a second or more a round and number.
 
     Args:
         spark: a session with the state store of queries.
@@ -51,10 +61,12 @@ def compare_partitions(
         numbers: of partitions; the others are compared with the first.
         jobs: how many.
         rounds: metrics of each job.
+        warm: rounds at first whose CPU does not count, at least 1.
 
     Returns:
-        `jobs`, `rounds`; `decisions` on the first number; `differ`, those of the others, and `differ_alone`, those of
-        the same steps without Spark, that are not the ones of the first, by job and in order.
+        `jobs`, `rounds`; `cpu_ms`: by number of partitions (text) milliseconds of a core for a metric of a job;
+        `decisions` on the first number; `differ`, those of the others, and `differ_alone`, those of the same steps
+        without Spark, that are not the ones of the first, by job and in order.
 
     Raises:
         TimeoutError: a query does not end within PATIENCE_S.
@@ -62,18 +74,21 @@ def compare_partitions(
     """
     log, alone = record_log(jobs, rounds)
     write_log(folder / "log", log)
-    first, *others = (decide_on(spark, folder / "log", folder / f"query-{number}", jobs, number) for number in numbers)
+    decided = {n: decide_on(spark, folder / "log", folder / f"query-{n}", jobs, n, warm) for n in numbers}
+    first, *others = (one.decisions for one in decided.values())
+    counted = jobs * (rounds - warm)
     return {
         "jobs": jobs, "rounds": rounds, "decisions": sum(map(len, first.values())),
+        "cpu_ms": {str(number): round(1000 * one.cpu_s / counted, 3) for number, one in decided.items()},
         "differ": sum(count_differing(first, other) for other in others), "differ_alone": count_differing(first, alone),
     }  # fmt: skip
 
 
-def record_log(jobs: int, rounds: int) -> tuple[list[list[Row]], dict[str, list[Decided]]]:
+def record_log(jobs: int, rounds: int) -> tuple[list[list[Row]], Decisions]:
     """Let jobs tell of themselves and follow what the autoscaler's step decides, without Spark.
 
     Returns:
-        The records of each round, and the decisions by job.
+        The records of each round, and the decisions.
     """
     contracts = [contract_of(number) for number in range(jobs)]
     told = [ToldJob(one, number, begun_s(number, jobs, BEGUN_S - SWING_S)) for number, one in enumerate(contracts)]
@@ -111,8 +126,12 @@ def write_log(folder: Path, log: Sequence[Sequence[Row]]) -> None:
         os.utime(file, (number, number))  # Spark reads them by age
 
 
-def decide_on(spark: SparkSession, log: Path, checkpoint: Path, jobs: int, partitions: int) -> dict[str, list[Decided]]:
-    """Run the autoscaler's step as a query over a log that was written, to its end; returns the decisions by job.
+def decide_on(
+    spark: SparkSession, log: Path, checkpoint: Path, jobs: int, partitions: int, warm: int
+) -> DecidedLog:  # fmt: skip
+    """Run the autoscaler's step as a query over a log that was written, to its end.
+
+    What is counted is the CPU of Spark and its Python workers from the end of the `warm`-th round on.
 
     Raises:
         TimeoutError: it does not end within PATIENCE_S.
@@ -123,7 +142,13 @@ def decide_on(spark: SparkSession, log: Path, checkpoint: Path, jobs: int, parti
     processor = make_stateful_processor(accepted, POLICY, "act", clock=time_of)
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(log))
     records = source.withColumn("value", source.value.cast("binary"))
-    sent: list[tuple[str, str, str]] = []
+    jvm: Any = spark._jvm
+    pid, sent, taken = int(jvm.java.lang.ProcessHandle.current().pid()), [], []
+
+    def take(frame: DataFrame, _: int) -> None:
+        sent.extend(map(tuple, frame.collect()))
+        taken.append(cpu_s_of(pid))
+
     told = {"spark.sql.shuffle.partitions": str(partitions), NO_DATA: "false"}
     before = {name: str(spark.conf.get(name)) for name in told}
     _configure(spark, told)
@@ -131,7 +156,7 @@ def decide_on(spark: SparkSession, log: Path, checkpoint: Path, jobs: int, parti
         query = (
             add_scaling_step(records, processor)
             .select("topic", "key", "value")
-            .writeStream.foreachBatch(lambda frame, _: sent.extend(map(tuple, frame.collect())))
+            .writeStream.foreachBatch(take)
             .option("checkpointLocation", str(checkpoint))
             .outputMode("update")
             .trigger(availableNow=True)
@@ -142,7 +167,7 @@ def decide_on(spark: SparkSession, log: Path, checkpoint: Path, jobs: int, parti
             raise TimeoutError(f"the query on {partitions} partitions has not ended within {PATIENCE_S:.0f} s")
     finally:
         _configure(spark, before)
-    return decisions_of(sent)
+    return DecidedLog(decisions_of(sent), taken[-1] - taken[warm - 1])
 
 
 def time_of(rows: Sequence[Row]) -> float:
@@ -154,9 +179,9 @@ def time_of(rows: Sequence[Row]) -> float:
     return max(float(json.loads(row["value"])["wall_time"]) for row in rows)
 
 
-def decisions_of(sent: Iterable[tuple[str, str, str]]) -> dict[str, list[Decided]]:
+def decisions_of(sent: Iterable[tuple[str, str, str]]) -> Decisions:
     """Return the decisions among what was sent (topic, key, value), by job and in order."""
-    found: dict[str, list[Decided]] = {}
+    found: Decisions = {}
     for topic, job, value in sent:
         if topic == "decisions":
             said = json.loads(value)
@@ -164,7 +189,7 @@ def decisions_of(sent: Iterable[tuple[str, str, str]]) -> dict[str, list[Decided
     return found
 
 
-def count_differing(one: dict[str, list[Decided]], other: dict[str, list[Decided]]) -> int:
+def count_differing(one: Decisions, other: Decisions) -> int:
     """Return how many places of the jobs' decisions differ; one that the other lacks differs."""
     jobs = {*one, *other}
     return sum(a != b for job in jobs for a, b in zip_longest(one.get(job, ()), other.get(job, ())))

@@ -1,79 +1,62 @@
-"""What more jobs and more partitions cost: CPU for each metric of a job, and whether decisions are the same ones."""
+"""What more jobs and more partitions cost the autoscaler: CPU for each metric of a job, and the same decisions."""
 
 from __future__ import annotations
 
-import json
+import math
 import shutil
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from configs.settings import Settings
-from models.policy.live.replay import parse_contracts, replay_decision
-from pipelines.bench.fleet.measure import format_size, measure_size
+from pipelines.bench.fleet.jobs import STEP_S
 from pipelines.bench.fleet.partitions import EVERY_S, compare_partitions
-from pipelines.kafka.broker import read_records
 from pipelines.spark.session import local_session
-from pipelines.stack.isolation import isolated_settings
-from pipelines.stack.stack import Stack
 
-SIZES, PARTITIONS = (500, 2000), (1, 4)
-TRIGGER = "8 seconds"
-"""Of the autoscaler: longer than a micro-batch of any of the four takes. Where the next follows at once, the quicker
-one makes more of them, and its CPU says nothing of what a job costs."""
+COUNTED = {500: 2, 2000: 1}
+"""Minutes of the log that count, by number of jobs: in each every job has one forecast."""
+WARM_STEPS = 5000
+"""Steps of jobs until the JVM has compiled what they run; the rounds that they take do not count."""
+PARTITIONS, TURNS = (1, 4), 3
 
 
-def measure_spread(settings: Settings, minutes: float) -> dict[str, Any]:
-    """Measure each number of jobs on each number of partitions, on a broker of its own; some six minutes each.
+def measure_spread(settings: Settings) -> dict[str, Any]:
+    """Decide on a recorded log of each number of jobs, on each number of partitions, in turns; some 15 minutes.
+
+    It goes as fast as it can, not in real time: on a wall clock a micro-batch that takes longer has more metrics, and
+    what one costs says nothing of what a job costs.
 
     Args:
-        settings: without an address of a broker, registry or Airflow.
-        minutes: that count, for each.
+        settings: `var`, under which the logs and checkpoints lie.
 
     Returns:
-        `every_s`; `runs`: by number of jobs and of partitions (text) what `measure_size` returns, with `decided`
-        decisions and `again`, of which executors, reason and codes come out of what they name alone; the sums of both;
-        and `log`, what `compare_partitions` returns of one recorded log.
+        `every_s`; `turns`: for each, by number of jobs (text), what `compare_partitions` returns; `cpu_ms`: medians by
+        number of jobs and of partitions; the sums of `decisions`, `differ` and `differ_alone`.
 
     Raises:
-        Exception: as `measure_fleet` and `compare_partitions`.
+        Exception: as `compare_partitions`.
     """
-    own = isolated_settings(settings, "bench")
-    runs: dict[str, dict[str, Any]] = {}
-    for jobs in SIZES:
-        for cores in PARTITIONS:
-            autoscaler = own.autoscaler.model_copy(update={"cores": cores, "trigger": TRIGGER})
-            there = own.model_copy(update={"autoscaler": autoscaler})
-            found = measure_size(there, jobs, minutes, EVERY_S, decided_again)
-            runs.setdefault(str(jobs), {})[str(cores)] = found
-            print(f"{cores} partitions: {format_size(found)}; {found['cpu_ms']} ms for a metric", flush=True)
-    all_runs = [one for of_size in runs.values() for one in of_size.values()]
-    sums = {name: sum(one[name] for one in all_runs) for name in ("decided", "again")}
-    return {"every_s": EVERY_S, "runs": runs, "log": _on_one_log(own.var_dir / "fleet" / "log"), **sums}
-
-
-def _on_one_log(folder: Path) -> dict[str, int]:
-    """After the runs, beside which this process would have a JVM."""
+    folder = settings.var_dir / "bench" / "spread"
     shutil.rmtree(folder, ignore_errors=True)
-    spark = local_session("spread", cores=max(PARTITIONS))
+    turns = [_turn(folder / str(turn)) for turn in range(TURNS)]
+    cpu_ms = {
+        str(jobs): {str(n): median(one[str(jobs)]["cpu_ms"][str(n)] for one in turns) for n in PARTITIONS}
+        for jobs in COUNTED
+    }
+    compared = [found for turn in turns for found in turn.values()]
+    sums = {name: sum(one[name] for one in compared) for name in ("decisions", "differ", "differ_alone")}
+    return {"every_s": EVERY_S, "turns": turns, "cpu_ms": cpu_ms, **sums}
+
+
+def _turn(folder: Path) -> dict[str, dict[str, Any]]:
+    """Every number of jobs once, in a session of its own, so that none finds what the turn before has compiled."""
+    spark, found = local_session("spread", cores=max(PARTITIONS)), {}
     try:
-        found = compare_partitions(spark, folder, PARTITIONS)
+        for jobs, minutes in COUNTED.items():
+            warm = math.ceil(WARM_STEPS / jobs)
+            rounds = warm + round(minutes * STEP_S / EVERY_S)
+            found[str(jobs)] = compare_partitions(spark, folder / str(jobs), PARTITIONS, jobs, rounds, warm)
+            print(f"{jobs:>5} jobs: {found[str(jobs)]}", flush=True)
     finally:
         spark.stop()
-    print(
-        f"one log of {found['jobs']} jobs: {found['decisions']} decisions, {found['differ']} differ by partitions",
-        flush=True,
-    )
     return found
-
-
-def decided_again(stack: Stack) -> dict[str, int]:
-    """Make each decision of a stack's topic again of what it names, whichever partition it was made on.
-
-    A hold for want of metrics names nothing, and is left out.
-    """
-    kafka = stack.settings.kafka
-    contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
-    sent = [json.loads(record.value) for record in read_records(kafka, "decisions")]
-    made = [one for one in sent if "no_metrics" not in one["codes"]]
-    same = [replay_decision(one, contracts) == (one["executors"], one["reason"], one["codes"]) for one in made]
-    return {"decided": len(same), "again": sum(same)}

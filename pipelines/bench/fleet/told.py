@@ -1,6 +1,6 @@
-"""The agents of a fleet in one process: what they say every so many seconds, and how long they wait for an answer.
+"""The agents of a fleet in one process: what they say every second, and how long they wait for an answer.
 
-Run it as `python -m pipelines.bench.fleet.told FILE JOBS BEGUN_S WARM_S SECONDS EVERY_S`; the file has the waits then.
+Run it as `python -m pipelines.bench.fleet.told FILE JOBS BEGUN_S WARM_S SECONDS`; the file has the waits then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLOSING_S = 10.0
 
 
 class ToldFleet:
-    """Sends what the agents of many jobs say, spread over the seconds between two of one, and notes the answers.
+    """Sends what the agents of many jobs say, spread over the second, and notes the answers.
 
     Attributes:
         sent: samples so far.
@@ -51,8 +51,8 @@ class ToldFleet:
         self._failure: Exception | None = None
         self.waits: dict[str, list[tuple[float, float]]] = {"decisions": [], "forecasts": []}
 
-    def run(self, seconds: float, every_s: float) -> None:
-        """Send for so many seconds, of each job every `every_s`, and listen for CLOSING_S more; blocks.
+    def run(self, seconds: float) -> None:
+        """Send for so many seconds, of each job every second, and listen for CLOSING_S more; blocks.
 
         Raises:
             BrokerError: a record was not accepted.
@@ -61,13 +61,13 @@ class ToldFleet:
         listening = threading.Thread(target=self._listen, name="answers", daemon=True)
         listening.start()
         begun = time.time()
-        for turn in range(int(seconds / every_s)):
+        for turn in range(int(seconds)):
             for number, job in enumerate(self._jobs.values()):
-                due = begun + every_s * (turn + number / len(self._jobs))
+                due = begun + turn + number / len(self._jobs)
                 if (early := due - time.time()) > 0:
                     time.sleep(early)
                 self._say(job)
-            self.late_s = max(self.late_s, time.time() - begun - every_s * (turn + 1))
+            self.late_s = max(self.late_s, time.time() - begun - (turn + 1))
             if time.time() > begun + seconds:  # it cannot keep up, as `late_s` says
                 break
         self._publisher.flush()
@@ -106,11 +106,11 @@ class ToldFleet:
                 self._jobs[said.job].follow(said.executors, now)
 
 
-def main(file: str, jobs: str, since_s: str, warm_s: str, seconds: str, every_s: str) -> None:
+def main(file: str, jobs: str, since_s: str, warm_s: str, seconds: str) -> None:
     """Run a fleet and write what it heard after `warm_s` to the file, as JSON."""
     fleet = ToldFleet(int(jobs), float(since_s))
     first = time.time() + float(warm_s)
-    fleet.run(float(warm_s) + float(seconds), float(every_s))
+    fleet.run(float(warm_s) + float(seconds))
     counted = {
         topic: [round(wait, 4) for asked, wait in waits if first <= asked <= first + float(seconds)]
         for topic, waits in fleet.waits.items()

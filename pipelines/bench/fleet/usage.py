@@ -27,7 +27,7 @@ def usage_of(pids: Mapping[str, int]) -> Iterator[dict[str, Usage]]:
 
     Processes that they start and end in between count as well.
     """
-    begun, before = time.monotonic(), {name: _seconds(pid) for name, pid in pids.items()}
+    begun, before = time.monotonic(), {name: cpu_s_of(pid) for name, pid in pids.items()}
     most, usage = dict.fromkeys(pids, 0.0), dict[str, Usage]()
 
     def sample() -> None:
@@ -38,7 +38,17 @@ def usage_of(pids: Mapping[str, int]) -> Iterator[dict[str, Usage]]:
         yield usage
     took = time.monotonic() - begun
     for name, pid in pids.items():
-        usage[name] = Usage(round((_seconds(pid) - before[name]) / took, 3), round(most[name] / 1e6, 1))
+        usage[name] = Usage(round((cpu_s_of(pid) - before[name]) / took, 3), round(most[name] / 1e6, 1))
+
+
+def cpu_s_of(pid: int) -> float:
+    """Return the seconds of a core that a process took so far, with those that it started and that have not ended."""
+    total = 0.0
+    for process in _family(pid):
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -46,15 +56,6 @@ def _family(pid: int) -> list[psutil.Process]:
         first = psutil.Process(pid)
         return [first, *first.children(recursive=True)]
     return []
-
-
-def _seconds(pid: int) -> float:
-    total = 0.0
-    for process in _family(pid):
-        with suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
 
 
 def _bytes(pid: int) -> float:
