@@ -122,7 +122,7 @@ class Commands:
         if all(self._client.position(part) >= end for part, end in self._unread.items()):
             apply_control_mode(self._job, self._requested_mode)
             self._client.resume(*self._client.paused())
-            self._control_read = True
+            self._control_read = self._job.orders_read = True
 
     def _rediscover_heartbeats(self) -> None:
         """Begin anew once the topic of heartbeats is there."""
@@ -197,6 +197,8 @@ class Commands:
             if verdict.action in ("apply", "hold"):
                 job.replay_rps = decision.replay_rps
                 self._follow_admission(decision)
+            elif verdict.number_alone:
+                self._follow_rates(decision)
             elif decision.mode != "act":
                 job.decide_nothing()
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
@@ -213,6 +215,16 @@ class Commands:
             )
         for each in outcomes:
             job.outbox.enqueue("outcomes", job.name, each)
+
+    def _follow_rates(self, decision: Decision) -> None:
+        """Follow a decision whose number of executors is refused where it is reckoned from those that run.
+
+        Or a replay would go on as before the load rose: who decides is heard. Live records are not held back further.
+        """
+        live, before = decision.admission_rps, self._job.admission_rps
+        self._job.replay_rps = decision.replay_rps
+        if before is not None and (live is None or live > before):
+            self._follow_admission(decision)
 
     def _follow_admission(self, decision: Decision) -> None:
         """Note how many live records may be read; weights that are no numbers above 0 count as none."""

@@ -40,11 +40,13 @@ class GuardVerdict:
     """What to do with a decision.
 
     apply: change the executors. hold: they are as decided, nothing to do. ignore: this agent does not act on it now.
-    refuse: it must not be applied, and its sender should know. reject: it should not be on the topic at all.
+    refuse: it must not be applied, and its sender should know. reject: it should not be on the topic at all. Where the
+    objection is to the `number_alone`, the decision is fresh and in its turn: what else it says was decided just now.
     """
 
     action: Literal["apply", "hold", "ignore", "refuse", "reject"]
     reason: str
+    number_alone: bool = False
 
 
 def check_decision(
@@ -77,17 +79,16 @@ def check_decision(
     if mode != "act":
         return GuardVerdict("ignore", f"the agent's mode is {mode}")
     hold = decision.executors == current_executors
-    if objection := _objection(decision, limits, ceiling_tasks, seen, now):
-        return GuardVerdict("ignore" if hold else "refuse", objection)
+    untimely = _untimely(decision, limits, seen, now)
+    if objection := untimely or _out_of_reach(decision.executors, limits, ceiling_tasks):
+        return GuardVerdict("ignore" if hold else "refuse", objection, number_alone=untimely is None)
     if hold:
         return GuardVerdict("hold", f"{current_executors} executors are as decided")
     return GuardVerdict("apply", decision.reason)
 
 
-def _objection(
-    decision: Decision, limits: Limits, ceiling_tasks: int | None, seen: SeenDecisions, now: float
-) -> str | None:
-    wanted, age = decision.executors, now - decision.wall_time
+def _untimely(decision: Decision, limits: Limits, seen: SeenDecisions, now: float) -> str | None:
+    age = now - decision.wall_time
     if decision.id in seen.ids:
         return f"duplicate: {decision.id} was seen before"
     if age > limits.fresh_s:
@@ -96,6 +97,10 @@ def _objection(
         return f"from the future: decided {-age:.1f} s ahead of the agent's clock; set the sender's clock"
     if decision.wall_time < seen.accepted_at <= now + limits.fresh_s:  # later than that: clocks were set back since
         return f"out of order: made before {seen.accepted_id}, which was accepted already"
+    return None
+
+
+def _out_of_reach(wanted: int, limits: Limits, ceiling_tasks: int | None) -> str | None:
     if not limits.least <= wanted <= limits.most:
         return f"out of bounds: executors={wanted}; {limits.least} to {limits.most} are allowed"
     if ceiling_tasks is not None and wanted > max(

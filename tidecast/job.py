@@ -33,6 +33,7 @@ class OrderedJob:
         signing: keys of what this job obeys; None: it obeys unsigned messages, too.
         last_contact_at: wall time of the autoscaler's last sign of life.
         orders: newest order of each replay, by its id.
+        orders_read: whether control was read to the end that it had at first, so that no order is overtaken any more.
         replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
         record_s: run time of the heaviest stage's tasks for each record of a batch; None before one is known.
     """
@@ -47,6 +48,7 @@ class OrderedJob:
     signing: SigningKeys | None = None
     last_contact_at: float = 0.0
     orders: dict[str, ReplayOrder] = field(default_factory=dict)
+    orders_read: bool = False
     replay_rps: float | None = None
     record_s: float | None = None
 

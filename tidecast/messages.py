@@ -103,7 +103,7 @@ class Outcome:
     """What an applied or refused decision really did. Times are wall times; None where it did not come to that.
 
     `status`: confirmed (executors are as decided, and for a scale-up a batch has used them), ineffective (not within
-    the time allowed), refused (with the reason; nothing was changed), failed (the cluster raised an error). `observed`
+    the time allowed), refused (with the reason; executors stay), failed (the cluster raised an error). `observed`
     holds, as far as known, `waited_s` (until the executors came, or so far), `censored` (they have not come), `late`
     (they came after `patience_s`), `patience_s`, `no_room` (the queue of YARN that had none for them at first), and
     `lag_records_` and `processed_rps_` with the endings `before` and `after`.

@@ -99,27 +99,20 @@ class Replays:
     def _standing(self) -> list[ReplayOrder]:
         """The orders that this application is to meet, and that are not over."""
         mine = [order for order in list(self._job.orders.values()) if (order.apart is not None) == self._apart]
-        return [order for order in mine if not self._is_over(order)]
-
-    def _is_over(self, order: ReplayOrder) -> bool:
-        return order.wanted == "done" or self._over.get(order.id, 0.0) >= order.wall_time
+        return [one for one in mine if one.wanted != "done" and self._over.get(one.id, 0.0) < one.wall_time]
 
     def _meet(self, order: ReplayOrder, rps: float) -> None:
         query = self._queries.get(order.id)
-        if self._replayable is None:
-            self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
-        elif order.id in self._closing:
+        if order.id in self._closing:
             self._await(order, query, self._closing[order.id])
+        elif order.wanted == "cancel":
+            self._cancel(order)
+        elif self._replayable is None:
+            self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
         elif self._job.mode == "observe":
             if query is not None:
                 query.admit(0.0)
             self._say(order, query, "waiting", None, "the agent observes: a replay changes what the application does")
-        elif order.wanted == "cancel":
-            self._stop(order)
-            self._compared.pop(order.id, None)
-            self._unsettled.pop(order.id, None)
-            self._replayable.cancel(order)
-            self._end(order, "cancelled", "as ordered")
         elif query is None and order.wanted == "run":
             self._begin(order, rps, self._replayable)
         elif query is None:
@@ -133,6 +126,17 @@ class Replays:
         else:
             query.admit(rps, self._free)
             self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
+
+    def _cancel(self, order: ReplayOrder) -> None:
+        """Leave nothing behind of a replay, in whatever mode; until control is read a later order of it may come."""
+        if self._job.mode == "observe" and not self._job.orders_read:
+            return
+        self._stop(order)
+        self._compared.pop(order.id, None)
+        if self._replayable is not None:
+            self._replayable.cancel(order)
+        kept = "; nothing that an earlier run of it wrote is removed: the job was attached without replay="
+        self._end(order, "cancelled", "as ordered" + (kept if self._replayable is None else ""))
 
     def _place_own(self) -> None:
         """Place the job's own orders once control is read: only then an agent acts, and knows what was ordered."""
@@ -176,9 +180,8 @@ class Replays:
         elif text:
             self._unsettled[order.id] = time.monotonic() + AGAIN_S, text
         else:
-            self._end(
-                order, "done", "it was published before it could be cancelled" if order.wanted == "cancel" else ""
-            )
+            late = "it was published before it could be cancelled" if order.wanted == "cancel" else ""
+            self._end(order, "done", late)
 
     def _rates(self, orders: list[ReplayOrder]) -> dict[str, float]:
         """Records per wall second that each of the orders that are to be read has now."""
@@ -232,8 +235,7 @@ class Replays:
             measured["done"] = order.records
         if order.schedule and (state in ("waiting", "running") or (state == "read" and not reason)):  # it is published
             measured["executors"] = order.executors_at(job.time.at(now))
-            soon = order.executors_between(job.time.at(now), job.time.at(now + order.keep_s))
-            measured["executors_soon"] = soon
+            measured["executors_soon"] = order.executors_between(job.time.at(now), job.time.at(now + order.keep_s))
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,

@@ -41,6 +41,19 @@ class Polled:
         return given
 
 
+class Kept(Polled):
+    """A client of a control topic with one record, which is read."""
+
+    def position(self, part):
+        return 1
+
+    def paused(self):
+        return ()
+
+    def resume(self, *parts):
+        pass
+
+
 @pytest.fixture
 def job():
     return driver.job()
@@ -248,6 +261,28 @@ def test_what_an_autoscaler_decided_of_records_ends_when_it_or_the_agent_only_ob
         assert (job.admission_rps, job.replay_rps) == (None, None), "until it is decided anew"
 
 
+def test_what_is_reckoned_from_the_executors_that_run_is_followed_where_more_of_them_are_refused(job, commands):
+    modes.switch_mode(job, "act")
+    take(commands, wish(1, "d1", replay_rps=500.0, admission_rps=120.0))
+    take(commands, wish(9, "d2", replay_rps=0.0, admission_rps=5.0))
+    assert (job.replay_rps, job.admission_rps) == (0.0, 120.0), "live records are held back no further"
+    take(commands, wish(9, "d3", replay_rps=40.0, admission_rps=150.0, inputs={"contract_hash": "abc"}))
+    assert (job.replay_rps, job.admission_rps, job.admitted_by) == (40.0, 150.0, "d3, contract abc")
+    job.ends = {("events", 0): 9, ("events", 1): 9}
+    take(commands, wish(4, "d4", replay_rps=7.0))  # beyond the useful ceiling
+    assert (job.replay_rps, job.admission_rps) == (7.0, None)
+    assert [one.status for one in job.outbox.of(Outcome)] == ["refused"] * 3 and job.actuator.calls == ["take over"]
+
+
+def test_of_a_decision_that_is_old_or_seen_nothing_is_followed(job, commands):
+    modes.switch_mode(job, "act")
+    take(commands, wish(1, "d1", replay_rps=5.0, admission_rps=120.0))
+    old = time.time() - 60
+    for late in (wish(9, "d2", wall_time=old, replay_rps=500.0), wish(9, "d1", replay_rps=500.0)):
+        take(commands, late)
+        assert (job.replay_rps, job.admission_rps) == (5.0, 120.0)
+
+
 def test_a_mode_holds_for_a_decision_that_came_with_it(job):
     polled = {
         Part("decisions"): [Record("decisions", b"orders", encode(wish(3)))],
@@ -260,6 +295,16 @@ def test_a_mode_holds_for_a_decision_that_came_with_it(job):
     modes.switch_mode(job, "act")
     commands.poll()
     assert job.mode == "observe" and job.actuator.calls == ["take over"]
+
+
+def test_orders_are_known_to_be_the_newest_once_control_is_read_to_its_end(job):
+    commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    commands._client, commands._unread = Kept({}), {Part("control"): 2}
+    commands.poll()
+    assert not job.orders_read
+    commands._unread = {Part("control"): 1}
+    commands.poll()
+    assert job.orders_read and job.mode == "act"
 
 
 def test_a_decision_that_waited_for_spark_is_judged_by_the_time_at_which_it_is_applied(job, commands):

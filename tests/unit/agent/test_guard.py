@@ -66,6 +66,14 @@ def test_decisions_are_taken_again_once_all_clocks_were_set_back():
     assert verdict(wish(age=1.0), seen=seen, now=NOW - 5).action == "refuse"  # of clocks a little apart
 
 
+def test_a_refusal_says_whether_the_number_of_executors_is_all_that_is_wrong():
+    seen = SeenDecisions().after(wish(), accepted=True)
+    assert verdict(wish(9)).number_alone and verdict(wish(4), ceiling=3).number_alone
+    assert verdict(wish(9), current=9).number_alone  # what it found there before it acted
+    others = verdict(wish(9, age=60)), verdict(wish(9), seen=seen), verdict(wish(9), mode="freeze"), verdict(wish())
+    assert not any(other.number_alone for other in others)
+
+
 def test_a_refused_decision_does_not_make_others_old():
     seen = SeenDecisions().after(wish(9, age=0.0, id="d8"), accepted=False)
     assert verdict(wish(age=1.0), seen=seen).action == "apply"

@@ -289,3 +289,32 @@ def test_a_range_of_another_topic_than_the_job_reads_fails_and_one_of_a_table_is
     job.topics, job.orders = (), {"new": _order("new", most_rps=50.0, **strange)}  # before its first batch
     Replays(job, Replayable(lambda order: queries)).poll()
     assert len(queries) == 2
+
+
+def test_an_order_that_the_job_cannot_meet_is_cancelled_like_any_other(queries, job):
+    job.orders["fix"] = _order(wall_time=1.0)
+    replays = Replays(job, None)
+    replays.poll()
+    job.orders["fix"] = _order(wall_time=2.0, wanted="cancel")
+    for _ in range(2):
+        replays.poll()
+    assert _states(job) == ["failed", "cancelled"] and "without replay=" in job.outbox.of(ReplayProgress)[-1].reason
+    assert [one.wanted for one in job.outbox.of(ReplayOrder)] == ["done"]
+
+
+def test_a_replay_is_cancelled_also_while_the_agent_observes_but_not_before_it_knows_that_nothing_is_ordered_since(
+    queries, job
+):
+    cancelled = []
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries, cancel=cancelled.append))
+    replays.poll()
+    job.mode = "observe"
+    job.orders["fix"] = _order(wanted="cancel")
+    replays.poll()
+    assert not cancelled and not queries[0].stopped and not job.outbox.of(ReplayOrder)
+    job.orders_read = True
+    for _ in range(2):
+        replays.poll()
+    assert [one.id for one in cancelled] == ["fix"] and queries[0].stopped and _states(job)[-1] == "cancelled"
+    assert [one.wanted for one in job.outbox.of(ReplayOrder)] == ["done"] and len(queries) == 1
