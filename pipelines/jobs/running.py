@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from configs.contract import Contract, load_contract
 from configs.errors import CorrectableError
@@ -127,9 +128,18 @@ def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch],
     if chosen is None:
         return start_query(launch)
     print(f"{launch.job}: {chosen.text}", flush=True)
-    set_configuration(launch.spark, chosen)
     own = launch.settings.job.model_copy(update=chosen.trigger)
-    query = start_query(replace(launch, settings=launch.settings.model_copy(update={"job": own})))
+    taken = False
+    try:
+        set_configuration(launch.spark, chosen)
+        taken = True
+        query = start_query(replace(launch, settings=launch.settings.model_copy(update={"job": own})))
+    except Exception as error:
+        # One that Spark refuses has had its turn, or each restart would take it again. What people have to correct, as
+        # a broker that is away, is no fault of it.
+        if not (taken and isinstance(error, CorrectableError)):
+            note_run(launch.run_dir, launch.job, f"not started {uuid4()}", chosen)
+        raise
     note_run(launch.run_dir, launch.job, str(query.runId), chosen)
     return query
 

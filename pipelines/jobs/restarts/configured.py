@@ -111,7 +111,7 @@ def set_configuration(spark: SparkSession, chosen: ChosenConfiguration) -> None:
 
 
 def note_run(run_dir: Path, job: str, run_id: str, chosen: ChosenConfiguration) -> None:
-    """Note under which configuration a query runs, so that its progress counts for that.
+    """Note under which configuration a query runs, so that its progress counts for that; or that it did not start.
 
     Raises:
         OSError: it cannot be written.

@@ -5,9 +5,12 @@ import weakref
 from datetime import UTC, datetime
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
+from configs.settings import Settings
+from pipelines.jobs.launch import Launch
 from pipelines.jobs.progress_log import progress_file
 from pipelines.jobs.restarts.configured import (
     ChosenConfiguration,
@@ -16,6 +19,8 @@ from pipelines.jobs.restarts.configured import (
     note_run,
     set_configuration,
 )
+from pipelines.jobs.running import _started
+from pipelines.kafka.broker import BrokerError
 
 BEGIN_S = 1_700_000_000
 SETTING = "spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB"
@@ -159,3 +164,45 @@ def test_the_trigger_is_no_setting_of_the_session():
     session = Session()
     set_configuration(session, ChosenConfiguration("x", {"trigger": "1 second", SETTING: "64"}, ""))
     assert session == {SETTING: "64"}
+
+
+class Refusing:
+    """A session that refuses whatever is set, as Spark does with what it takes only when it starts."""
+
+    @property
+    def conf(self):
+        return self
+
+    def set(self, key, value):
+        raise AnalysisException(f"[CANNOT_MODIFY_STATIC_CONFIG] {key}")
+
+
+def started(folder, stated, session, start_query):
+    return _started(Launch("orders", session, Settings(), folder, {}, stated), stated, start_query)
+
+
+def test_one_that_spark_refuses_at_the_start_is_tried_twice_too(tmp_path):
+    def refused(launch):
+        raise AnalysisException("[AMBIGUOUS_REFERENCE] key")
+
+    for where, session, what in (("set", Refusing(), SettingsError), ("start", Session(), AnalysisException)):
+        folder = tmp_path / where
+        folder.mkdir()
+        two = contract(configurations={"usual": {}, "broken": {SETTING: -1}})
+        run_job(folder, two, 400)
+        for _ in range(2):
+            assert choose_configuration(folder, "orders", two).name == "broken"
+            with pytest.raises(what):
+                started(folder, two, session, refused)
+        assert choose_configuration(folder, "orders", two).name == "usual"
+
+
+def test_a_broker_that_is_away_is_not_the_doing_of_a_configuration(tmp_path):
+    def away(launch):
+        raise BrokerError("nobody answers")
+
+    run_job(tmp_path, contract(), 400)
+    for _ in range(3):
+        with pytest.raises(BrokerError):
+            started(tmp_path, contract(), Session(), away)
+    assert choose_configuration(tmp_path, "orders", contract()).name == "eager"
