@@ -22,6 +22,7 @@ from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.step.windows import RecentWindows
+from tidecast.fields import JOB_NAME
 from tidecast.messages import MessageError, MetricSample, Reject, encode
 
 log = logging.getLogger(__name__)
@@ -176,7 +177,9 @@ class FleetStep:
         served.open_window, served.newest, served.first = state.open_window, state.newest, state.first
         served.streak, served.deployment_number = state.streak, min(state.deployment_number, 0)
         served.last_heartbeat, served.standing = state.last_heartbeat, state.standing
-        for path in model_files(self._folder, self.job):
+        # A key may be anything, and longer than a file's name can be.
+        named = JOB_NAME.pattern.fullmatch(self.job)
+        for path in model_files(self._folder, self.job) if named else ():
             with suppress(OSError, ValueError):  # removed meanwhile, or damaged: of one job, and others go on
                 served.deployments.append(read_model_file(path).deployment)
         deployment = next((d for d in served.deployments if d.number == state.deployment_number), None)

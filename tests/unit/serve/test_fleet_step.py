@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+import pytest
 
 from models.forecast.baselines.naive import Naive
 from pipelines.serve.models.model_set import pack_model
@@ -24,6 +25,15 @@ def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_n
     assert [json.loads(value)["offset"] for topic, _, value in out if topic == "rejects"] == [0, 1]
     assert max(len(value) for _, _, value in out) < 10_000
     assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [], NOW)[0] == state
+
+
+@pytest.mark.parametrize("key", ["", "x" * 300, "../orders", "/tmp", "a\x00b"])
+def test_records_under_a_key_that_is_no_jobs_name_are_rejected_whatever_files_can_be_called(tmp_path, key):
+    """One that failed the task would fail it again after each restart, and no job had forecasts any more."""
+    step, row = FleetStep(key, STEP, tmp_path, {JOB}, 7), {"key": key, "value": raw(JOB, BEGIN, 5.0)}
+    state, out = step.process(None, [{**row, "partition": 0, "offset": 4}], NOW)
+    assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 4)]
+    assert FleetStep(key, STEP, tmp_path, {JOB}, 7).process(state, [], NOW) == (state, [])
 
 
 def test_a_record_a_year_ahead_is_rejected_and_the_next_is_taken_also_after_a_restart(tmp_path):
