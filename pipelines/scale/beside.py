@@ -95,6 +95,7 @@ def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:
     while not stop.wait(LOOK_S):
         try:
             report(tick())
+            before = ""
         except Exception as error:
             if (problem := f"{type(error).__name__}: {error}") != before:
                 report([problem])

@@ -102,6 +102,22 @@ def test_what_writes_contracts_and_grants_is_waited_for_before_the_next_one_deci
     held.set()
 
 
+def test_what_goes_wrong_in_looks_is_said_once_and_again_once_it_was_well_in_between(monkeypatch, capsys):
+    monkeypatch.setattr(beside, "LOOK_S", 0.001)
+    stop, left = threading.Event(), [OSError("no space left"), OSError("no space left"), None, OSError("no space left")]
+
+    def tick():
+        wrong = left.pop(0)
+        if not left:
+            stop.set()
+        if wrong is not None:
+            raise wrong
+        return []
+
+    beside.begin_to_repeat(tick, stop).join()
+    assert capsys.readouterr().out.splitlines() == ["autoscaler: OSError: no space left"] * 2
+
+
 class Queries:
     """Starts a query after the other: what each fails with, None for one that runs; `stop` is set once one does."""
 
