@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
-from models.policy.live.evaluation import evaluate
+from models.policy.live.evaluation import evaluate, on_clock
 from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
@@ -84,7 +84,7 @@ class Scaler:
         """
         if self.unknown:
             return self._left(memory, rows, now)
-        memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
+        memory = on_clock(memories.with_contract(memory or memories.fresh(self.contract), self.contract), now)
         memory, has_interval, rejects = self.update_memory(memory, rows, max(now, memory.beat_at or now))
         if has_interval:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)

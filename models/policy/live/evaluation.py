@@ -25,6 +25,8 @@ NEVER_S = 1e6
 """Seconds reported as time since the last change before there was one."""
 RESYNC_S, RESYNC_LEADS = 20.0, 1.5
 """Seconds, or lead times if longer, after which a target not reached is replaced by the executors that are there."""
+SET_BACK_S = 5.0
+"""Seconds by which the last evaluation lies ahead of a clock that was set back since."""
 
 
 def evaluate(
@@ -101,6 +103,27 @@ def evaluate(
         no_room=seen.unmet is not None,
     )  # fmt: skip
     return memory, seen, made
+
+
+def on_clock(memory: Memory, now: float) -> Memory:
+    """Return the memory of a job with which is gone on where the clock was set back since its last evaluation.
+
+    What it has of later than now was now: else nothing would be changed, sent again or too old before the clock has
+    come there again. A policy's own times are in its memory, which begins anew.
+
+    Args:
+        memory: so far.
+        now: epoch seconds.
+    """
+    if memory.looked_at is None or memory.looked_at <= now + SET_BACK_S:
+        return memory
+    held, standing = memory.forecast, memory.standing
+    changed_at, behind_at = (None if at is None else min(at, now) for at in (memory.changed_at, memory.behind_at))
+    return replace(
+        memory, looked_at=None, changed_at=changed_at, behind_at=behind_at, policy="", carried={},
+        standing=standing and replace(standing, since=min(standing.since, now)),
+        forecast=held and {**held, "wall_time": min(held["wall_time"], now)},
+    )  # fmt: skip
 
 
 def _lent(memory: Memory, executors: int, contract: Contract) -> int:
