@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidecast.signed.progress import late_dropped
-
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+LOGGED_BYTES = 512 << 20
+"""Of a managed job's progresses, the newest, and as much before them: four days to a week at a trigger of 2 s."""
 NEWEST_BYTES = 64 << 20
 """Of the log's end, what a start reads where the newest is enough: half a day at a trigger of 2 s, a second's work."""
 
@@ -22,21 +22,28 @@ def progress_file(run_dir: Path, job: str) -> Path:
     return run_dir / f"{job}.progress.jsonl"
 
 
+def kept_files(file: Path) -> list[Path]:
+    """Return the files of a progress log, as far as there are: what was set aside for its size, then itself."""
+    return [one for one in (_older(file), file) if one.is_file()]
+
+
 def newest_lines(file: Path, most_bytes: int = NEWEST_BYTES) -> Iterator[str]:
-    """Yield the lines at the end of a file that may be missing, one by one: those that are whole in so many bytes.
+    """Yield the lines at the end of a log that may be missing, one by one: those that are whole in so many bytes.
 
     Raises:
         OSError: it cannot be read.
     """
-    if not file.is_file():
-        return
-    with file.open("rb") as log:
-        size = log.seek(0, 2)
-        log.seek(max(size - most_bytes - 1, 0))
-        if size > most_bytes:
-            log.readline()  # begins further ahead, or is the end of the line before
-        for line in log:
-            yield line.decode(errors="replace")
+    files = kept_files(file)
+    further = sum(one.stat().st_size for one in files) - most_bytes
+    for one in files:
+        with one.open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(max(further - 1, 0))
+            if further > 0:
+                log.readline()  # begins further ahead, or is the end of the line before
+            for line in log:
+                yield line.decode(errors="replace")
+        further -= size
 
 
 class ProgressLog:
@@ -83,10 +90,14 @@ class ProgressLog:
         for name in ("late", "rejected"):
             self.totals[name] += seen.get(name) or 0
         if self._most_bytes is not None and self._lines.is_file() and self._lines.stat().st_size >= self._most_bytes:
-            self._lines.replace(self._lines.with_suffix(".old.jsonl"))
+            self._lines.replace(_older(self._lines))
         with self._lines.open("a") as file:
             file.write(json.dumps(progress, separators=(",", ":")) + "\n")
         self._summary.write_text(json.dumps(self.totals))
+
+
+def _older(file: Path) -> Path:
+    return file.with_suffix(".old.jsonl")
 
 
 def listener_of(log: ProgressLog, replays: bool = False) -> Any:
@@ -97,6 +108,8 @@ def listener_of(log: ProgressLog, replays: bool = False) -> Any:
         replays: whether those of all other queries are added, too; they count in its totals then.
     """
     from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    from tidecast.signed.progress import late_dropped
 
     class Listener(StreamingQueryListener):
         def onQueryStarted(self, event: Any) -> None: ...

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,12 +21,13 @@ from configs.errors import CorrectableError
 from configs.settings import Settings, load
 from pipelines.jobs.apart import Apart, read_apart
 from pipelines.jobs.launch import TOPICS, Launch, fix_first_offsets, refuse_order
-from pipelines.jobs.progress_log import ProgressLog, listener_of
+from pipelines.jobs.progress_log import LOGGED_BYTES, ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
 from pipelines.jobs.restarts.same_topics import refuse_other_topics
 from pipelines.jobs.restarts.snapshots import set_snapshots
 from pipelines.kafka.signing import Signer
 from pipelines.spark.checkpoint.repair import remedy_of
+from pipelines.spark.event_log import trim_event_logs
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tidecast.replay import Replayable
+
+TRIMMED_EVERY_S = 300.0
+"""Between two looks at the size of a job's event log; meanwhile some parts may be written."""
 
 
 def run_job(
@@ -43,9 +49,9 @@ def run_job(
 ) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
-    Leaves in the run folder: `<job>.start.json` and `<job>.topics.json` (where it began), `<job>.progress.jsonl` (every
-    progress of the query), `<job>.json` (totals so far), `eventlog/`, and `<job>.checkpoint`, from which the same
-    command goes on.
+    Leaves in the run folder: `<job>.start.json` and `<job>.topics.json` (where it began), `<job>.progress.jsonl` (the
+    newest progresses of the query), `<job>.json` (totals so far), `eventlog/` (its newest parts), and
+    `<job>.checkpoint`, from which the same command goes on.
 
     Args:
         job: name of the job and of its contract (YAML of latency target and executor bounds).
@@ -99,7 +105,7 @@ def run_job(
     except CorrectableError as error:
         print(error, file=sys.stderr)
         return 1
-    log = ProgressLog(args.run_dir, job, spark.sparkContext)
+    log = ProgressLog(args.run_dir, job, spark.sparkContext, LOGGED_BYTES)
     spark.streams.addListener(listener_of(log))
     launch = Launch(job, spark, settings, args.run_dir, start, contract)
     print(f"{job}: {set_snapshots(spark, args.run_dir, job, launch.recovery)}", flush=True)
@@ -113,8 +119,7 @@ def run_job(
     agent = None
     if not args.no_agent:
         agent = attach_agent(query, job, settings, contract, mode="act", clock=None, replay=again)
-    while query.isActive and not stop.wait(0.2):
-        pass
+    _await_end(query, stop, log_dir)
     status = finish_query(spark, query, agent, log)
     # A job whose results are merged begins a checkpoint with each outage, and its sink knows batches by their numbers.
     if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):
@@ -142,6 +147,19 @@ def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch],
         raise
     note_run(launch.run_dir, launch.job, str(query.runId), chosen)
     return query
+
+
+def _await_end(query: StreamingQuery, stop: threading.Event, log_dir: Path) -> None:
+    """Wait until the query ends or a signal comes; meanwhile its event log is kept from growing without end."""
+    trimmed_at = -math.inf
+    while query.isActive and not stop.wait(0.2):
+        if time.monotonic() - trimmed_at < TRIMMED_EVERY_S:
+            continue
+        trimmed_at = time.monotonic()
+        try:
+            trim_event_logs(log_dir)
+        except OSError as error:  # it is no reason to end a query
+            print(f"The event log is not trimmed: {error}", file=sys.stderr, flush=True)
 
 
 def attach_agent(query: StreamingQuery, job: str, settings: Settings, contract: Contract, **how: Any) -> Any:

@@ -13,6 +13,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import Settings, load
 from pipelines.spark import class_archive, fork_server, jars, java
+from pipelines.spark.event_log import event_log_options
 from pipelines.spark.options import (
     COMMON,
     DECOMMISSION,
@@ -87,7 +88,7 @@ def cluster_session(
         app: name of the application.
         settings: Spark's master, memory sizes, partitions of state, port of the UI (0: any free one).
         contract: of the job: least and most executors, and cores of each.
-        event_log: folder for Spark's event log, one plain file per application; created where it is missing.
+        event_log: folder for Spark's event log; created where it is missing.
         stock_starts: executors start as stock Spark's do, without class archive and fork server: to be compared with.
         delta: whether the job writes Delta tables.
         grows: whether Spark itself may add executors to the least ones; the agent may in any case, up to the most.
@@ -150,11 +151,7 @@ def cluster_session(
     if stock_starts:
         options["spark.python.daemon.module"] = "pyspark.daemon"
     if event_log is not None:
-        event_log.mkdir(parents=True, exist_ok=True)
-        options |= {
-            "spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.resolve().as_uri(),
-            "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
-        }  # fmt: skip
+        options |= event_log_options(event_log)
     return _build(app, master, options)
 
 

@@ -15,6 +15,8 @@ from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.truth import compare_counts, read_counts
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher
+from pipelines.report.recorded.eventlog import read_event_logs
+from pipelines.spark.event_log import trim_event_logs
 from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
@@ -97,6 +99,11 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     assert [one["name"] for one in noted] == ["quick", "quick"]  # nothing is changed before thirty intervals
     ran = {json.loads(line)["runId"] for line in (tmp_path / "word_count.progress.jsonl").read_text().splitlines()}
     assert {one["run_id"] for one in noted} == ran
+    tasks = read_event_logs(tmp_path / "eventlog").tasks  # of both drivers
+    assert (tasks["application"].nunique(), tasks["query"].nunique()) == (2, 1)
+    trim_event_logs(tmp_path / "eventlog", 0)
+    left = read_event_logs(tmp_path / "eventlog").tasks
+    assert set(left["application"]) == {tasks["application"].max()} and len(left) < len(tasks)
     rejects = {
         (r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_records(empty_topics, "rejects"))
     }

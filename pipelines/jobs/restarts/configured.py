@@ -16,7 +16,7 @@ from configs.configurations import TRIGGER
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.contract.slow.configurations import DWELL, Configurations, advance_configurations, reward_of
-from pipelines.jobs.progress_log import progress_file
+from pipelines.jobs.progress_log import kept_files, progress_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,9 +80,11 @@ def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenC
     stated = contract.configurations
     if not stated:
         return None
-    noted = [run for run in _read(_runs_file(run_dir, job)) if stated.get(run["name"]) == run["settings"]]
+    logs = kept_files(progress_file(run_dir, job))
+    noted = _still_told(list(_read(_runs_file(run_dir, job))), logs)
+    noted = [run for run in noted if stated.get(run["name"]) == run["settings"]]
     ran = {run["run_id"]: run["name"] for run in noted}
-    intervals = earned_intervals(_read(progress_file(run_dir, job)), ran, contract) if ran else []
+    intervals = earned_intervals(chain.from_iterable(map(_read, logs)), ran, contract) if ran else []
     known = _known(list(stated), intervals, list(ran.values()))
     feasible = {name for name in stated if _typically_kept(name, intervals, list(ran.values()))}
     recovering = bool(intervals) and intervals[-1].overloaded
@@ -207,6 +209,14 @@ def _describe(chosen: str, known: Configurations) -> str:
         for name, count, mean in zip(known.names, known.counts, known.means, strict=True)
     ]
     return f"configuration {chosen}; cost J so far: {', '.join(told)}"
+
+
+def _still_told(runs: list[dict[str, Any]], logs: Sequence[Path]) -> list[dict[str, Any]]:
+    """The runs from the first one on that a log still tells of: one of before would read as failed at once."""
+    if len(logs) < 2:  # nothing was ever taken off it
+        return runs
+    oldest = next((one.get("runId") for one in _read(logs[0])), None)
+    return runs[next((n for n, run in enumerate(runs) if run["run_id"] == oldest), 0) :]
 
 
 def _runs_file(run_dir: Path, job: str) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pipelines.jobs.progress_log import kept_files
 from pipelines.report.recorded.lines import RunError, json_lines
 
 
@@ -52,7 +53,7 @@ def read_batches(path: Path, topic: str = "events") -> QueryBatches:
         KeyError, ValueError: a progress object lacks a field, or its time or offset cannot be read.
         OSError: the file cannot be read.
     """
-    rows = json_lines(path)
+    rows = [row for file in kept_files(path) or [path] for row in json_lines(file)]
     if not rows:
         raise RunError(f"{path}: empty; the query finished no batch.")
     batches = pd.DataFrame(rows)

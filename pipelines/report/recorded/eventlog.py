@@ -44,7 +44,8 @@ class EventLog:
         tasks: one finished task attempt per row: application, query id, batch id, stage, executor, start, end, failed
             (not killed), seconds of deserialisation (the JVM's new classes among them; NaN: not told) and seconds
             until its Python worker was ready (0 without one).
-        executors: one executor per row: application, id, added, removed (NaN if it lived to the log's end), reason.
+        executors: one executor per row: application, id, added (by its first task, where the part of the log that told
+            it is gone), removed (NaN if it lived to the log's end), reason.
     """
 
     tasks: pd.DataFrame
@@ -73,7 +74,9 @@ def read_event_logs(folder: Path) -> EventLog:
                         owner = (properties["sql.streaming.queryId"], int(properties["streaming.sql.batchId"]))
                         stages.update(dict.fromkeys(event["Stage IDs"], owner))
                 case "TaskEnd" if of := stages.get(event["Stage ID"]):
-                    tasks.append((application, *of, event["Stage ID"], *_task(event["Task Info"]), *_parts(event)))
+                    task = _task(event["Task Info"])
+                    tasks.append((application, *of, event["Stage ID"], *task, *_parts(event)))
+                    executors.setdefault((application, task[0]), [task[1], nan, ""])
                 case "ExecutorAdded":
                     executors[application, event["Executor ID"]] = [event["Timestamp"] / 1000, nan, ""]
                 case "ExecutorRemoved":

@@ -126,6 +126,19 @@ def test_one_that_fails_at_once_is_tried_twice(tmp_path):
     assert choose_configuration(tmp_path, "orders", two).name == "usual"
 
 
+def test_a_run_that_a_trimmed_log_no_longer_tells_of_did_not_fail(tmp_path):
+    two = contract(configurations={"usual": {}, "eager": {"trigger": "1 second"}})
+    for number, name in enumerate(("usual", "usual", "eager")):
+        chosen = ChosenConfiguration(name, dict(two.configurations[name]), "")
+        note_run(tmp_path, "orders", f"run {number}", chosen)
+    log = progress_file(tmp_path, "orders")
+    lines = [f"{json.dumps(one)}\n" for one in batches("run 2", 400)]
+    log.with_suffix(".old.jsonl").write_text("".join(lines[:150]))
+    log.write_text("".join(lines[150:]))
+    again = choose_configuration(tmp_path, "orders", two)
+    assert again.name == "usual" and "usual never ran, eager " in again.text and " in 37 intervals" in again.text
+
+
 def test_without_configurations_nothing_is_chosen_and_the_contract_reads_as_before(tmp_path):
     plain = contract(configurations={})
     assert choose_configuration(tmp_path, "orders", plain) is None

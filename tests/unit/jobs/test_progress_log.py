@@ -48,3 +48,13 @@ def test_of_a_long_log_the_newest_lines_are_read_and_those_alone_that_are_whole(
     (tmp_path / "log").write_text("one\ntwo\nthree")
     assert list(newest_lines(tmp_path / "log", most_bytes)) == lines
     assert list(newest_lines(tmp_path / "none", most_bytes)) == []
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "lines"), [(99, ["one\n", "two\n", "six\n"]), (8, ["two\n", "six\n"]), (4, ["six\n"]), (3, [])]
+)
+def test_what_was_set_aside_for_its_size_is_read_before_the_rest(tmp_path, most_bytes, lines):
+    file = progress_file(tmp_path, "orders")
+    file.with_suffix(".old.jsonl").write_text("one\ntwo\n")
+    file.write_text("six\n")
+    assert list(newest_lines(file, most_bytes)) == lines

@@ -82,3 +82,11 @@ def test_a_bad_log_is_named(tmp_path, name, text, said):
         (tmp_path / name).write_text(text)
     with pytest.raises(EventLogError, match=said):
         eventlog.read_event_logs(tmp_path)
+
+
+def test_of_an_executor_whose_begin_is_trimmed_away_the_first_task_tells(tmp_path):
+    (tmp_path / "eventlog_v2_app-1").mkdir()
+    (tmp_path / "eventlog_v2_app-1" / "events_7_app-1").write_text("\n".join([LINES[2], *LINES[5:]]) + "\n")
+    executors = eventlog.read_event_logs(tmp_path).executors.set_index("executor")
+    assert executors["added"].to_dict() == {"0": 3.0, "1": 3.5}
+    assert executors.loc["1", "removed"] == 5.0
