@@ -39,14 +39,14 @@ class IncomingSample(NamedTuple):
         position: (topic, partition, offset) of a record of the log; None for what came by socket.
         cursor: where to read on in the log after it, MessagePack; empty for what came by socket.
         key: of a record of the log; None for what came by socket.
-        refused: why the store takes nothing that comes of it, in words; it is refused then. "" for any other.
+        refused: the answer, where the store takes nothing that comes of it; None for any other.
     """
 
     raw: bytes
     position: tuple[str, int, int] | None = None
     cursor: bytes = b""
     key: str | None = None
-    refused: str = ""
+    refused: Refused | None = None
 
 
 Effect = Refused | tuple[str, Sequence[PendingForecast | Found]]
@@ -122,7 +122,7 @@ class Core:
             now: wall time, epoch seconds; None for the clock's.
 
         Returns:
-            `PutResult`, or `Refused` with "message" (no valid sample), "input" (it is `refused`), "unknown_job" (no
+            `PutResult`, or `Refused` with "message" (no valid sample), its own if it is `refused`, "unknown_job" (no
             contract), "gap" (by socket, not next to what was taken) or "conflict" (its window was closed with others).
 
         Raises:
@@ -159,8 +159,8 @@ class Core:
     def _process_one(self, batch: EventBatch, incoming: IncomingSample, now: float) -> Effect:
         try:
             sample = read_sample(incoming.raw, now, incoming.key)
-            if incoming.refused:
-                return self._refuse(batch, incoming, "input", incoming.refused, now)
+            if incoming.refused is not None:
+                return self._refuse(batch, incoming, incoming.refused.code, incoming.refused.message, now)
             if sample.job not in self.known:
                 return self._refuse(batch, incoming, "unknown_job", f"job {sample.job!r} has no contract", now)
             served = self.job(sample.job)

@@ -19,7 +19,7 @@ from pipelines.serve.models.loader import Loader
 from pipelines.serve.net.socket_server import BATCH, SocketServer
 from pipelines.serve.net.wire import Answer
 from pipelines.serve.step.records import STATUS, Status, encode_value
-from pipelines.store import BadInput, Fenced, MustReopen, StoreError
+from pipelines.store import BadInput, Conflict, Corrupt, Fenced, MustReopen, StoreError
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ RETRY_S = 1.0
 """Wall seconds before log and champions are tried again after the store refused."""
 SET_S = 1.0
 """Seconds by which the wall clock goes another way than the store's before that is told."""
-LASTING = (MustReopen, Fenced)
-"""What no trying again cures: it ends the process, and the next run opens the store."""
+LASTING = (MustReopen, Fenced, Corrupt)
+"""What no trying again cures: it ends the process, and the next run opens the store, or rebuilds it from the log."""
+REFUSED = (BadInput, Conflict)
+"""What the store never takes, whereas it takes everything else."""
 
 
 class Loop:
@@ -58,6 +60,9 @@ class Loop:
         )
         self._housekeeping = self._log_from = self._swap_from = 0.0
         self._status_trouble, self._ahead_s = "", 0.0
+        self._damage: Corrupt | None = None
+        self._told: set[type[StoreError]] = set()
+        """Why samples were refused that the store never takes."""
         self._turn = threading.Lock()
         """Held by who works on the core: this loop, or for a moment the thread that reads the log."""
         self._wanted = True
@@ -73,13 +78,14 @@ class Loop:
         Requests are answered, up to 32 records of the log are processed, the outbox is sent, prepared models are
         swapped in (each waits for the disk); every 0.1 s the status is stored. What a store that refuses says is
         printed, and log and swaps are tried again after 1 s, unless only opening the store anew helps. What it never
-        takes is left out: the model, or the sample, which is refused.
+        takes, or holds with other bytes, is left out: the model, or the sample, which is refused.
 
         Args:
             wait_s: longest wait, wall seconds.
 
         Raises:
-            MustReopen, Fenced: a write of the store failed half-way, or another process has opened it.
+            MustReopen, Fenced, Corrupt: a write of the store failed half-way, another process has opened it, or it is
+                damaged.
             msgspec.DecodeError, MessageError: a stored value cannot be decoded, or a forecast not encoded.
             confluent_kafka.KafkaException: the client refuses a record, e.g. as too large.
             Exception: whatever ended the thread that reads the log.
@@ -110,7 +116,7 @@ class Loop:
         raised, unless only opening the store anew helps.
 
         Raises:
-            MustReopen, Fenced: as `run_once`.
+            MustReopen, Fenced, Corrupt: as `run_once`.
             msgspec.DecodeError, MessageError: a stored value cannot be decoded, or a forecast not encoded.
             confluent_kafka.KafkaException: the client refuses a record, e.g. as too large.
         """
@@ -141,18 +147,21 @@ class Loop:
         try:
             return self._process([IncomingSample(sample) for sample in samples])
         except StoreError as error:  # one that lasts ends the loop when the status is stored
+            if isinstance(error, Corrupt):
+                self._damage = error  # which need not touch the status
             return [refusal(error)] * len(samples)
 
     def _process(self, samples: Sequence[IncomingSample]) -> Sequence[Answer]:
         """Process samples together; one by one where the store takes one of them never, which alone is then refused."""
         try:
             return self.core.process(samples)
-        except BadInput as error:
+        except REFUSED as error:
             if len(samples) > 1:
                 return [answer for one in samples for answer in self._process([one])]
-            if self.core.counts["refused input"] == 0:  # once: the next one of the job is likely to be its like
+            if type(error) not in self._told:  # once: the next one of the job is likely to be its like
                 print(f"serving: a sample is refused: {error}", flush=True)
-            return self.core.process([samples[0]._replace(refused=str(error))])
+                self._told.add(type(error))
+            return self.core.process([samples[0]._replace(refused=refusal(error))])
 
     def _process_log(self) -> None:
         """Process what waits of the log; what the store has no room for waits on, and the cursor with it."""
@@ -191,7 +200,7 @@ class Loop:
                 deployment = swap_model(self.core, ready)
             except LASTING:
                 raise
-            except BadInput as error:  # for good: the swaps behind it go on
+            except REFUSED as error:  # for good: the swaps behind it go on
                 loader.ready.popleft()
                 refused = f"version {ready.version} is refused: {error} The present champion stays"
                 print(f"serving {ready.job}: {refused}", flush=True)
@@ -208,6 +217,8 @@ class Loop:
     def _store_status(self) -> None:
         if self.log is not None and (failure := self.log.failure) is not None:
             raise failure  # an outage is waited out; this is another matter, and the next run begins afresh
+        if damage := self._damage or (self.loader and self.loader.damage):
+            raise damage
         core, ahead_s = self.core, self.core.store.ahead_s()
         if abs(ahead_s - self._ahead_s) > SET_S:  # else it stays: a reader that asks again is to see the same
             self._ahead_s = ahead_s

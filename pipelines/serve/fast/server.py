@@ -10,8 +10,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from configs.settings import Settings
 from pipelines.kafka.claim import SERVING, Claim
@@ -27,7 +27,7 @@ from pipelines.serve.http.process import HttpEndpoint
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.partitions import PartitionWatch
 from pipelines.serve.signals import stop_on_signals
-from pipelines.store import Keep, Store
+from pipelines.store import Corrupt, Keep, Store
 from pipelines.store.writing.flusher import Flusher
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,8 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
         SocketError: the socket cannot be opened.
         BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take this server's
             claim (the record by which an older server leaves).
-        StoreError, msgspec.DecodeError: the store cannot be opened, written or decoded (`Corrupt`, `OtherSchema`, ...).
+        Corrupt: a record of the store is damaged; the next run reads them all, and begins what can be rebuilt anew.
+        StoreError, msgspec.DecodeError: the store cannot be opened, written or decoded (`OtherSchema`, ...).
         OSError: a file or process beside the store cannot be made.
         ValueError, SettingsError: not called from the main thread, or a security option that a Kafka client lacks.
         Exception: whatever ended the thread that reads the log, or another error of `Loop.run_once`.
@@ -78,6 +79,7 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
         store = ends.enter_context(
             Store.open(folder, settings.serving.map_bytes, retention_rules(settings.serving.history))
         )
+        ends.enter_context(_distrusted_if_corrupt(store))
         ends.enter_context(Flusher(store))
         known = ContractedJobs(settings.contracts_dir, settings.serving.alias_poll_s)
         loop = _loop(settings, store, known, ends, stop)
@@ -123,6 +125,15 @@ def _loop(settings: Settings, store: Store, known: ContractedJobs, ends: ExitSta
     ends.callback(lambda: watch.join(5))
     ends.callback(stop.set)
     return loop
+
+
+@contextmanager
+def _distrusted_if_corrupt(store: Store) -> Iterator[None]:
+    try:
+        yield
+    except Corrupt:
+        store.distrust()
+        raise
 
 
 def _watch(claim: Claim, stop: threading.Event) -> None:

@@ -79,8 +79,9 @@ def _unfinished(core: Core, served: ServedJob, ready: ReadyModel) -> Deployment 
 def _record_intent(core: Core, served: ServedJob, ready: ReadyModel) -> Deployment:
     """Put model and intent on the disk: from here on a crash repeats the swap at the window named in it."""
     store, job = core.store, served.job
-    newest = store.get(intent_key(job))
-    number = 1 if newest is None else newest.version + 1  # those for windows of another length count, too
+    # Above those for windows of another length, and those in force of which the intents are gone with their file.
+    kept = store.get(intent_key(job)), store.get(active_key(job))
+    number = 1 + max((record.version for record in kept if record is not None), default=0)
     first_origin = choose_first_origin(served.deployments, served.newest, core.newest_forecast_window(job))
     deployment = ready.deployment(number, first_origin, core.step_s)
     prefix = set_prefix(job)

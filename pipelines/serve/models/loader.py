@@ -14,7 +14,7 @@ from pipelines.registry import RegistryError
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import ReadyModel, prepare_model
 from pipelines.serve.step.windows import Windows
-from pipelines.store import StoreError
+from pipelines.store import Corrupt, StoreError
 
 log = logging.getLogger(__name__)
 CLOSE_S, OPEN_S = 2.0, 30.0
@@ -72,6 +72,8 @@ class Loader:
         self.ready: deque[ReadyModel] = deque()
         self.serving: dict[str, str] = {}
         """Version in service by job, as reported by the loop."""
+        self.damage: Corrupt | None = None
+        """What a job's windows could not be read for, which no other look cures."""
         self._refused: dict[str, str] = {}
         self._offered: dict[str, str] = {}
         self._later: dict[str, tuple[str, float]] = {}
@@ -134,6 +136,9 @@ class Loader:
         try:
             model_set = pack_model(*champions.fetch(job, version))
             ready = prepare_model(self._windows, job, champions.model_name(job), version, model_set)
+        except Corrupt as error:
+            self.damage = error
+            return
         except Exception as error:  # whatever an artifact may hold, the other jobs get their champions
             what = f"serving {job}: {error if isinstance(error, RegistryError) else repr(error)}"
             if isinstance(error, PASSING) or isinstance(error.__context__, MemoryError):

@@ -20,7 +20,7 @@ from pipelines.store.disk.retention import Keep
 from pipelines.store.disk.seek import find_as_of, iterate_versions
 from pipelines.store.disk.synced import SyncedSnapshot
 from pipelines.store.writing.memory import Clock, Side, WriterMemory
-from pipelines.store.writing.recovery import find_damage, mark_clean, mark_unclean, move_aside
+from pipelines.store.writing.recovery import find_damage, mark_clean, mark_suspect, mark_unclean, move_aside
 
 ALARM_NS = 10**9
 """How far (ns) the newest commit may lie ahead of the clock without a warning."""
@@ -29,16 +29,21 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class OpenedStore:
-    """A store that this process writes: its folder, the descriptor of the locked file, and the writer's memory."""
+    """A store that this process writes: its folder, the descriptor of the locked file, and the writer's memory.
+
+    With `suspect`, a record was found damaged.
+    """
 
     folder: Path
     lock: int
     memory: WriterMemory
+    suspect: bool = False
 
     def close(self) -> None:
         """Sync the hot environment (not synced by commits), close both, note it in `last_run`, and release the lock.
 
-        Blocks until all is on the disk. Call it once, after the last put.
+        Blocks until all is on the disk. Call it once, after the last put. Of a suspect one no clean
+        close is noted.
 
         Raises:
             StoreError, OSError: the disk refuses. Files and lock are released all the same, but no clean close is
@@ -52,7 +57,8 @@ class OpenedStore:
                 files.callback(memory.hot.env.close)
                 files.callback(memory.synced.close)
                 memory.synced.sync_and_keep(*memory.synced.pin_newest())
-            mark_clean(self.folder)  # not where a host crash may still take pages of a file that nobody looks at
+            # Not where a host crash may still take pages of a file that nobody looks at.
+            (mark_suspect if self.suspect else mark_clean)(self.folder)
 
 
 def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock) -> OpenedStore:

@@ -20,8 +20,8 @@ def find_damage(folder: Path, name: str) -> str:
     """Return one line on what is wrong with the database file in `folder/name`, or "" if it can be used.
 
     A file that is absent or unchanged since a clean close is not read. Otherwise a child process checks it, for up to
-    600 s: the newest record of each key if the writer was killed; every record after a crash of the host, when the file
-    is first set back to its last synced commit (`restore_synced` rewrites `data.mdb`).
+    600 s: the newest record of each key if the writer was killed; every record after a crash of the host or
+    `mark_suspect`, when the file is first set back to its last synced commit (`restore_synced` rewrites `data.mdb`).
 
     Args:
         folder: of the store, locked by the caller.
@@ -90,6 +90,15 @@ def mark_clean(folder: Path) -> None:
     """
     lines = [_boot(), *(f"{name} {_stamp(folder / name)}" for name in ("hot", "durable"))]
     _replace(folder / LAST_RUN, "\n".join(lines) + "\n")
+
+
+def mark_suspect(folder: Path) -> None:
+    """Have the next open treat the folder's files as after a crash of the host: every record of them is read.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    _replace(folder / LAST_RUN, "suspect\n")
 
 
 def _last_run(folder: Path) -> tuple[str, dict[str, str]]:

@@ -179,6 +179,13 @@ class Store(Puts):
             with self._writing:
                 prune_key(self.memory, state, bound)
 
+    def distrust(self) -> None:
+        """Have the next writer read every record before it trusts the files; for who was told `Corrupt`.
+
+        What is damaged of the hot file is then begun anew, from the newest synced commit where that is whole.
+        """
+        self._opened.suspect = True
+
     def close(self) -> None:
         """Sync and close the files and release the lock for the next writer; a second call does nothing.
 

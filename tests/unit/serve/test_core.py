@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import time
 from contextlib import contextmanager
 
@@ -377,6 +378,15 @@ def test_a_swap_that_is_tried_again_is_the_same_deployment(core, store, monkeypa
     after = contents(store)
     assert {key for key in after if after[key] != before.get(key)} == {active_key(JOB)}
     assert value_of(took.forecasts[0]).deployment == 2
+
+
+def test_a_champion_after_the_file_of_models_was_removed_has_a_number_of_its_own(tmp_path):
+    folder = tmp_path / "store"
+    for versions in (("1", "2"), ("3",)):
+        with Store.open(folder) as store:
+            numbers = [crown(Core(store, STEP, {JOB}, epoch=7), version=one).number for one in versions]
+        shutil.rmtree(folder / "durable")
+    assert numbers == [3]
 
 
 def test_a_model_that_cannot_be_begun_stops_neither_the_server_nor_the_next_start(core, store, monkeypatch):

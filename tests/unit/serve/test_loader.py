@@ -10,7 +10,7 @@ from pipelines.serve.models import loader, model_set
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
 from pipelines.serve.stream.server import MARGIN_S, needed_from
-from pipelines.store import StoreFull
+from pipelines.store import Corrupt, StoreFull
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, sample
 from tests.fakes.waiting import wait_until
@@ -103,6 +103,18 @@ def test_a_champion_that_met_a_full_disk_or_memory_is_tried_again(module, name, 
     wait_until(lambda: made.ready, "the champion")
     made.close()
     assert "the present champion stays, trying again in 0.05 s" in capsys.readouterr().out
+
+
+def test_windows_that_are_damaged_are_for_the_loop_to_end_by(monkeypatch, capsys):
+    def damaged(*given):
+        raise Corrupt("the digest is not that of the bytes")
+
+    monkeypatch.setattr(loader, "prepare_model", damaged)
+    made = Loader(windows(), Registry(), JOBS[:1], 0.01)
+    made.start()
+    wait_until(lambda: made.damage, "what it met")
+    made.close()
+    assert not made.ready and "trying again" not in capsys.readouterr().out
 
 
 def test_closing_waits_for_the_registry_to_be_opened_and_not_for_a_look_up_that_hangs(monkeypatch):

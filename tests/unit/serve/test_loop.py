@@ -21,6 +21,7 @@ from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.registry import RegistryError
 from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
 from pipelines.serve.fast.loop import Loop
+from pipelines.serve.fast.server import _distrusted_if_corrupt
 from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.fast.window_closer import WindowCloser
 from pipelines.serve.models.loader import Loader
@@ -33,7 +34,7 @@ from pipelines.serve.step.deployments import deployment_at
 from pipelines.serve.step.keys import forecast_key, quarantine_key, sample_key, state_key
 from pipelines.serve.step.records import STATUS, ForecastValue, Status, decode_value
 from pipelines.serve.step.windows import RecentWindows
-from pipelines.store import Fenced, MustReopen, Store, StoreFull
+from pipelines.store import Corrupt, Fenced, MustReopen, Store, StoreFull
 from pipelines.store.disk.limits import VALUE_BYTES
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, contents, raw, sample
@@ -368,7 +369,7 @@ def loop(tmp_path):
         made.close()
 
 
-@pytest.mark.parametrize("error", [MustReopen("a write failed half-way"), Fenced("writer 2 has taken over")])
+@pytest.mark.parametrize("error", [MustReopen("half a write"), Fenced("writer 2 is there"), Corrupt("a record")])
 def test_what_no_trying_again_cures_ends_the_loop(loop, error, monkeypatch):
     with refusing(error, monkeypatch):
         with pytest.raises(type(error)):
@@ -418,7 +419,7 @@ def large(job, version):
 
 def test_a_model_that_the_store_never_takes_holds_up_no_other_swap(loop, capsys):
     small = prepare_model(RecentWindows(STEP), "rides", "rides-forecaster", "1", pack_model(CHAMPIONS[0]))
-    loop.loader = SimpleNamespace(ready=deque([large(JOB, "3"), small]))
+    loop.loader = SimpleNamespace(ready=deque([large(JOB, "3"), small]), damage=None)
     loop.run_once(0)
     assert not loop.loader.ready and loop.core.counts["swaps"] == 1
     assert [d.model_version for d in loop.core.job("rides").deployments] == ["1"]
@@ -449,3 +450,51 @@ def test_a_sample_of_which_the_store_never_takes_what_comes_is_refused_alone(loo
     assert said.startswith("serving: a sample is refused: ")
     refused, taken = loop._process_puts([raw(JOB, BEGIN + 3, 5.0), raw("rides", BEGIN + 3, 5.0)])
     assert refused.code == "input" and taken.verdict == "applied"
+
+
+def test_a_sample_of_which_the_store_holds_other_results_is_refused_alone(loop, capsys):
+    store = loop.core.store
+    store.put(state_key(JOB, STEP), b"other", BEGIN)  # as a file may have it that a host crash left
+    loop.log = Waiting([raw(job, BEGIN + i, 5.0) for i in range(3) for job in (JOB, "rides")])
+    loop.run_once(0)
+    assert not len(loop.log) and store.get_meta(CURSOR) == b"5"
+    assert (loop.core.counts["windows"], loop.core.counts["refused conflict"]) == (5, 1)
+    kept = decode(Reject, store.get(quarantine_key("metrics")).value)
+    assert "is stored with other bytes; the first ones stay" in kept.reason and kept.offset == 0
+    assert capsys.readouterr().out.startswith("serving: a sample is refused: ")
+
+
+def test_a_client_that_meets_damage_is_told_before_the_end(loop, monkeypatch):
+    with refusing(Corrupt("the digest is not that of the bytes"), monkeypatch):
+        (answer,) = loop._process_puts([raw(JOB, BEGIN, 5.0)])
+    assert answer.code == "store"
+    with pytest.raises(Corrupt):
+        loop.run_once(0)
+
+
+def test_a_damaged_record_ends_the_server_and_the_next_one_begins_the_store_anew(tmp_path, caplog):
+    folder, key = tmp_path / "store", sample_key(JOB, STEP)
+    with Store.open(folder) as store:
+        core = Core(store, STEP, {JOB}, epoch=7)
+        core.process([IncomingSample(raw(JOB, BEGIN + i, 1234.5 + i)) for i in range(9)], NOW)
+        value = store.get(key, BEGIN + 3).value
+    data = folder / "hot" / "data.mdb"
+    whole = data.read_bytes()
+    assert value in whole
+    data.write_bytes(whole.replace(value, value[:-1] + bytes([value[-1] ^ 1])))
+    with pytest.raises(Corrupt), Store.open(folder) as store, _distrusted_if_corrupt(store):
+        loop = Loop(Core(store, STEP, {JOB}, epoch=8), folder / "socket")
+        loop.log = Waiting([raw(JOB, BEGIN + 3, 1237.5)])  # once more
+        try:
+            loop.run_once(0)
+        finally:
+            loop.close()
+    assert "begun anew" not in caplog.text
+    with Store.open(folder) as store:
+        assert store.get(key) is None and "begun anew" in caplog.text
+
+
+def test_damage_that_the_loader_meets_ends_the_loop(loop):
+    loop.loader = SimpleNamespace(ready=deque(), damage=Corrupt("the digest is not that of the bytes"))
+    with pytest.raises(Corrupt):
+        loop.run_once(0)
