@@ -13,6 +13,7 @@ from tests.fakes import driver
 from tests.fakes.result_tables import seen
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import replay_into
+from tidecast.backfill.namespace import end_of
 from tidecast.merge import MergeSink
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import staged
@@ -106,6 +107,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table(one_parti
         told.append(job.outbox.of(ReplayProgress))
     first, last = told
     assert last[-1].state == "done", last[-1].reason
+    assert end_of(table, "lost") == job.orders["lost"].wall_time > order.wall_time
     assert not seen_of_live  # or who waits for any of its queries would be told of the replay's end
     assert last[0].done >= first[-1].done  # it went on where it was
     assert {one.admitted_rps for one in first + last if one.state == "running"} == {60.0}

@@ -120,6 +120,14 @@ class TableReplays:
         self._leave(order.id)
         cancel(self.table, order.id)
 
+    def note_end(self, over: ReplayOrder) -> None:
+        """Keep when a replay ended, beside the table."""
+        namespace.note_end(self.table, over.id, over.wall_time)
+
+    def end_of(self, name: str) -> float:
+        """Return when a replay ended, epoch seconds; 0: never."""
+        return namespace.end_of(self.table, name)
+
     def close(self) -> None:
         """Let go of all of them, of one that is just published once it is; another process may go on."""
         self.closed.set()
@@ -195,7 +203,10 @@ def replay_into(
     made = TableReplays(
         own_session(spark), Path(table), plan, source, version, output_mode, trigger, tolerance, still_open, ends
     )
-    return Replayable(made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close)
+    return Replayable(
+        made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close, made.note_end,
+        made.end_of,
+    )  # fmt: skip
 
 
 def _written(backfill: Backfill) -> Backfill:

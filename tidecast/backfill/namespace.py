@@ -22,6 +22,8 @@ _EARLIER = "checkpoint"
 # The spec first: what an interrupted removal leaves is no backfill any more, and goes with the next one of the name.
 WRITTEN = (SHADOW, CHECKPOINT, _EARLIER, KEPT, RANGE)
 """What a replay writes; it begins without them."""
+ENDED = ".ended"
+"""Of all of them: when each one ended, in a file by its id."""
 _OWN = (SPEC, f"{SPEC}.new", *WRITTEN, LEASE)
 
 
@@ -128,13 +130,7 @@ def write_spec(table: Path, spec: Spec) -> None:
     Raises:
         OSError: it cannot be written; the one before stands then.
     """
-    path = folder(table, spec.name) / SPEC
-    new = path.with_name(f"{SPEC}.new")
-    with new.open("w") as file:
-        file.write(spec.to_json())
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    _write_whole(folder(table, spec.name) / SPEC, spec.to_json())
 
 
 def specs(table: Path) -> list[Spec]:
@@ -145,6 +141,25 @@ def specs(table: Path) -> list[Spec]:
     """
     names = sorted(path.parent.name for path in namespace(table).glob(f"*/{SPEC}"))
     return [spec for name in names if (spec := read_spec(table, name)) is not None]
+
+
+def note_end(table: Path, name: str, wall_time: float) -> None:
+    """Note when a backfill ended, epoch seconds: what orders it from before then orders nothing any more.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = namespace(table) / ENDED / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_whole(path, repr(wall_time))
+
+
+def end_of(table: Path, name: str) -> float:
+    """Return when a backfill of this id ended last, epoch seconds; 0 where that was never noted."""
+    try:
+        return float((namespace(table) / ENDED / name).read_text())
+    except (OSError, ValueError):
+        return 0.0
 
 
 def remove(table: Path, name: str) -> None:
@@ -163,3 +178,12 @@ def discard(table: Path, name: str, *parts: str) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

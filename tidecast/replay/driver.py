@@ -16,7 +16,7 @@ from tidecast.replay.pauses import LivePauses
 from tidecast.replay.pool import enter_pool
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.rates import decided_rates, own_rates
-from tidecast.replay.replayable import Replayable
+from tidecast.replay.replayable import EndedOrders, Replayable
 from tidecast.spark.locality import StateWait
 
 log = logging.getLogger("tidecast")
@@ -43,6 +43,7 @@ class Replays:
         self._pauses = LivePauses(live)
         self._queries: dict[str, ReplayQuery] = {}
         self._over: dict[str, float] = {}
+        self._ended = EndedOrders(job, replayable)
         self._begun: dict[str, float] = {}
         self._said: dict[str, tuple[ReplayProgress, float]] = {}
         self._closing: dict[str, Closing] = {}
@@ -99,7 +100,8 @@ class Replays:
     def _standing(self) -> list[ReplayOrder]:
         """The orders that this application is to meet, and that are not over."""
         mine = [order for order in list(self._job.orders.values()) if (order.apart is not None) == self._apart]
-        return [one for one in mine if one.wanted != "done" and self._over.get(one.id, 0.0) < one.wall_time]
+        mine = [one for one in mine if one.wanted != "done" and self._over.get(one.id, 0.0) < one.wall_time]
+        return [order for order in mine if not self._ended.covers(order)]
 
     def _meet(self, order: ReplayOrder, rps: float) -> None:
         query = self._queries.get(order.id)
@@ -222,10 +224,7 @@ class Replays:
         self._begun.pop(order.id, None)
         self._unsettled.pop(order.id, None)
         if state in ("done", "cancelled"):
-            at = later_than(order, time.time())  # whoever ordered it may have another clock
-            over = ReplayOrder(**{**vars(order), "wanted": "done", "wall_time": at})
-            self._job.orders[order.id] = over
-            self._job.outbox.enqueue("control", order_key(order.job, order.id), over)
+            self._ended.tell(order, later_than(order, time.time()))  # whoever ordered it may have another clock
         log.info("%s: replay %s is %s%s", self._job.name, order.id, state, f": {reason}" if reason else "")
 
     def _say(self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str) -> None:

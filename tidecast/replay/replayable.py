@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from tidecast.orders import ReplayOrder
+from tidecast.orders import ReplayOrder, order_key
+
+if TYPE_CHECKING:
+    from tidecast.job import OrderedJob
+
+log = logging.getLogger("tidecast")
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,9 @@ class Replayable:
         dry_run: runs an order's first batch for nobody, and leaves nothing behind; called once, in a thread of its
             own, before anything is ordered, so that the first batch that counts is quick. None: that one is slow.
         close: called when the agent ends; whatever is not done is gone on with by the next one.
+        ended: called with the order that says that a replay is over. Keep its `wall_time`, by its id, where the results
+            lie: the record on the broker goes where somebody sends an older order again.
+        ended_at: returns what was kept of an id; 0: nothing, and such an order is met again by the next agent.
     """
 
     start: Callable[[ReplayOrder], Any]
@@ -36,3 +45,40 @@ class Replayable:
     orders: tuple[ReplayOrder, ...] = ()
     dry_run: Callable[[ReplayOrder], None] | None = None
     close: Callable[[], None] = lambda: None
+    ended: Callable[[ReplayOrder], None] = lambda order: None
+    ended_at: Callable[[str], float] = lambda name: 0.0
+
+
+class EndedOrders:
+    """Which replays of a job are over: an order of before that, which somebody sends again, is met no more."""
+
+    def __init__(self, job: OrderedJob, replayable: Replayable | None) -> None:
+        """Know what the replayable has kept; None: nothing."""
+        self._job, self._replayable = job, replayable or Replayable(lambda order: None)
+        self._at: dict[str, float] = {}
+
+    def tell(self, order: ReplayOrder, at: float) -> None:
+        """Keep and say that a replay is over since a wall time, later than the order's."""
+        over = replace(order, wanted="done", wall_time=at)
+        try:
+            self._replayable.ended(over)
+        except Exception as error:  # what was published is published
+            log.warning("%s: the end of replay %s is not kept: %s", order.job, order.id, error)
+        self._at[order.id] = at
+        self._job.orders[order.id] = over
+        self._job.outbox.enqueue("control", order_key(order.job, order.id), over)
+
+    def covers(self, order: ReplayOrder) -> bool:
+        """Return whether an order is none of later than its replay's end; that end is then said again.
+
+        While the agent observes it is not looked for.
+        """
+        if self._job.mode == "observe":
+            return False
+        if order.id not in self._at:
+            self._at[order.id] = self._replayable.ended_at(order.id)
+        if self._at[order.id] < order.wall_time:
+            return False
+        log.warning("%s: replay %s is over: an order of before its end came again", order.job, order.id)
+        self.tell(order, self._at[order.id])
+        return True

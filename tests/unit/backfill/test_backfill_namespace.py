@@ -117,3 +117,13 @@ def test_a_broken_spec_is_named(table):
     (namespace.folder(table, "fix") / "spec.json").write_text("{")
     with pytest.raises(BackfillError, match=r"fix/spec\.json is no spec of a backfill"):
         list_backfills(table)
+
+
+def test_when_a_backfill_ended_is_kept_beside_what_goes(table):
+    begun(table)
+    assert namespace.end_of(table, "fix") == 0.0
+    namespace.note_end(table, "fix", 1700000000.25)
+    assert cancel(table, "fix") and list_backfills(table) == []
+    assert (namespace.end_of(table, "fix"), namespace.end_of(table, "other")) == (1700000000.25, 0.0)
+    namespace.note_end(table, "fix", 1700000001.5)
+    assert namespace.end_of(table, "fix") == 1700000001.5

@@ -144,6 +144,12 @@ def test_the_watermark_is_that_of_the_newest_batch_that_ran():
     assert watermark_ms(live()) is None and watermark_ms(live(progress())) is None
 
 
+def test_when_a_replay_ended_is_kept_beside_its_files_and_is_no_backfill(replays, tmp_path):
+    replays.of.note_end(dataclasses.replace(order(), wanted="done", wall_time=5.5))
+    assert (replays.of.end_of("fix"), replays.of.end_of("other")) == (5.5, 0.0)
+    assert namespace.specs(tmp_path / "job") == []
+
+
 def test_windows_are_open_until_the_watermark_is_past_them():
     at = live(progress("1970-01-01T02:00:00.000Z"))
     assert open_windows(at, 2 * HOUR) == ""

@@ -87,6 +87,36 @@ def test_a_publication_that_is_not_settled_is_repeated_from_time_to_time_and_sai
     assert said[-1] == ("done", "") and ("read", "live has windows open") in said
 
 
+def test_an_order_of_before_its_replays_end_is_not_met_again_and_the_end_is_said_again(job):
+    ends, begun = {}, []
+    kept = {"ended": lambda over: ends.update({over.id: over.wall_time}), "ended_at": lambda name: ends.get(name, 0.0)}
+    job.orders["gap-1"] = order()
+    replays = Replays(job, Replayable(lambda one: one, **kept))
+    polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
+    later = new_job()  # the record that says so is gone from the broker, and a signed one of before has its place
+    later.mode, later.orders["gap-1"], later.orders["gap-2"] = "observe", order(), order("gap-2")
+    again = Replays(later, Replayable(begun.append, **kept))
+    again.poll()
+    assert later.orders["gap-1"] == order()  # the end may be read yet
+    later.mode, later.replay_rps, later.last_contact_at = "act", 100.0, time.time()
+    again.poll()
+    assert [one.id for one in begun] == ["gap-2"]
+    (over,) = later.outbox.of(ReplayOrder)
+    assert (over.id, over.wanted, over.wall_time) == ("gap-1", "done", ends["gap-1"])
+    later.orders["gap-1"] = order(wall_time=over.wall_time + 1)
+    again.poll()
+    assert [one.id for one in begun] == ["gap-2", "gap-1"]
+
+
+def test_an_end_that_cannot_be_kept_is_an_end(job):
+    def full(over):
+        raise OSError("no space left on device")
+
+    job.orders["gap-1"] = order()
+    polled_until(Replays(job, Replayable(lambda one: one, ended=full)), lambda: job.orders["gap-1"].wanted == "done")
+    assert job.outbox.of(ReplayProgress)[-1].state == "done"
+
+
 def test_what_a_driver_says_of_an_order_is_later_than_the_order_whatever_its_clock_says(job):
     ahead = time.time() + 250  # of the one who ordered it
     job.orders["gap-1"] = order(wall_time=ahead)

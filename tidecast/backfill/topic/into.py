@@ -109,6 +109,14 @@ class TopicReplays:
         self._leave(order.id)
         cancel(self.place, order.id)
 
+    def note_end(self, over: ReplayOrder) -> None:
+        """Keep when a replay ended, beside the files of all of them."""
+        namespace.note_end(self.place, over.id, over.wall_time)
+
+    def end_of(self, name: str) -> float:
+        """Return when a replay ended, epoch seconds; 0: never."""
+        return namespace.end_of(self.place, name)
+
     def close(self) -> None:
         """Let go of all of them; another process, or the next agent of this one, may go on."""
         for name in list(self.leases):
@@ -179,7 +187,9 @@ def replay_into_topic(
         trigger: from micro-batch to micro-batch.
     """
     made = TopicReplays(own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger)
-    return Replayable(made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close)
+    return Replayable(
+        made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close, made.note_end, made.end_of
+    )
 
 
 def _range(order: ReplayOrder) -> tuple[int, int]:
