@@ -84,12 +84,11 @@ class Follower:
         """
         partitions = self._consumer.assignment()
         with permitted(self._kafka):
+            ends = self._consumer.end_offsets(partitions)  # before: what comes between the two is found by its time
             firsts = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in partitions})
         for partition in partitions:
-            if (first := firsts.get(partition)) is None:
-                self._consumer.seek_to_end(partition)
-            else:
-                self._consumer.seek(partition, first.offset)
+            first = firsts.get(partition)
+            self._consumer.seek(partition, ends[partition] if first is None else first.offset)
 
     def seek_to_newest(self, newest: Mapping[str, int | None]) -> dict[Place, int]:
         """Move each partition to the last so many records of its topic (None: to its first), and return the `ends`.

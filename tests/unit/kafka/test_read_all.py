@@ -6,7 +6,7 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka import broker
-from pipelines.kafka.broker import BrokerError, read_records
+from pipelines.kafka.broker import BrokerError, Follower, read_records
 
 
 class Broker:
@@ -59,3 +59,48 @@ def test_a_broker_that_dies_while_a_topic_is_read_to_its_end_is_an_error_with_wo
     with pytest.raises(BrokerError, match=r"'forecasts' at here:9092: nothing more came for 0.05 s, 1 records.*start"):
         list(read_records(Kafka(bootstrap="here:9092"), "forecasts"))
     assert gone.closed == 2
+
+
+class Growing(Broker):
+    """Holds old records, and gets a new one just after it was first asked for its ends, or for where a time begins."""
+
+    def __init__(self, held, after):
+        super().__init__(held, held)
+        self.old, self.after = held, after
+
+    def assignment(self):
+        return [self.partition]
+
+    def seek_to_beginning(self, *partitions):
+        self.at = 0
+
+    def seek_to_end(self, *partitions):
+        self.at = None  # which is looked up later
+
+    def position(self, partition):
+        self.at = self.held if self.at is None else self.at
+        return self.at
+
+    def end_offsets(self, partitions):
+        return self._answered("ends", dict.fromkeys(partitions, self.held))
+
+    def offsets_for_times(self, times):
+        new = SimpleNamespace(offset=self.old) if self.held > self.old else None
+        return self._answered("times", dict.fromkeys(times, new))
+
+    def poll(self, timeout_ms):
+        self.position(self.partition)
+        return super().poll(timeout_ms)
+
+    def _answered(self, asked, answer):
+        if asked == self.after:
+            self.held, self.after = self.held + 1, ""
+        return answer
+
+
+@pytest.mark.parametrize("after", ["ends", "times"])
+def test_no_record_is_skipped_that_comes_while_the_place_of_a_time_is_looked_up(monkeypatch, after):
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: Growing(5, after))
+    follower = Follower(Kafka(bootstrap="here:9092"), ["forecasts"])
+    follower.seek_to_time(10.0)
+    assert [one.offset for one in follower.poll(0.0)] == [5]
