@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from models.relation.changelog import ChangeLog, LogShape, draw_changelog, reorder
 from models.relation.plan import run_batch
-from models.relation.stream import MicroBatch, run_stream
+from models.relation.stream import Arrival, MicroBatch, run_stream
+from tests.fakes.signed import plus
 from tests.fakes.signed_logs import (
     END,
     EPOCH,
@@ -119,6 +120,18 @@ def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_referenc
     assert sum(map(negative_keys, progress)) == sum(stream.negative_keys[name] for name in stores) > 0
     left_over = sorted(operator.numRowsTotal for operator in progress[-1].stateOperators)
     assert left_over == [0, 0, 0, 0, 1, 1, 1], "state of the sentinel alone, which the difference takes off again"
+
+
+def test_a_result_is_told_in_the_micro_batch_whose_watermark_reaches_its_end(one_partition, tmp_path):
+    """Windows that end at each ms, and a record that brings the watermark to 10; Spark's own aggregate is a ms late."""
+    batches = (MicroBatch(0, (Arrival("left", plus(0, at, at)),)) for at in (5, 10))
+    write_log(tmp_path, together({0: ChangeLog(("left",), tuple(batches))}, ("left",)))
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    windows = read_log(one_partition, tmp_path, "left", True, delay_ms=0).window(10, 1)
+    plans = {"stateful": windows.aggregate("final", hi=max_of("v")), "sparks": windows.aggregate("final", n=count())}
+    found, _ = run_query(told(plans), tmp_path)
+    ends = {name: sorted(dict(fact)["_window_end"] - EPOCH for of, fact in found if of == name) for name in plans}
+    assert ends == {"stateful": [6, 7, 8, 9, 10], "sparks": [6, 7, 8, 9]}
 
 
 def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path):
