@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.forecast.core.forecaster import DAY_S
-from models.forecast.core.parts import GAP_DAYS, select_parts
+from models.forecast.core.parts import select_parts
 from models.forecast.core.series import GRAIN, MAX_STEPS, Series, SeriesError, average_pieces, cut_records
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def loads_of_sums(sums: pd.DataFrame, step_s: float, leave_out: bool = False) ->
         if not kept.all():
             away = step[~kept]
             _log.warning(
-                "%s: %d of %d steps are left out, %s to %s (UTC): over %d days from the others; is a clock wrong?",
-                job, len(away), len(step), _day(away.min() * step_s), _day(away.max() * step_s), GAP_DAYS,
+                "%s: %d of %d steps are left out, %s to %s (UTC): far from the others; is a clock wrong?",
+                job, len(away), len(step), _day(away.min() * step_s), _day(away.max() * step_s),
             )  # fmt: skip
         try:
             found[str(job)] = average_pieces(step[kept], weight[kept], total[kept], float(until[kept].max()), step_s)

@@ -62,9 +62,10 @@ def test_of_the_newest_records_the_newest_steps_are_what_they_are_of_all(spark):
         np.testing.assert_array_equal(kept.values, resample(times, rates, spans, 3600.0).split(5)[1].values)
 
 
-def test_a_wrong_time_in_years_to_come_is_no_jobs_newest(spark):
+@pytest.mark.parametrize("wrong", [4e9, 1.4e9 + 16 * 86_400.0])
+def test_a_wrong_time_in_years_or_weeks_to_come_is_no_jobs_newest(spark, wrong):
     hours = [(1.4e9 + 3600 * at, 5.0, 3600.0) for at in range(48)]
-    records = framed(spark, [[*hours, (4e9, 1.0, 60.0)]])
+    records = framed(spark, [[*hours, (wrong, 1.0, 60.0)]])
     newest = newest_records(records, 6 * 3600.0)
     assert sorted(row.time for row in newest.collect()) == [time for time, *_ in hours[-6:]]
     whole = mean_loads(records, 3600.0)["0"]

@@ -28,8 +28,8 @@ def kept(*parts, step_s=HOUR):
         ([(0, 500)], [0]),
         ([(9 * YEAR, 1), (0, 500)], [1]),  # one interval of nine years later
         ([(0, 1), (44 * YEAR, 500), (99 * YEAR, 3)], [1]),  # of 1970, and of a clock that runs ahead
-        ([(0, 500), (500 + 42 * 24, 3)], [0, 1]),  # a gap of 42 days is none
-        ([(0, 500), (501 + 42 * 24, 3)], [0]),  # an hour more is one
+        ([(0, 500), (500 + 42 * 24, 7)], [0, 1]),  # a gap of 42 days is none, if as much came after it
+        ([(0, 500), (501 + 42 * 24, 7)], [0]),  # an hour more is one
         ([(0, 500), (2 * YEAR, 23)], [0]),  # another replay that has begun
         ([(0, 500), (2 * YEAR, 24)], [0, 1]),  # once it covers a day it counts
         ([(0, 5), (YEAR, 3)], [0]),  # of a job with hours only, the most
@@ -40,6 +40,24 @@ def kept(*parts, step_s=HOUR):
     ],
 )
 def test_far_and_few_steps_are_left_out_and_old_ones_that_make_no_series(parts, wanted):
+    assert kept(*parts) == wanted
+
+
+@pytest.mark.parametrize(
+    ("parts", "wanted"),
+    [
+        ([(0, 500), (500 + 14 * 24, 1)], [0]),  # an hour of two weeks later
+        ([(0, 1), (300, 500), (1500, 1), (1900, 1)], [1]),  # one before, and two far apart after
+        ([(0, 500), (1100, 1), (1103, 1), (1106, 1)], [0]),  # three together
+        ([(0, 500), (500 + 168, 1)], [0, 1]),  # a job that has paused for a week, and gone on for an hour
+        ([(0, 500), (501 + 168, 1)], [0]),
+        ([(0, 500), (700, 1), (900, 500)], [0, 1, 2]),  # between others it stretches nothing
+        ([(0, 48), (216, 48)], [0, 1]),
+        ([(day * 240, 1) for day in range(9)], [*range(9)]),  # one that runs an hour in ten days
+        ([(0, 500), (502, 1)], [0, 1]),  # an hour that was missed is no pause
+    ],
+)
+def test_a_few_steps_at_an_end_are_left_out_and_none_that_follow_a_pause(parts, wanted):
     assert kept(*parts) == wanted
 
 
@@ -54,7 +72,7 @@ def test_coverage_counts_not_the_number_of_steps():
     step_s=st.sampled_from([60.0, 300.0, 1800.0]),
     days=st.integers(1, 30),
     missing=st.floats(0, 0.4),
-    away=st.lists(st.floats(GAP_DAYS + 62, 3e4), max_size=9),
+    away=st.lists(st.floats(GAP_DAYS + 62, 3e4), max_size=9) | st.lists(st.floats(64, GAP_DAYS + 62), max_size=1),
     before=st.lists(st.booleans(), min_size=9, max_size=9),
     seed=st.integers(0, 99),
 )

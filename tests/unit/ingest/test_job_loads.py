@@ -52,8 +52,11 @@ def test_a_job_whose_times_make_no_series_leaves_the_others_theirs(caplog):
     assert "rides is left out: the times span 1000010 steps of 1 s" in caplog.text
 
 
-@pytest.mark.parametrize("stray", [0.0, 4_000_000_020.0])
-def test_one_interval_of_another_decade_spoils_no_load(caplog, stray):
+@pytest.mark.parametrize(("stray", "day"), [
+    (0.0, "1970-01-01"), (4_000_000_020.0, "2096-10-02"), (1_415_340_000.0, "2014-11-07"),
+    (1_413_000_000.0, "2014-10-11"),
+])  # fmt: skip
+def test_one_interval_of_another_decade_or_week_spoils_no_load(caplog, stray, day):
     """As the lake's files are read: in batches, of which one holds the wrong time among others."""
     begin = 1_413_950_400.0  # 2014-10-22 04:00
     times = begin + 60.0 * np.arange(3000)
@@ -63,5 +66,4 @@ def test_one_interval_of_another_decade_spoils_no_load(caplog, stray):
     with caplog.at_level(logging.WARNING):
         load = loads_of_sums(sum_records(frames, 60.0), 60.0)["orders"]
     assert (load.start, load.values.tolist()) == (begin, [7.0] * 2999)  # the last step is not over
-    day = {0.0: "1970-01-01", 4_000_000_020.0: "2096-10-02"}[stray]
     assert f"orders: 1 of 3001 steps are left out, {day} to {day} (UTC)" in caplog.text
