@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
-from models.policy.live.evaluation import evaluate, on_clock
+from models.policy.live.evaluation import evaluate, most_of_use, on_clock
 from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
@@ -208,7 +208,7 @@ class Scaler:
 
         Too long is more than `planning.metrics_age_s` wall seconds of the contract. None too for a job that never sent
         metrics or for which nothing was decided yet. `now` is wall time, epoch seconds. The decision has the codes
-        "hold" and "no_metrics"; replays have no executors in it that were not granted.
+        "hold" and "no_metrics"; replays have no executors in it that were not granted, or beyond the tasks of a batch.
         """
         if memory.metric_at is None or memory.target is None:
             return None
@@ -216,7 +216,7 @@ class Scaler:
         if silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
-        asked, most = memory.replay.executors_asked, self.contract.executors.max
+        asked, most = memory.replay.executors_asked, most_of_use(memory, self.contract)
         soon = memory.replay.executors_soon(most)
         if self.granted is not None and self._acts(memory):
             asked, soon = (min(many, room_for_replays(self.granted, memory.target)) for many in (asked, soon))

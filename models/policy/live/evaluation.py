@@ -69,7 +69,7 @@ def evaluate(
     waiting = float(backlog(arrival_rps, memory.lag_records, contract.batch_s))
     behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s)
     resting = arrival_rps == 0 and memory.lag_records == 0
-    bounds, tasks = contract.executors, memory.ceiling(contract)
+    tasks = memory.ceiling(contract)
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
     if resting:
         memory = replace(memory, account=memory.account.rest(Promise.of(contract), since_s, memory.time_scale))
@@ -92,7 +92,7 @@ def evaluate(
         burn=None if resting else memory.account.burn(contract.error_budget),
         behind_s=None if behind_at is None else now - behind_at, scatter=memory.scatter,
         unmet=memory.target if memory.no_room and (memory.target or 0) > executors else None,
-        useful=useful_executors(tasks, bounds.cores, bounds.min, bounds.max),
+        useful=most_of_use(memory, contract),
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
@@ -124,6 +124,12 @@ def on_clock(memory: Memory, now: float) -> Memory:
         standing=standing and replace(standing, since=min(standing.since, now)),
         forecast=held and {**held, "wall_time": min(held["wall_time"], now)},
     )  # fmt: skip
+
+
+def most_of_use(memory: Memory, contract: Contract) -> int:
+    """Return the most executors that the tasks of a job's heavy stage can fill, within its contract's bounds."""
+    bounds = contract.executors
+    return useful_executors(memory.ceiling(contract), bounds.cores, bounds.min, bounds.max)
 
 
 def _lent(memory: Memory, executors: int, contract: Contract) -> int:

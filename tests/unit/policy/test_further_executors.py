@@ -9,12 +9,15 @@ from models.contract.controller import close_interval, served_rates
 from models.contract.relief import Relief
 from models.contract.signals import OperatorReading
 from models.contract.state import begin
+from models.policy.live.memory import fresh
 from models.policy.live.replay import replay_decision
+from models.policy.replays.control import ReplayControl
 from models.policy.replays.executors import with_replays
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.recomputed import recompute_weighed
+from pipelines.scale.processor import Scaler
 from tests.fakes.shared_job import EAGER, queue_signals, shared_plan, shared_terms
-from tests.unit.policy.test_replay_control import CONTRACT, JOB, Life, progress
+from tests.unit.policy.test_replay_control import CONTRACT, JOB, NOW, Life, progress
 
 EACH = {n: 400.0 for n in (1, 2, 3, 4)}
 """Each of so many executors certainly serves 400 records/s."""
@@ -119,6 +122,17 @@ def test_a_decision_asks_for_no_executor_that_brings_nothing_and_names_what_each
     numbers = asked["inputs"]["replay"]["weighed"]["numbers"]
     assert [row["replay_rps"] for row in numbers] == sorted({row["replay_rps"] for row in numbers})
     assert free.scaler.hold_without_metrics(free.memory, free.now + 30.0).executors == 3
+
+
+@pytest.mark.parametrize(("state", "tasks", "running", "executors"), [
+    ("running", 8, 1, 3), ("running", 2, 1, 2), ("read", 2, 1, 2), ("running", 1, 1, 1), ("waiting", 2, 4, 2),
+])  # fmt: skip
+def test_without_metrics_no_executor_is_asked_for_of_which_a_batch_has_no_task(state, tasks, running, executors):
+    of_replay = {"fix": {"state": state, "executors": 2, "executors_soon": 3}}
+    life = replace(fresh(CONTRACT), target=1, executors=running, tasks=tasks, metric_at=NOW)
+    silent = replace(life, replay=ReplayControl(of_replay))
+    held = Scaler(JOB, CONTRACT, "reactive", "act").hold_without_metrics(silent, NOW + 60.0)
+    assert (held.executors, held.codes) == (executors, ["hold", "no_metrics"])
 
 
 @pytest.mark.parametrize("backpressure", [None, BOUND])
