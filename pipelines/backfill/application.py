@@ -67,7 +67,7 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
 
     Returns:
         The file of its output, `log/<job>.replays.log` under `var`; None where it runs: a process of this computer that
-        has its environment, or one elsewhere that has just spoken and speaks again within HEARD_S.
+        has its environment, or one elsewhere that speaks within HEARD_S, for which it waits.
 
     Raises:
         OrderError: the job's contract has no such application any more, or its command cannot be started.
@@ -102,12 +102,13 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
 
 
 def _still_speaks(settings: Settings, order: ReplayOrder, first: ReplayProgress | None) -> bool:
-    if first is None or first.state in ENDED or time.time() - first.wall_time > HEARD_S:
+    """Whether an application says something new; how old its last word is only a clock of another computer tells."""
+    if first is None or first.state in ENDED:
         return False
     until = time.monotonic() + HEARD_S
     while time.monotonic() < until:
         time.sleep(POLL_S)
         said = newest_progress(settings.kafka, order.job)[order.id]
-        if said.wall_time > first.wall_time:
+        if said != first:
             return said.state not in ENDED
     return False

@@ -51,11 +51,11 @@ def test_it_is_started_by_the_contracts_command_and_told_where_the_broker_is(wor
 
 @pytest.mark.parametrize(("state", "age_s", "speaks", "starts"), [
     ("running", 1.0, True, False), ("waiting", 1.0, True, False), ("running", 1.0, False, True),
-    ("running", 60.0, False, True), ("paused", 1.0, False, True), ("failed", 1.0, False, True),
-    ("compared", 1.0, False, True),
+    ("running", 60.0, False, True), ("running", 60.0, True, False), ("running", -600.0, True, False),
+    ("paused", 1.0, False, True), ("failed", 1.0, False, True), ("compared", 1.0, False, True),
 ])  # fmt: skip
 def test_one_that_still_speaks_is_not_started_a_second_time(world, monkeypatch, state, age_s, speaks, starts):
-    monkeypatch.setattr(application, "HEARD_S", 2.0)
+    monkeypatch.setattr(application, "HEARD_S", 1.0)
     monkeypatch.setattr(application, "POLL_S", 0.01)
     settings, *_ = world
     looks, spoken_at = itertools.count(), time.time() - age_s
