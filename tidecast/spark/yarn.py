@@ -27,7 +27,6 @@ class YarnQueue:
     def __init__(self, cluster: Cluster) -> None:
         """Nothing is asked yet; on other cluster managers nothing ever is."""
         self._cluster = cluster
-        self._client: Any = None
         self._asking: threading.Thread | None = None
         self._asked_s, self._answer = float("-inf"), ("", 0)
 
@@ -59,13 +58,15 @@ class YarnQueue:
             log.debug("YARN does not say what it has given: %r", error)
 
     def _report(self) -> Any:
+        """Ask with a client of its own, which is stopped: it has threads and a connection, and questions are rare."""
         yarn = self._cluster.jvm.org.apache.hadoop.yarn
-        if self._client is None:
-            conf = yarn.conf.YarnConfiguration(self._cluster.jsc.hadoopConfiguration())
-            for name, value in _IMPATIENT.items():
-                conf.set(name, value)
-            client = yarn.client.api.YarnClient.createYarnClient()
+        conf = yarn.conf.YarnConfiguration(self._cluster.jsc.hadoopConfiguration())
+        for name, value in _IMPATIENT.items():
+            conf.set(name, value)
+        client = yarn.client.api.YarnClient.createYarnClient()
+        try:
             client.init(conf)
             client.start()
-            self._client = client
-        return self._client.getApplicationReport(yarn.api.records.ApplicationId.fromString(self._cluster.application))
+            return client.getApplicationReport(yarn.api.records.ApplicationId.fromString(self._cluster.application))
+        finally:
+            client.stop()

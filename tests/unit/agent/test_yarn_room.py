@@ -36,7 +36,7 @@ class Yarn:
     """YARN's client as the JVM has it: of one application in a queue."""
 
     def __init__(self, containers, master="yarn"):
-        self.containers, options = containers, {}
+        self.containers, self.running, options = containers, 0, {}
         self.jsc = SimpleNamespace(master=lambda: master, hadoopConfiguration=lambda: None)
         api = SimpleNamespace(
             client=SimpleNamespace(api=SimpleNamespace(YarnClient=SimpleNamespace(createYarnClient=lambda: self))),
@@ -50,9 +50,13 @@ class Yarn:
         pass
 
     def start(self):
-        pass
+        self.running += 1
+
+    def stop(self):
+        self.running -= 1
 
     def getApplicationReport(self, application):
+        assert self.running == 1
         assert application == self.application
         if self.containers is None:
             raise OSError("no ResourceManager")
@@ -65,6 +69,7 @@ def asked(yarn, registered):
     assert queue.full(registered) in ("", "orders")
     if queue._asking is not None:
         queue._asking.join(10)
+    assert yarn.running == 0, "a client has threads and a connection for as long as it is not stopped"
     return queue.full(registered)
 
 
