@@ -113,7 +113,7 @@ def attach(
     state = Job(
         name=job, prefix=prefix, widest_mode=mode, clock=clock, signing=signing,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
-        actuator=ExecutorActuator(cluster), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix, signing),
+        actuator=ExecutorActuator(cluster, job), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix, signing),
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip
     commands = Commands(state, *ours, clock is None)

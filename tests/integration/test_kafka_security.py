@@ -128,7 +128,7 @@ def test_an_agent_reads_one_broker_and_speaks_to_another(secured, query, broker)
 def test_an_agent_that_cannot_reach_its_broker_says_why_and_touches_nothing(secured, query, caplog, monkeypatch):
     changes, words = WRONG["password"]
     kafka, cluster = secured(**changes), driver.NotedActuator()
-    monkeypatch.setattr("tidecast.agent.ExecutorActuator", lambda _: cluster)
+    monkeypatch.setattr("tidecast.agent.ExecutorActuator", lambda *_: cluster)
     level = logging.getLogger("kafka").level
     with caplog.at_level(logging.WARNING, "tidecast"):
         agent = attach(query, job="orders", mode="act", bootstrap=kafka.bootstrap, security=kafka.security)

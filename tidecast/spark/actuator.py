@@ -26,8 +26,8 @@ class ExecutorActuator:
     application is asked for the sum.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, job: str) -> None:
+        self._cluster, self._job = cluster, job
         self._allotment = allotment_of(cluster.application)
         self._asked_s = 0.0
         self._backend = cluster.jsc.schedulerBackend()
@@ -43,7 +43,8 @@ class ExecutorActuator:
         """End Spark's dynamic allocation for this application; request the executors there are, and at least `least`.
 
         Of an application that nobody has scaled yet, and that has a number of its own (`--num-executors`), those that
-        have not registered yet are requested, too: Spark would start none of them any more.
+        have not registered yet are requested, too: Spark would start none of them any more. An agent that begins anew
+        asks for what the one before it asked for, in its place.
 
         Raises:
             ActuatorError: local mode, or the cluster manager refused (dynamic allocation is stopped all the same).
@@ -57,10 +58,10 @@ class ExecutorActuator:
         with self._allotment.lock:
             own_number = not manager.isDefined() and not self._allotment.scaled
             stated = self._cluster.jsc.conf().getInt("spark.executor.instances", 0) if own_number else 0
-            self._allotment.ask(self, 0)
+            asked = self._allotment.begin(self, self._job)
             found = len(self.live())
             try:
-                self._request(max(least, found, stated))
+                self._ask(max(least, found, stated, asked))
             except BaseException:
                 self._allotment.leave(self)
                 raise
@@ -102,7 +103,7 @@ class ExecutorActuator:
             py4j.protocol.Py4JError: the JVM does not answer.
         """
         with self._allotment.lock:
-            self._request(executors)
+            self._ask(executors)
             self._dismiss(self.live()[executors:])
 
     def reconcile(self) -> str | None:
@@ -131,13 +132,16 @@ class ExecutorActuator:
         ids = self._cluster.jsc.getExecutorIds()
         return sorted((ids.apply(i) for i in range(ids.size())), key=int)
 
+    def _ask(self, executors: int) -> None:
+        self._request(executors)
+        self._allotment.ask(self, executors)
+
     def _request(self, executors: int) -> None:
         total = self._allotment.total(self, executors)
         nowhere = self._cluster.jvm.PythonUtils.toScalaMap({})
         # The middle argument stays 0: the public method builds its locality map the wrong way round.
         if not self._cluster.jsc.requestTotalExecutors(total, 0, nowhere):
             raise ActuatorError(f"the cluster manager did not take the request for {total} executors")
-        self._allotment.ask(self, executors)
         self._asked_s = time.monotonic()
 
     def _dismiss(self, ids: list[str]) -> None:

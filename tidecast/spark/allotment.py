@@ -9,10 +9,24 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 KEPT = 1000
 """Executors that have ended and are remembered: who looks a moment later may have an older list of those there."""
+
+
+class Left(NamedTuple):
+    """What a query had that is scaled no more, until its heir asks for another number.
+
+    Attributes:
+        heir: the query that has it.
+        target: executors that were asked for.
+        executors: ids of those that had come.
+    """
+
+    heir: Hashable
+    target: int
+    executors: frozenset[str]
 
 
 class Allotment:
@@ -30,6 +44,8 @@ class Allotment:
         self._whose: dict[str, Hashable] = {}
         self._asked_to_leave: dict[str, None] = {}
         self._resting: set[Hashable] = set()
+        self._names: dict[Hashable, str] = {}
+        self._left: dict[str, Left] = {}
 
     def rest(self, query: Hashable, rests: bool) -> None:
         """Note whether a query's decisions are not applied, so that it would let none go that it inherits."""
@@ -43,9 +59,31 @@ class Allotment:
         """Return what the application needs if a query asks for so many."""
         return sum(n for one, n in self._targets.items() if one is not query) + executors
 
+    def begin(self, query: Hashable, name: str) -> int:
+        """Note that a query is scaled, and return the executors that it asks for so far.
+
+        Of one whose agent has begun anew they are those of the agent before: that one scales it no more, or has left
+        them to a query that has asked for no other number since. Of any other there are none.
+
+        Args:
+            query: as in all other methods; another one after a new beginning.
+            name: of the query, which stays.
+        """
+        for before in [one for one, called in self._names.items() if called == name and one is not query]:
+            self.leave(before)
+        left = self._left.pop(name, None)
+        self.ask(query, 0 if left is None else left.target)
+        self._names[query] = name
+        if left is None:
+            return 0
+        self._targets[left.heir] -= left.target
+        self._whose.update({one: query for one in left.executors if self._whose.get(one) is left.heir})
+        return left.target
+
     def ask(self, query: Hashable, executors: int) -> None:
-        """Note that a query asks for so many from now on."""
+        """Note that a query asks for so many from now on; what others have left to it is its own then."""
         self._targets[query], self.scaled = executors, True
+        self._left = {name: left for name, left in self._left.items() if left.heir is not query}
 
     def dismiss(self, executors: Iterable[str]) -> None:
         """Note that executors were asked to leave; Spark does not use an id again."""
@@ -78,18 +116,29 @@ class Allotment:
     def leave(self, query: Hashable) -> None:
         """A query is scaled no more: what it had is from now on that of the query scaled longest, if there is one.
 
-        That one's next decision finds more executors than it needs, and lets them go. Where decisions of another one
-        are applied and of that one not, the other one has them; where of none are, they stay, as the query itself may
-        go on without its agent.
+        That one's next decision finds more executors than it needs, and lets them go; an agent of the query that begins
+        anew before that has them back. Where decisions of another one are applied and of that one not, the other one
+        has them; where of none are, they stay, as the query itself may go on without its agent.
         """
-        had = self._targets.pop(query, 0)
         self._resting.discard(query)
+        name = self._names.pop(query, None)
+        if query not in self._targets:
+            return
+        had = self._targets.pop(query)
         heir = next((one for one in self._targets if one not in self._resting), next(iter(self._targets), None))
         if heir is None:
             self._whose.clear()
+            self._left.clear()
             return
+        passed_on = {of: left for of, left in self._left.items() if left.heir is query}
+        own = {one for one, whose in self._whose.items() if whose is query}
         self._targets[heir] += had
-        self._whose = {one: heir if whose is query else whose for one, whose in self._whose.items()}
+        self._whose.update(dict.fromkeys(own, heir))
+        self._left.update({of: left._replace(heir=heir) for of, left in passed_on.items()})
+        if name is not None:
+            had -= sum(left.target for left in passed_on.values())
+            own = own.difference(*(left.executors for left in passed_on.values()))
+            self._left[name] = Left(heir, had, frozenset(own))
 
 
 def _forget_ended(known: dict[str, Any], registered: Collection[str]) -> None:

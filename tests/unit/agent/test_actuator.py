@@ -57,9 +57,9 @@ def now(monkeypatch):
     return made
 
 
-def acting(application):
+def acting(application, job="orders"):
     jvm = SimpleNamespace(PythonUtils=SimpleNamespace(toScalaMap=lambda m: m, toSeq=list))
-    return ExecutorActuator(SimpleNamespace(jsc=application, jvm=jvm, application=application.name))
+    return ExecutorActuator(SimpleNamespace(jsc=application, jvm=jvm, application=application.name), job)
 
 
 def test_a_target_that_is_not_reached_is_asked_for_again_now_and_then(now):
@@ -80,7 +80,7 @@ def test_a_target_that_is_not_reached_is_asked_for_again_now_and_then(now):
 
 def test_of_several_queries_each_has_executors_of_its_own_and_the_application_their_sum():
     application = Application()
-    orders, payments, watched = (acting(application) for _ in range(3))
+    orders, payments, watched = (acting(application, job) for job in ("orders", "payments", "views"))
     orders.take_over(1)
     assert (orders.target, orders.live(), application.asked) == (2, ["0", "1"], [2])
     payments.take_over(1)
@@ -113,7 +113,7 @@ def test_executors_that_are_still_on_their_way_when_it_begins_are_not_called_off
 
 def test_a_query_that_ends_leaves_its_executors_to_another_and_the_last_one_to_nobody():
     application = Application()
-    orders, payments = acting(application), acting(application)
+    orders, payments = acting(application), acting(application, "payments")
     orders.take_over(1)
     payments.take_over(2)
     application.start(2)
@@ -126,9 +126,37 @@ def test_a_query_that_ends_leaves_its_executors_to_another_and_the_last_one_to_n
     assert later.live() == ["0", "1", "2", "3"]
 
 
+@pytest.mark.parametrize("released", [True, False])
+def test_one_that_begins_anew_asks_for_its_own_again_and_not_for_more(released):
+    """As after a restart of its query in the driver; the agent before may still be about to end."""
+    application = Application()
+    orders, payments = acting(application), acting(application, "payments")
+    orders.take_over(1)
+    payments.take_over(1)
+    payments.set_target(3)
+    application.start(2)
+    assert payments.live() == ["2", "3"] and application.asked[-1] == 5
+    if released:
+        payments.release()
+        assert orders.reconcile() is None and orders.target == 5
+    again = acting(application, "payments")
+    again.take_over(1)
+    assert (orders.target, again.target, payments.target) == (2, 3, None)
+    assert max(application.asked) == application.asked[-1] == 5 and not application.killed
+    payments.release()
+    application.start(1)
+    assert (orders.live(), again.live()) == (["0", "1"], ["2", "3", "4"])
+    again.release()
+    orders.set_target(2)  # what it inherited is let go
+    assert application.killed == ["2", "3", "4"] and application.asked[-1] == 2
+    again = acting(application, "payments")
+    again.take_over(1)
+    assert (application.asked[-1], orders.target, again.target) == (3, 2, 1)
+
+
 def test_one_whose_request_is_refused_shares_nothing():
     application = Application()
-    orders, payments = acting(application), acting(application)
+    orders, payments = acting(application), acting(application, "payments")
     orders.take_over(1)
     application.requestTotalExecutors = lambda *_: False
     with pytest.raises(ActuatorError, match="request for 3 executors"):

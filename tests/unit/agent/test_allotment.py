@@ -9,7 +9,11 @@ from tidecast.spark.allotment import KEPT, Allotment, allotment_of
 
 QUERIES = ("orders", "payments", "views")
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(("ask", "come", "die", "dismiss", "leave")), st.sampled_from(QUERIES), st.integers(0, 6)),
+    st.tuples(
+        st.sampled_from(("ask", "begin", "come", "die", "dismiss", "leave")),
+        st.sampled_from(QUERIES),
+        st.integers(0, 6),
+    ),
     max_size=40,
 )
 
@@ -20,6 +24,8 @@ def test_every_executor_that_stays_counts_for_one_scaled_query(events):
     for what, query, number in events:
         if what == "ask":
             shared.ask(query, number)
+        elif what == "begin":  # three queries of two names
+            shared.begin(query, query[0] if query == "orders" else "others")
         elif what == "come":
             registered += [f"{started + n}" for n in range(number)]
             started += number
@@ -34,6 +40,7 @@ def test_every_executor_that_stays_counts_for_one_scaled_query(events):
         scaled = [one for one in QUERIES if shared.target(one) is not None]
         own = {one: shared.own(one, registered) for one in scaled}
         assert shared.total("nobody", 0) == sum(shared.target(one) for one in scaled)
+        assert all(shared.target(one) >= 0 for one in scaled)
         if scaled:
             live = [one for one in registered if one not in dismissed]
             assert sorted(chain(*own.values())) == sorted(live)
@@ -79,6 +86,22 @@ def test_who_lets_none_go_inherits_only_where_all_others_let_none_go_either():
     assert [len(shared.own(query, there)) for query in QUERIES[:2]] == [1, 3]
     shared.leave("payments")
     assert shared.target("orders") == 4 and shared.own("orders", there) == there
+
+
+def test_who_begins_anew_has_what_it_left_also_from_an_heir_of_its_heir():
+    shared, there = Allotment(), ["0", "1", "2", "3", "4", "5"]
+    for query, number in zip(QUERIES, (1, 2, 3), strict=True):
+        shared.begin(query, query)
+        shared.ask(query, number)
+    assert [len(shared.own(query, there)) for query in QUERIES] == [1, 2, 3]
+    own = {query: shared.own(query, there) for query in QUERIES}
+    shared.leave("orders")
+    shared.leave("payments")
+    assert shared.target("views") == 6 and shared.own("views", there) == there
+    anew = {"payments": "of payments", "orders": "of orders"}
+    assert [shared.begin(query, name) for name, query in anew.items()] == [2, 1]
+    assert {name: shared.own(query, there) for name, query in anew.items()} == {name: own[name] for name in anew}
+    assert shared.target("views") == 3 and shared.total("nobody", 0) == 6
 
 
 def test_executors_that_come_and_go_for_weeks_take_no_more_room_and_the_newest_are_known():
