@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from configs.errors import FinalError
+from configs.errors import FinalError, SettingsError
 from configs.settings import Settings, load
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of, reads_of
@@ -22,6 +22,7 @@ from pipelines.placement.observed import observe_job, observe_record_bytes, obse
 from pipelines.placement.page.plan_page import describe_change, page_of_plan, write_plan_page
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
+from pipelines.placement.scaled.contracts import refuse_unscaled
 from pipelines.stack import state
 from pipelines.stack.state import with_stack_addresses
 
@@ -110,9 +111,11 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
         planned: what that returned.
 
     Raises:
-        ReplanError: the queries are wanted elsewhere since, or a cluster on which they are to run does not answer.
+        ReplanError: the queries are wanted elsewhere since, a cluster on which they are to run does not answer, or one
+            would be scaled no more.
     """
-    folder = job_folder(load(), form["topology"])
+    settings = load()
+    folder = job_folder(settings, form["topology"])
     told = planned["placement"]
     blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
     made = Placement(blocks, told["price"], told["latency_s"], told["kept"])
@@ -127,18 +130,20 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
     before = folder.wanted()
     try:
         refuse_away(folder.topology(), to(before), wanted=before)  # whoever approved it has had twelve hours
-    except PlanError as error:
+        refuse_unscaled(settings, folder.topology(), before, made)
+    except (PlanError, SettingsError) as error:
         raise ReplanError(f"{error}") from None
     folder.change(to)
     return str(planned["sentence"])
 
 
-def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> str:
+def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement, factor: float) -> str:
     """Want the queries of a job that was begun where a plan puts them, and return what that changes.
 
     Whoever runs the job moves them; one that does not run begins so.
 
     Args:
+        settings: with the folder of the contracts.
         folder: of the job.
         file: topology for which the plan was made.
         made: the plan.
@@ -146,7 +151,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
 
     Raises:
         ReplanError: the file has changed since the job was begun, or other queries would be better.
-        PlanError: a cluster to which queries would go is away.
+        PlanError, SettingsError: a cluster to which queries would go is away, or one would be scaled no more.
     """
     if folder.has_changed(file):
         raise ReplanError(
@@ -160,6 +165,7 @@ def want_plan(folder: JobFolder, file: Path, made: Placement, factor: float) -> 
         sentence += f". {SCALED}"
     if able:
         refuse_away(topology, made, factor, before)
+        refuse_unscaled(settings, topology, before, made)
         folder.change(lambda now: _in_order(made, now))
     elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
         raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")

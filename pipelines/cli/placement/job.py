@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from configs.errors import SettingsError
 from pipelines.cli.options import Job, command_group, print_progress, settings_from_options
 from pipelines.cli.placement.placed import planned, run_job, topology_file, with_broker
 from tidecast.messages import Control
+
+if TYPE_CHECKING:
+    from models.placement.plan.measured import Placement
 
 app = command_group("Run a job in blocks, move these, and talk to a running job's agent.")
 
@@ -40,18 +43,27 @@ def move_job_block(job: Job, operator: str, cluster: str) -> None:
     there, it goes back.
 
     Raises:
-        SettingsError: the job was never begun, or none can have the name (status 2).
+        SettingsError: the job was never begun, none can have the name, or the query would be scaled no more, as its
+            contract has executors of another size than the cluster (status 2).
         UnplannedError: no such operator or cluster, there is no room, or the cluster does not answer (status 2).
     """
     from models.placement.plan.moved import move_block
     from pipelines.placement.reached import refuse_move
     from pipelines.placement.running import job_folder
+    from pipelines.placement.scaled.contracts import refuse_unscaled
 
-    folder = job_folder(settings_from_options(), job)
+    settings = settings_from_options()
+    folder = job_folder(settings, job)
     topology = folder.topology()
+
+    def moved(now: Placement) -> Placement:
+        then = move_block(topology, now, operator, cluster)
+        refuse_unscaled(settings, topology, now, then)
+        return then
+
     with planned():
         refuse_move(topology, cluster)
-        folder.change(lambda now: move_block(topology, now, operator, cluster))
+        folder.change(moved)
     print(f"{job}: the query of {operator} is wanted on {cluster}")
 
 

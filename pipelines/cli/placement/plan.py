@@ -77,11 +77,12 @@ def _apply(file: Path, placement: Placement, factor: float) -> None:
     from pipelines.placement.running import job_folder
     from pipelines.stack import state
 
-    folder = job_folder(settings_from_options(), file.stem)
+    settings = settings_from_options()
+    folder = job_folder(settings, file.stem)
     if folder.began():
         try:
             with planned():
-                print(want_plan(folder, file, placement, factor))
+                print(want_plan(settings, folder, file, placement, factor))
         except ReplanError as error:
             raise UnplannedError(str(error)) from None
         if state.running(folder.path / "stack") is not None:

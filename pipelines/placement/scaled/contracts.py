@@ -75,6 +75,34 @@ def _refuse_unlike(topology: Topology, block: BlockApplication) -> None:
         )
 
 
+def refuse_unscaled(settings: Settings, topology: Topology, now: Placement, then: Placement) -> None:
+    """Refuse a placement in which a query would be scaled no more, as its contract has executors of another size.
+
+    One that is not scaled where it is wanted now may go anywhere.
+
+    Args:
+        settings: with the folder of the contracts.
+        topology: of the job.
+        now: where its queries are wanted.
+        then: where they are to be wanted, each with the same operators.
+
+    Raises:
+        SettingsError: with the contract, both sizes, and what helps.
+    """
+    to = {block.operators: block for block in then.blocks}
+    known = [block for block in applications_of(topology, now) if block.cluster in topology.clusters]
+    for block in known:
+        contract, scaled = contract_of(settings, topology, block, lambda line: None)
+        there = to[block.operators].cluster
+        if scaled and (cores := topology.clusters[there].executor_cores) != contract.executors.cores:
+            raise SettingsError(
+                f"{block.name} would not be scaled on {there}, where executor_cores={cores}: "
+                f"{contract_file(settings, block.name)} has executors.cores={contract.executors.cores}. Move that file "
+                f"away first, and it keeps its executors there; with executors.cores={cores} it is scaled again once "
+                "it begins again."
+            )
+
+
 def update_targets(settings: Settings, folder: JobFolder) -> Iterator[str]:
     """Share a job's target out anew where its queries are wanted now; yields a line for each contract that changes.
 

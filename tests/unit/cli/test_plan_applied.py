@@ -105,6 +105,24 @@ def test_a_query_is_not_ended_for_a_cluster_that_is_away(began, tmp_path):
     assert folder.wanted() == before
 
 
+def test_a_scaled_query_is_not_moved_to_where_executors_are_of_another_size_than_its_contract_s(
+    began, tmp_path, monkeypatch
+):
+    plan("adverts", apply=True)
+    file, contract = tmp_path / "adverts.yaml", tmp_path / "adverts.parse.yaml"
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    file.write_text(file.read_text().replace("west: {cores: 4", "west: {executor_cores: 2, cores: 16"))
+    folder = begun_on("east", tmp_path, began[0][1])
+    before = folder.wanted()
+    contract.write_text("job: adverts.parse\nexecutors: {max: 3, cores: 1}\n")
+    with pytest.raises(SettingsError, match=r"executor_cores=2: .*adverts.parse.yaml has executors.cores=1\."):
+        move_job_block("adverts", "count", "west")
+    assert folder.wanted() == before
+    contract.write_text("job: adverts.parse\nexecutors: {max: 3, cores: 2}\n")  # not scaled now, and scaled there
+    move_job_block("adverts", "count", "west")
+    assert [block.cluster for block in folder.wanted().blocks] == ["west"]
+
+
 def test_the_demonstration_applies_nothing_else(began):
     with pytest.raises(SettingsError, match="--demo"):
         plan(demo=True, apply=True)

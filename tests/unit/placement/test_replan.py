@@ -113,7 +113,8 @@ def test_nobody_is_asked_for_other_executors_of_a_query_that_the_autoscaler_scal
     (block,) = folder.wanted().blocks
     four = replace(folder.wanted(), blocks=(replace(block, executors=4),), price=2.4)
     before = folder.wanted()
-    assert "it stays as it is. Scaled" in replan.want_plan(folder, FILE, four, 1.0) and folder.wanted() == before
+    said = replan.want_plan(load_settings(), folder, FILE, four, 1.0)
+    assert "it stays as it is. Scaled" in said and folder.wanted() == before
 
 
 def test_one_that_is_scaled_and_moves_has_the_executors_of_the_plan(running):
@@ -148,6 +149,19 @@ def test_what_is_approved_is_not_applied_where_a_cluster_is_away_by_then(tmp_pat
     kept.write_text(FILE.read_text().replace("price: 0.6", "price: 0.6, master: 'spark://127.0.0.1:1'"))
     before = folder.wanted()
     with pytest.raises(replan.ReplanError, match=r"cluster west \(spark://127.0.0.1:1\) does not answer"):
+        replan.apply({"topology": "adverts"}, planned)
+    assert folder.wanted() == before
+
+
+@pytest.mark.usefixtures("running")
+def test_what_is_approved_is_not_applied_where_a_query_would_be_scaled_no_more(tmp_path, monkeypatch):
+    planned = replan.plan({"topology": "adverts"})
+    folder = JobFolder(tmp_path / "jobs" / "adverts")
+    (folder.path / "adverts.yaml").write_text(FILE.read_text().replace("price: 0.6", "price: 0.6, executor_cores: 2"))
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    (tmp_path / "adverts.parse.yaml").write_text("job: adverts.parse\nexecutors: {max: 3}\n")
+    before = folder.wanted()
+    with pytest.raises(replan.ReplanError, match=r"adverts\.parse would not be scaled on west, where executor_cores=2"):
         replan.apply({"topology": "adverts"}, planned)
     assert folder.wanted() == before
 
