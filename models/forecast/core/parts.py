@@ -56,7 +56,7 @@ def select_parts(steps: NDArray[np.int64], weights: Floats, step_s: float) -> ND
 
 def _without_lone_ends(steps: NDArray[np.int64], weights: Floats, step_s: float) -> NDArray[np.bool_]:
     run, gaps_s = _cut(steps, step_s, PAUSE_S)
-    covered = np.bincount(run, weights)
+    covered: Floats = np.bincount(run, weights).astype(np.float64)
     most_s = min(LONE_DAYS * DAY_S, _USUAL * covered.max())  # so that the longest run is never left out
     enough_s = np.minimum(gaps_s / RESUMED, most_s)
     last = len(gaps_s) - _lone_runs(covered, enough_s)
