@@ -263,6 +263,14 @@ def test_another_query_of_the_driver_has_executors_of_its_own_and_leaves_them(li
     assert all(life.interval(lambda m: True, "metric").executors == 1 for _ in range(2))
     (life.run_dir / BESIDE).unlink()
     life.interval(lambda m: m.executors == 2, "the executor that the other query has left")
+    there = [one.pid for one in life.executors()]
+    life.beside.clear()
+    (life.run_dir / BESIDE).touch()  # it begins again before a decision has let that executor go
+    wait_until(told, "metric of the other query, which has its executor back", every_s=0.1)
+    life.interval(lambda m: m.executors == 1, "an executor fewer")
+    assert [one.pid for one in life.executors()] == there, "another one was started for it"
+    (life.run_dir / BESIDE).unlink()
+    life.interval(lambda m: m.executors == 2, "the executor that the other query has left again")
     assert life.outcome(life.decide(1)).status == "confirmed"
 
 
