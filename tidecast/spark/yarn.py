@@ -58,7 +58,7 @@ class YarnQueue:
             log.debug("YARN does not say what it has given: %r", error)
 
     def _report(self) -> Any:
-        """Ask with a client of its own, which is stopped: it has threads and a connection, and questions are rare."""
+        """Ask with a client of its own, and stop it: nobody else would, and questions are rare."""
         yarn = self._cluster.jvm.org.apache.hadoop.yarn
         conf = yarn.conf.YarnConfiguration(self._cluster.jsc.hadoopConfiguration())
         for name, value in _IMPATIENT.items():

@@ -69,7 +69,7 @@ def asked(yarn, registered):
     assert queue.full(registered) in ("", "orders")
     if queue._asking is not None:
         queue._asking.join(10)
-    assert yarn.running == 0, "a client has threads and a connection for as long as it is not stopped"
+    assert yarn.running == 0, "nobody else would stop it"
     return queue.full(registered)
 
 
