@@ -7,6 +7,7 @@ from typing import Any
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import WORTH, Debt, Pace, apart_s, fixed_part, most_owed, rows_per_batch
+from tidecast.replay.source import places_read
 from tidecast.replay.staged import StagedRange, rows_at_once
 from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
@@ -35,7 +36,7 @@ class ReplayQuery:
         """
         self.newest: Batch | None = None
         self._order, self._query = order, query
-        self._first, self._past = order.first, order.past
+        self._first, self._past = places_read(order), order.past
         self._cluster = Cluster(query)
         self._reader = ProgressReader(self._cluster.jquery)
         self._admission = Admission(query)

@@ -39,7 +39,7 @@ def replay_stream(
         if folder is None:
             raise ValueError(f"replay {order.id} reads table {order.table}: give replay_stream a folder of its own")
         return staged_stream(spark, order, folder)
-    starts, ends = order.first, order.past
+    starts, ends = places_read(order), order.past
     stream = (
         spark.readStream.format("kafka").options(**options)
         .option("assign", _assigned(starts)).option("startingOffsets", _offsets(starts))
@@ -47,7 +47,16 @@ def replay_stream(
     )  # fmt: skip
     if order.task_rows:
         stream = stream.option("maxRecordsPerPartition", str(order.task_rows))
-    return stream.load().where(reduce(or_, (_within(place, end) for place, end in sorted(ends.items()))))
+    return stream.load().where(reduce(or_, (_within(place, ends[place]) for place in sorted(starts))))
+
+
+def places_read(order: ReplayOrder) -> dict[tuple[str, int], int]:
+    """Return the first offset of each partition that an order's stream reads: of those with a part of its range.
+
+    Of one that is read Spark takes all that it holds by now, and each has its part of a batch by that.
+    """
+    ends = order.past
+    return {place: at for place, at in order.first.items() if at < ends[place]} or order.first
 
 
 def read_again(
