@@ -20,17 +20,14 @@ from models.backfill.live.task_target import task_target_s
 from models.backfill.plan import BackfillPlan, DeadlineError
 from models.backfill.text import apart_sentence, plan_sentence, refusal_sentence
 from pipelines.backfill.further import reaching
+from pipelines.backfill.lateness import read_lateness
 from pipelines.backfill.orders import OrderError, change_order, read_orders
-from pipelines.backfill.ranges import TimeRange
 from pipelines.backfill.tables import find_range
 from pipelines.backfill.watch import read_now
 from pipelines.kafka.clocks import read_clock
 from tidecast.control import WALL
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, later_than
-
-LATE_S = 60.0
-"""How much later than it happened a record may have been produced, wall seconds, where nothing else is said."""
 
 
 class AskedRange(NamedTuple):
@@ -40,7 +37,7 @@ class AskedRange(NamedTuple):
         job: a running job whose agent was attached with replay=.
         begin, end: first moment and the one after it, ISO 8601; without an offset in the job's time zone.
         topic: that the job reads, as the broker has it; None: `events` of the shipped jobs, with the prefix.
-        late_s: how late a record may have been produced, wall seconds.
+        late_s: how late a record may have been produced, wall seconds; None: as late as the job takes it.
         rps: records per wall second at most; None: as live records leave it.
         name: of the replay; None: after the range.
         compare: whether it is compared and then waits, in place of being published.
@@ -52,7 +49,7 @@ class AskedRange(NamedTuple):
     begin: str
     end: str
     topic: str | None = None
-    late_s: float = LATE_S
+    late_s: float | None = None
     rps: float | None = None
     name: str | None = None
     compare: bool = False
@@ -93,7 +90,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
 
     Raises:
         SettingsError: no moment can be read; the job's contract is wrong.
-        RangeError: the range is empty, in the future, or neither topic nor table holds it.
+        RangeError: the range is empty, in the future, not final, too short for late records, or not to be had.
         JavaError, JarsError: a table is named, and Spark cannot be started.
         OrderError: a replay of this name stands, or one of a part of this range; a name or a bound is none.
         BrokerError, ValueError: the broker cannot be reached; an unknown security option.
@@ -102,7 +99,8 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     moments = [_moment(option, text, zone) for option, text in (("--from", asked.begin), ("--to", asked.end))]
     since, until = [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
-    span = TimeRange(since, until, asked.late_s, time.time(), clock)
+    lateness = read_lateness(settings.kafka, asked.job, clock)
+    span = lateness.range_of(since, until, asked.late_s, time.time())
     found = find_range(settings.kafka, asked.topic or settings.kafka.topic("events"), span, table)
     name = asked.name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
     known = read_orders(settings.kafka, asked.job)

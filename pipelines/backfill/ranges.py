@@ -46,6 +46,8 @@ class TimeRange(NamedTuple):
         slack_s: how much later than it happened a record may have been produced, seconds.
         now: when it is asked for.
         clock: of the job, whose time a person gives and is told.
+        least_s: how late the live query surely takes records, seconds.
+        final: until when its windows are final, as far as that is known; wall time, epoch seconds.
     """
 
     begin: float
@@ -53,6 +55,8 @@ class TimeRange(NamedTuple):
     slack_s: float
     now: float
     clock: Clock = WALL
+    least_s: float = 0.0
+    final: float = math.inf
 
     @property
     def until(self) -> float:
@@ -92,8 +96,8 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
             raise RangeError(f"topic {topic!r} is not on the broker: there is nothing to read again")
         places = [TopicPartition(topic, number) for number in numbers]
         kept, ended = reader.beginning_offsets(places), reader.end_offsets(places)
-        starts = _offsets_at(reader, asked.begin, ended)
-        ends = {place: max(at, starts[place]) for place, at in _offsets_at(reader, asked.until, ended).items()}
+        starts = offsets_at(reader, asked.begin, ended)
+        ends = {place: max(at, starts[place]) for place, at in offsets_at(reader, asked.until, ended).items()}
         ends = _past_strays(reader, ends, ended, asked.until)
         if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
             _refuse_if_dropped(reader, cut, topic, asked)
@@ -106,7 +110,7 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
 
 
 def check_moments(asked: TimeRange) -> None:
-    """Refuse a range that is empty, in the future, or so new that records of it may still come.
+    """Refuse a range that is empty, in the future, or so new that records of it may still come, or be counted.
 
     Raises:
         RangeError: as said.
@@ -120,14 +124,21 @@ def check_moments(asked: TimeRange) -> None:
             "the range now at the latest"
         )
     if asked.until > now:
+        smaller = ", or give a smaller --late-s" if slack_s > asked.least_s else ""
         raise RangeError(
             f"records of before --to {told(end)} may come until {told(asked.until)}, it is {told(now)}: end "
-            f"the range by {told(now - slack_s)}, or give a smaller --late-s"
+            f"the range by {told(now - slack_s)}{smaller}"
+        )
+    if end > asked.final:
+        raise RangeError(
+            f"live records may still change windows before --to {told(end)}, and a correction would not show that: the "
+            f"live query's watermark was at {told(asked.final)} in its newest batch; end the range there, or order it "
+            "once the job has come further"
         )
 
 
-def _offsets_at(reader: Any, wall: float, ended: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Each partition's first record stamped then or later, or its end."""
+def offsets_at(reader: Any, wall: float, ended: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return each partition's first record that is stamped at a wall time or later, or its end."""
     found = reader.offsets_for_times({place: max(int(wall * 1000), 0) for place in ended})
     return {place: ended[place] if found.get(place) is None else found[place].offset for place in ended}
 

@@ -34,7 +34,10 @@ def backfill(
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Say what would change, and publish nothing yet.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the replay; by default after the range.")] = None,
-    late_s: Annotated[float, typer.Option(help="How late a record may have been produced, wall seconds.")] = 60.0,
+    late_s: Annotated[
+        float | None,
+        typer.Option(help="How late a record may have been produced, wall seconds; as late as the job takes them."),
+    ] = None,
     topic: Annotated[str | None, typer.Option(help="That the job reads; by default `events` with the prefix.")] = None,
     table: Annotated[Path | None, typer.Option(help="A table of the topic's records, to read it from.")] = None,
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,
