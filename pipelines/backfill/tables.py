@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
+from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
 from pipelines.backfill.ranges import OffsetRange, RangeError, TimeRange, check_moments, find_offsets
 from tidecast.replay.table import RecordTableError, read_table
 
@@ -36,30 +37,31 @@ def find_range(kafka: Kafka, topic: str, asked: TimeRange, table: Path | None = 
     check_moments(asked)
     if not table.is_dir():
         raise RangeError(f"{table} is no folder: give the path of a Delta or Parquet table")
+    held = HeldTopic.about(kafka, topic, asked)
     spark = local_session("tidecast backfill", delta=True)
     try:
-        return find_in_table(spark, table, topic, asked)
+        return find_in_table(spark, table, held, asked)
     finally:
         spark.stop()
 
 
-def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange) -> OffsetRange:
-    """Find the offsets of a range in a table.
+def find_in_table(spark: SparkSession, table: Path, held: HeldTopic, asked: TimeRange) -> OffsetRange:
+    """Find the offsets of a range in a table; of partitions without a record of it an empty range.
 
     Args:
         spark: with Delta, if the table is one.
         table: absolute path.
-        name: of the topic, with its prefix, as it stands in the table.
+        held: what the topic, whose name stands in the table, still says of the range.
         asked: the range.
 
     Raises:
         RangeError: the range is empty or in the future; the table is none, has other columns, holds nothing of the
-            topic or range, or a part of the range only.
+            topic or range, or a part of the range only, also of one partition.
     """
     from pyspark.sql import functions as F
 
     check_moments(asked)
-    begin, end, until, told = asked.begin, asked.end, asked.until, asked.told
+    begin, end, until, told, name = asked.begin, asked.end, asked.until, asked.told, held.name
     try:
         records = read_table(spark, str(table)).where(F.col("topic") == name)
     except RecordTableError as error:
@@ -69,6 +71,7 @@ def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange)
     rows = records.groupBy("partition").agg(
         F.min("offset").alias("kept"), F.min(at).alias("first"), F.max(at).alias("last"),
         F.min(F.when(inside, F.col("offset"))).alias("begin"), F.max(F.when(inside, F.col("offset"))).alias("end"),
+        F.max("offset").alias("newest"),
     ).collect()  # fmt: skip
     if not rows:
         raise RangeError(f"{table} holds no record of topic {name!r}: give another table, or --topic")
@@ -79,7 +82,10 @@ def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange)
             f"{table} does not hold all of topic {name!r} from {told(begin)}: its records begin at {told(oldest)}. "
             f"Give --from {asked.told_after(oldest)}, or another table"
         )
-    if newest < end - asked.slack_s:  # quieter than that is no topic that somebody reads again
+    if held.parts:
+        copied = {row["partition"]: CopiedPartition(row["newest"] + 1, row["last"] / 1000) for row in rows}
+        check_copied(table, held, copied, asked)
+    elif newest < end - asked.slack_s:  # quieter than that is no topic that somebody reads again
         raise RangeError(
             f"{table} holds topic {name!r} until {told(newest)}, and the range ends at {told(end)}. Give --to "
             f"{told(newest)}, and read the rest from the topic, without --table"
@@ -87,6 +93,7 @@ def find_in_table(spark: SparkSession, table: Path, name: str, asked: TimeRange)
     found = [row for row in rows if row["begin"] is not None]
     if not found:
         raise RangeError(f"{table} holds no record of topic {name!r} produced from {told(begin)} to {told(until)}")
-    starts = {str(row["partition"]): int(row["begin"]) for row in found}
-    ends = {str(row["partition"]): int(row["end"]) + 1 for row in found}
+    quiet = {str(number): part.until for number, part in held.parts.items()}
+    starts = quiet | {str(row["partition"]): int(row["begin"]) for row in found}
+    ends = quiet | {str(row["partition"]): int(row["end"]) + 1 for row in found}
     return OffsetRange({name: starts}, {name: ends})

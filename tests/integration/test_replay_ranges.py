@@ -2,9 +2,11 @@
 
 import re
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
+from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
 from pipelines.backfill.ranges import RangeError, TimeRange, find_offsets
 from pipelines.kafka.publisher import Publisher
 from tidecast.control import Clock
@@ -77,3 +79,17 @@ def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follo
     found = find_offsets(topic, name, TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
     assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
     assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)
+
+
+def test_a_topic_says_what_a_table_lacks_of_a_range(topic):
+    name, asked = topic.topic("events"), TimeRange(DAY + 200, DAY + 600, 30.0, NOW)
+    held = HeldTopic.about(topic, name, asked)
+    assert (held.parts[0], held.parts[1]) == ((0, 20, 63), (0, 0, 13))
+    assert {part for number, part in held.parts.items() if number > 1} == {(0, 0, 0)}
+    whole, short = CopiedPartition(63, DAY + 620), CopiedPartition(4, DAY + 530)
+    check_copied(Path("/lake"), held, {0: whole, 1: CopiedPartition(13, DAY + 620)}, asked)
+    with pytest.raises(RangeError, match=r"lacks records of partition 1 of .* from 2023-11-14T22:22:20Z on"):
+        check_copied(Path("/lake"), held, {0: whole, 1: short}, asked)
+    with pytest.raises(RangeError, match=r"lacks records of partition 1 of .* from 2023-11-14T22:21:40Z on"):
+        check_copied(Path("/lake"), held, {0: whole}, asked)
+    assert HeldTopic.about(topic, "nowhere", asked).parts == {}
