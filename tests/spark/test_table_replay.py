@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet
 import pytest
@@ -10,10 +11,14 @@ import pytest
 from pipelines.backfill.ranges import RangeError, TimeRange
 from pipelines.backfill.tables import find_in_table, find_range
 from tests.fakes import driver
+from tests.fakes.held_topic import noted
 from tests.fakes.result_tables import seen
 from tests.fakes.waiting import wait_until
-from tidecast.backfill import replay_into
+from tidecast.backfill import replay_into, replay_into_topic
+from tidecast.backfill.kept import kept_folder
 from tidecast.backfill.namespace import end_of
+from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.topic.kept import kept_results
 from tidecast.merge import MergeSink
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import staged
@@ -44,6 +49,7 @@ def tables(spark, tmp_path_factory):
     frame.write.format("delta").save(str(folder / "delta"))
     frame.write.parquet(str(folder / "parquet"))
     frame.where("offset >= 100").write.parquet(str(folder / "later"))
+    frame.where("partition = 0 OR offset < 130").write.parquet(str(folder / "short"))
     other = frame.selectExpr("value", "topic", "partition", "CAST(offset AS INT) AS offset")
     other.write.parquet(str(folder / "other"))
     (folder / "empty").mkdir()
@@ -73,7 +79,7 @@ def live(spark, table):
 
 def ordered(spark, table, begin, end):
     """The order of a range of seconds of the day, found in a table."""
-    found = find_in_table(spark, table, "orders", TimeRange(DAY + begin, DAY + end, 0.0, DAY + 900))
+    found = find_in_table(spark, table, noted(), TimeRange(DAY + begin, DAY + end, 0.0, DAY + 900))
     edges = {"begin_ms": int((DAY + begin) * 1000), "end_ms": int((DAY + end) * 1000), "table": str(table)}
     return ReplayOrder("lost", "orders", time.time(), "run", found.starts, found.ends, most_rps=60.0, **edges)
 
@@ -135,7 +141,7 @@ def test_a_range_is_found_and_staged_from_parquet_as_from_delta(one_partition, t
 
 def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
     def find(name, begin=DAY + 120, end=DAY + 360, topic="orders", slack=0.0):
-        return find_in_table(spark, tables / name, topic, TimeRange(begin, end, slack, DAY + 900))
+        return find_in_table(spark, tables / name, noted(name=topic), TimeRange(begin, end, slack, DAY + 900))
 
     for given, words in (
         ({"begin": DAY + 360}, "is empty: --to has to be after --from"),
@@ -163,3 +169,68 @@ def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
         read_table(spark, "lake/orders")
     with pytest.raises(RangeError, match="nowhere is no folder"):  # before Spark is started
         find_range(None, "orders", TimeRange(DAY, DAY + 60, 0.0, DAY + 900), tables / "nowhere")
+
+
+def test_each_partition_of_the_topic_is_in_the_range_and_one_that_the_table_has_in_part_is_refused(spark, tables):
+    asked = TimeRange(DAY + 120, DAY + 360, 0.0, DAY + 900)
+    topic = noted((0, 60, 180), (0, 60, 180), (0, 4, 4), stamps={1: DAY + 261})
+    found = find_in_table(spark, tables / "delta", topic, asked)
+    assert found.starts == {"orders": {"0": 60, "1": 60, "2": 4}}  # what comes late on a quiet one is read again, too
+    assert found.ends == {"orders": {"0": 180, "1": 180, "2": 4}}
+    with pytest.raises(RangeError, match=r"short lacks records of partition 1 of topic 'orders' from \S+T22:18:21Z on"):
+        find_in_table(spark, tables / "short", topic, asked)
+
+
+def test_a_range_of_a_table_is_read_for_a_topic_too(one_partition, tables, tmp_path):
+    from pyspark.sql import functions as F
+
+    def records_of(records, begin_ms, end_ms):
+        window = F.concat("shop", F.lit("@"), "_window_start", F.lit("-"), "_window_end")
+        return plan(records).select(window.alias("key"), F.col("orders").cast("string").alias("value"))
+
+    live = SimpleNamespace(recentProgress=[])  # it has just started
+    again = replay_into_topic(one_partition, "results", records_of, {}, live, str(tmp_path / "job"))
+    order = ordered(one_partition, tables / "delta", 120, 360)
+    query = again.start(order)
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+        again.close()
+    kept = kept_results(one_partition, kept_folder(tmp_path / "job", "lost")).collect()
+    begins = range(order.begin_ms, order.end_ms, MINUTE)
+    windows = {f"{shop}@{begin}-{begin + MINUTE}" for shop in range(3) for begin in begins}
+    assert {row["key"]: bytes(row["value"]) for row in kept} == dict.fromkeys(windows, b"20")
+
+
+def test_windows_that_a_running_query_may_still_change_are_corrected_by_nobody(one_partition, tables, tmp_path):
+    """Its watermark is twenty seconds behind the newest record of the batch before."""
+    spark, table, arrived = one_partition, tmp_path / "minutes", tmp_path / "arrived"
+    frame = spark.createDataFrame(rows(), SCHEMA)
+    again = replay_into(spark, str(table), plan, {}, output_mode="update")
+    stream = spark.readStream.schema(SCHEMA).parquet(str(arrived / "*"))
+    arrived.mkdir()
+
+    def arrives(begin, end):
+        frame.where(f"unix_seconds(timestamp) BETWEEN {DAY + begin} AND {DAY + end - 1}").coalesce(1).write.parquet(
+            str(arrived / f"{begin}")
+        )
+        live.processAllAvailable()
+
+    sink = plan(stream).writeStream.foreachBatch(MergeSink(str(table), ["shop"])).outputMode("update")
+    live = sink.option("checkpointLocation", str(tmp_path / "live")).start()
+    try:
+        for begin in (0, 150, 300):
+            arrives(begin, begin + 150)
+        open_ones, final = (ordered(spark, tables / "delta", 60, end) for end in (300, 240))
+        with pytest.raises(BackfillError, match=r"replay lost: live records may still change windows .*22:19:00"):
+            again.start(open_ones)
+        assert not Path(f"{table}.backfills").exists()
+        query = again.start(final)  # live's watermark is at 279 s
+        query.processAllAvailable()
+        query.stop()
+        assert again.publish(final) == ""
+    finally:
+        live.stop()
+        again.close()
+    assert {n for (_, begin), n in seen(table).items() if begin < DAY * 1000 + 240_000} == {20}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
 from tidecast.backfill.difference import compare
+from tidecast.backfill.final import check_final, live_query, open_windows
 from tidecast.backfill.kept import discard_batch
 from tidecast.backfill.publish import publish_round, settle
 from tidecast.backfill.room import refuse_full_disk
@@ -39,6 +40,7 @@ class TableReplays:
     spark: SparkSession
     table: Path
     plan: Callable[[DataFrame], DataFrame]
+    ranged: Callable[[DataFrame, int, int], DataFrame] | None
     source: Mapping[str, str] = field(repr=False)  # with passwords
     version: str
     output_mode: str
@@ -53,13 +55,13 @@ class TableReplays:
         """Start an order's query, which writes into a shadow table, or go on where it was.
 
         Raises:
-            BackfillError: the order has no range of event time, or one that another replay has a part of; its plan is
-                not the live query's; the disk is full.
+            BackfillError: the order has no range of event time, or one that live records may still change or another
+                replay has a part of; its plan is not the live query's; the disk is full.
             Exception: as pyspark raises it.
         """
         if order.begin_ms is None or order.end_ms is None:
             raise BackfillError(f"replay {order.id} has no range of event time: order it with begin_ms and end_ms")
-        self._check_plan(order)
+        self._check_live(order, order.end_ms)
         self.closed.clear()
         self._leave(order.id)
         # Live results of the range may change while it is read; those are found by their version and computed again.
@@ -71,7 +73,7 @@ class TableReplays:
         with refuse_full_disk(backfill, "copied"):
             copy = namespace.folder(self.table, order.id) / namespace.RANGE
             stream = replay_stream(self.spark, order, self.source, copy)
-        taken = self._writer(stream, _taken(backfill), backfill.checkpoint)
+        taken = self._writer(order, stream, _taken(backfill), backfill.checkpoint)
         return started(taken.trigger(processingTime=self.trigger), self.output_mode, self.spark)
 
     def dry_run(self, order: ReplayOrder) -> None:
@@ -83,7 +85,7 @@ class TableReplays:
         """
         with namespace.for_now(self.table, order.id) as own:
             stream = replay_stream(self.spark, order, self.source)
-            first_batch(self._writer(stream, discard_batch, own / namespace.CHECKPOINT).start())
+            first_batch(self._writer(order, stream, discard_batch, own / namespace.CHECKPOINT).start())
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
@@ -93,7 +95,8 @@ class TableReplays:
         """Bring what the replay has written into the table, once all of the range is read.
 
         Returns:
-            Why it has to be called again, where live may still tell windows of the range; else nothing.
+            Why it has to be called again, where live may still tell windows of the range, or has not said so yet; else
+            nothing.
 
         Raises:
             Exception: as pyspark raises it; the replay can be started again.
@@ -134,14 +137,23 @@ class TableReplays:
         for name in list(self.open):
             self._leave(name)
 
-    def _writer(self, stream: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path) -> Any:
-        results = self.plan(stream).writeStream.foreachBatch(write)
-        return results.option("checkpointLocation", str(checkpoint)).outputMode(self.output_mode)
+    def _writer(
+        self, order: ReplayOrder, stream: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path
+    ) -> Any:
+        if self.ranged is None or order.begin_ms is None or order.end_ms is None:
+            results = self.plan(stream)
+        else:
+            results = self.ranged(stream, order.begin_ms, order.end_ms)
+        writer = results.writeStream.foreachBatch(write)
+        return writer.option("checkpointLocation", str(checkpoint)).outputMode(self.output_mode)
 
     def _settled(self, backfill: Backfill, order: ReplayOrder) -> str:
         """Publish what can be; return why it has to be done again, "" once all of it is settled."""
         _written(backfill)
-
+        if order.holds is None:  # a gap is published in rounds, as far as it goes
+            live = live_query(self.spark, backfill.form.query)
+            if live is not None and (why := open_windows(live, backfill.spec.end)):
+                return why
         why = self.still_open(order)
         ends = None if why else self.ends(order)
 
@@ -158,17 +170,19 @@ class TableReplays:
         if name in self.open:
             self.open.pop(name).close()
 
-    def _check_plan(self, order: ReplayOrder) -> None:
-        """Refuse at once what could not be published later; a gap may come before live's first batch."""
-        if order.then != "publish" or order.holds is not None:
+    def _check_live(self, order: ReplayOrder, end_ms: int) -> None:
+        """Refuse at once what could not be published, or not for good; a gap may come before live's first batch."""
+        form = None if order.holds is not None else read_form(self.spark, str(self.table))
+        if form is None:
             return
-        form = read_form(self.spark, str(self.table))
-        if form is not None and form.plan != self.version:
+        if order.then == "publish" and form.plan != self.version:
             raise BackfillError(
                 f"replay {order.id} runs plan {self.version!r}, the live query runs {form.plan!r}: it can be compared"
                 " only (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's"
                 " plan)"
             )
+        if (live := live_query(self.spark, form.query)) is not None:  # one of another application tells whoever orders
+            check_final(live, end_ms, order.id)
 
 
 def replay_into(
@@ -176,6 +190,7 @@ def replay_into(
     version: str = "1", output_mode: str = "append", trigger: str = "200 milliseconds", tolerance: float = 0.0,
     still_open: Callable[[ReplayOrder], str] = lambda order: "",
     ends: Callable[[ReplayOrder], Ends] = lambda order: None, orders: tuple[ReplayOrder, ...] = (),
+    ranged: Callable[[DataFrame, int, int], DataFrame] | None = None,
 ) -> Replayable:  # fmt: skip
     """Return how ranges of a job are read again so that their results correct the table of its live query, exactly.
 
@@ -199,10 +214,13 @@ def replay_into(
         ends: says from which offset of each partition on no record is of an order's range, once it is open no more;
             None: that is not known, and all that came is looked at.
         orders: that the job places itself (`Replayable.orders`).
+        ranged: the plan of a replay's stream, where that is another function; it is given begin and end of the range,
+            too (ms of event time). None of the range's records may be late for it; `plan` then computes tables only.
     """
     made = TableReplays(
-        own_session(spark), Path(table), plan, source, version, output_mode, trigger, tolerance, still_open, ends
-    )
+        own_session(spark), Path(table), plan, ranged, source, version, output_mode, trigger, tolerance, still_open,
+        ends,
+    )  # fmt: skip
     return Replayable(
         made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close, made.note_end,
         made.end_of,

@@ -64,7 +64,7 @@ class Recovery:
 
         Args:
             plan: the live query's.
-            **options: `output_mode`, `trigger` and `tolerance` of `tidecast.backfill.replay_into`.
+            **options: `output_mode`, `trigger`, `tolerance` and `ranged` of `tidecast.backfill.replay_into`.
         """
         broker = {name: value for name, value in self._source.items() if name.lower().startswith("kafka.")}
         table = Path(self.sink.table)

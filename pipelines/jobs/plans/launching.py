@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.launch import Launch
-from pipelines.jobs.plans.merged import MergedJob
+from pipelines.jobs.plans.merged import MergedJob, RangePlan
 from pipelines.jobs.plans.records import signed_events
 from pipelines.jobs.plans.results import to_records
 from pipelines.jobs.running import run_job
@@ -36,15 +36,16 @@ def run_plan(job: str, plan: Plan, topics: Sequence[str] = ("events",)) -> int:
     return run_job(job, partial(_start, plan, topics), topics=(*topics, "windows"), room=ROOM)
 
 
-def run_merged(job: str, plan: Callable[[DataFrame], DataFrame], keys: Sequence[str]) -> int:
+def run_merged(job: str, plan: Callable[[DataFrame], DataFrame], keys: Sequence[str], again: RangePlan) -> int:
     """Run a plan of the topic `events` as a managed job; its results are merged into a table of the run folder.
 
     Args:
         job: as in `run_plan`.
         plan: from records, with the columns of Spark's Kafka source, to totals in windows of one length.
         keys: columns of the totals' key, beside those of the window.
+        again: the plan of a replay, as `MergedJob` takes it.
     """
-    merged = MergedJob(plan, keys)
+    merged = MergedJob(plan, keys, again=again)
     return run_job(
         job,
         merged.start,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tidecast.recovery import Recovery
     from tidecast.replay import Replayable
 
+RangePlan = Callable[["DataFrame", int, int], "DataFrame"]
+"""From records, and begin and end of a range of event time, ms, to the totals of its windows."""
 MODE = "update"
 """Output mode: totals of a window are told again as they change."""
 
@@ -38,15 +40,20 @@ def table_of(run_dir: Path, job: str) -> Path:
 class MergedJob:
     """The query of such a job, and how its gaps and ranges of it are read again beside it."""
 
-    def __init__(self, plan: Callable[[DataFrame], DataFrame], keys: Sequence[str], topic: str = "events") -> None:
+    def __init__(
+        self, plan: Callable[[DataFrame], DataFrame], keys: Sequence[str], topic: str = "events",
+        again: RangePlan | None = None,
+    ) -> None:  # fmt: skip
         """Describe it; nothing runs before `start`.
 
         Args:
             plan: from records, with the columns of Spark's Kafka source, to totals in windows of one length.
             keys: columns of the totals' key, beside those of the window.
             topic: that is read.
+            again: the plan of a replay's stream, for which none of its range's records may be late; None: `plan`, which
+                drops in a replay what comes later than it waits.
         """
-        self._plan, self._keys, self._topic = plan, tuple(keys), topic
+        self._plan, self._keys, self._topic, self._again = plan, tuple(keys), topic, again
         self._recovery: Recovery | None = None
 
     def start(self, launch: Launch) -> StreamingQuery:
@@ -90,7 +97,8 @@ class MergedJob:
         """
         if self._recovery is None:
             raise ValueError(f"{launch.job}: start its query first; what is to be filled follows from how it began")
-        return self._recovery.replay_into(self._plan, output_mode=MODE, trigger=launch.settings.job.trigger)
+        trigger = launch.settings.job.trigger
+        return self._recovery.replay_into(self._plan, output_mode=MODE, trigger=trigger, ranged=self._again)
 
     def apart(self, job: str, spark: SparkSession, settings: Settings, run_dir: Path) -> Replayable:
         """Return how ranges are read again and correct the table where the live query is another application's.
@@ -103,5 +111,6 @@ class MergedJob:
 
         source = {**spark_options(settings.kafka), "kafka.fetch.max.wait.ms": "20"}
         return replay_into(
-            spark, str(table_of(run_dir, job)), self._plan, source, output_mode=MODE, trigger=settings.job.trigger
-        )
+            spark, str(table_of(run_dir, job)), self._plan, source, output_mode=MODE, trigger=settings.job.trigger,
+            ranged=self._again,
+        )  # fmt: skip

@@ -35,7 +35,9 @@ def encode_signed(event: SignedEvent) -> bytes:
     return json.dumps(fields | ({"sign": -1} if event.sign < 0 else {}), separators=(",", ":")).encode()
 
 
-def signed_events(records: DataFrame, name: str = "events") -> SignedFrame:
+def signed_events(
+    records: DataFrame, name: str = "events", between: tuple[int, int] | None = None
+) -> SignedFrame:  # fmt: skip
     """Return the valid events under their keys, with the column `seq`; the refused are counted.
 
     Spark's metrics of this name hold the numbers `seen`, `late` (0: the operators count them) and `rejected`.
@@ -43,6 +45,8 @@ def signed_events(records: DataFrame, name: str = "events") -> SignedFrame:
     Args:
         records: with `value` (bytes) and `timestamp`, as of Spark's Kafka source; a table or a stream.
         name: of the metrics, one for each source of a query.
+        between: begin and end of a range of event time, epoch ms: no other events are taken, and none of them is late,
+            in whatever order they come. None: all are, up to DELAY_MS late.
     """
     from pyspark.sql import functions as F
 
@@ -61,4 +65,8 @@ def signed_events(records: DataFrame, name: str = "events") -> SignedFrame:
         F.unix_millis("timestamp").alias("came"),
         sign.cast("int").alias("sign"),
     )
-    return signed(rows, "at", ["key"], mult="sign", ingested="came", delay_ms=DELAY_MS).select("seq")
+    delay_ms = DELAY_MS
+    if between is not None:  # the watermark stays before the begin
+        begin_ms, end_ms = between
+        rows, delay_ms = rows.where((F.col("at") >= begin_ms) & (F.col("at") < end_ms)), end_ms - begin_ms
+    return signed(rows, "at", ["key"], mult="sign", ingested="came", delay_ms=delay_ms).select("seq")

@@ -9,10 +9,10 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from tidecast.backfill import namespace
+from tidecast.backfill.final import check_final, open_windows, watermark_ms
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic import into, send
-from tidecast.backfill.topic.final import open_windows, watermark_ms
 from tidecast.orders import ReplayOrder
 
 HOUR = 3_600_000
@@ -105,10 +105,10 @@ class Producer:
 @pytest.fixture
 def replays(tmp_path, monkeypatch):
     """Replays whose queries run nowhere, of a live query that is two hours on; `found` says what differs."""
-    monkeypatch.setattr(into, "replay_stream", lambda spark, order, source: "records")
     monkeypatch.setattr(into, "newest_records", lambda *given: None)
     monkeypatch.setattr(into, "kept_results", lambda spark, folder: None)
-    state = SimpleNamespace(found=Found([]), producer=Producer(), asked=[])
+    state = SimpleNamespace(found=Found([]), producer=Producer(), asked=[], copies=[])
+    monkeypatch.setattr(into, "replay_stream", lambda *given: state.copies.append(given[3]) or "records")
     monkeypatch.setattr(into, "differences", lambda newest, kept: state.found)
     monkeypatch.setattr(into, "summarise", lambda found: _summary(found.rows))
     monkeypatch.setattr(send, "producer", lambda *given, **options: state.producer)
@@ -155,6 +155,13 @@ def test_windows_are_open_until_the_watermark_is_past_them():
     assert open_windows(at, 2 * HOUR) == ""
     assert "is at 1970-01-01 02:00:00" in open_windows(at, 2 * HOUR + 1)
     assert "not known yet" in open_windows(live(), HOUR)
+
+
+def test_a_query_whose_plan_has_no_watermark_has_no_final_windows():
+    check_final(live(), HOUR, "fix")  # it has just started, or has nothing to do
+    check_final(live(progress(ran=False)), HOUR, "fix")
+    with pytest.raises(BackfillError, match=r"replay fix: the live query has no watermark.*give its plan one"):
+        check_final(live(progress()), HOUR, "fix")
 
 
 def test_the_plan_is_given_the_range_and_what_is_open_leaves_no_file(replays, tmp_path):
@@ -250,7 +257,27 @@ def test_a_cancelled_replay_leaves_nothing_behind(replays, tmp_path):
     replays.of.cancel(order("never"))
 
 
-def test_results_that_are_no_records_are_refused(replays, monkeypatch):
+def test_results_that_are_no_records_are_refused_and_nothing_of_them_stands_in_the_way(replays, monkeypatch, tmp_path):
     monkeypatch.setattr(Results, "columns", ("key", "n"))
     with pytest.raises(BackfillError, match=r"lack the columns \['value'\]"):
         replays.of.start(order())
+    assert folders(tmp_path) == [".lock"] and not replays.of.leases
+
+
+def test_a_range_of_a_table_is_copied_beside_the_replay_by_whom_its_lease_is(replays, monkeypatch, tmp_path):
+    held = []
+
+    def stream(spark, order, source, copy):
+        held.append((copy, namespace.runs(tmp_path / "job", order.id)))
+        raise RuntimeError("killed in the copy")
+
+    replays.of.start(order("other", 0, HOUR))
+    assert replays.copies == [tmp_path / "job.backfills" / "other" / "range"]
+    monkeypatch.setattr(into, "replay_stream", stream)
+    with pytest.raises(RuntimeError, match="killed in the copy"):
+        replays.of.start(dataclasses.replace(order(), table="/lake/orders"))
+    assert held == [(tmp_path / "job.backfills" / "fix" / "range", True)]
+    assert folders(tmp_path) == [".lock", "other"]  # what was begun before is gone on with, and this was not
+    with pytest.raises(RuntimeError, match="killed in the copy"):
+        replays.of.start(order("other", 0, HOUR))
+    assert folders(tmp_path) == [".lock", "other"] and not namespace.runs(tmp_path / "job", "other")

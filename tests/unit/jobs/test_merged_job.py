@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import tidecast.backfill
 import tidecast.recovery
 from configs.contract import Contract
 from configs.errors import SettingsError
@@ -63,7 +64,22 @@ def test_the_order_is_the_contracts(world, tmp_path, order, capsys):
     assert query.told == [("queryName", "orders"), ("outputMode", "update"), ("trigger", "3 seconds")]
     assert capsys.readouterr().out == "orders: goes on in order\n"
     assert job.replayable(world.launch(order), query) == "replayable"
-    assert world.replayed == [(world.plan, {"output_mode": "update", "trigger": "3 seconds"})]
+    assert world.replayed == [(world.plan, {"output_mode": "update", "trigger": "3 seconds", "ranged": None})]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_replay_has_the_plan_for_which_none_of_its_records_is_late(world, tmp_path, monkeypatch, apart):
+    job, launch = merged.MergedJob(world.plan, ["key"], again="again"), world.launch("in_order")
+
+    def noted(*given, **named):
+        world.replayed.append((given, named))
+
+    if apart:
+        monkeypatch.setattr(tidecast.backfill, "replay_into", noted)
+        job.apart("orders", "spark", launch.settings, tmp_path)
+    else:
+        job.replayable(launch, job.start(launch))
+    assert world.replayed[0][1]["ranged"] == "again"
 
 
 def test_a_traces_clock_is_the_jobs(world):

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
+from tidecast.backfill.final import check_final, open_windows
 from tidecast.backfill.kept import discard_orphans, kept_folder
 from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
 from tidecast.backfill.topic.difference import differences, newest_records, summarise
-from tidecast.backfill.topic.final import open_windows, watermark_ms
 from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
@@ -57,11 +57,15 @@ class TopicReplays:
             Exception: as pyspark raises it.
         """
         begin_ms, end_ms = _range(order)
-        if watermark_ms(self.live) is not None and (why := open_windows(self.live, end_ms)):
-            raise BackfillError(f"replay {order.id}: {why}: end the range there, or go on with it (--resume) then")
-        results = self._results(order)
-        self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
-        return self._started(order, results)
+        check_final(self.live, end_ms, order.id)
+        begun = self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
+        try:  # with the lease: a range of a table is copied
+            return self._started(order, self._results(order, self._own(order.id) / namespace.RANGE))
+        except BaseException:
+            self._leave(order.id)
+            if begun:  # nothing is to be gone on with
+                cancel(self.place, order.id)
+            raise
 
     def dry_run(self, order: ReplayOrder) -> None:
         """Run an order's first batch, and remove what it has written.
@@ -122,8 +126,8 @@ class TopicReplays:
         for name in list(self.leases):
             self._leave(name)
 
-    def _results(self, order: ReplayOrder) -> DataFrame:
-        results = self.plan(replay_stream(self.spark, order, self.source), *_range(order))
+    def _results(self, order: ReplayOrder, copy: Path | None = None) -> DataFrame:
+        results = self.plan(replay_stream(self.spark, order, self.source, copy), *_range(order))
         check_results(results)
         return results
 
@@ -135,7 +139,8 @@ class TopicReplays:
         )  # fmt: skip
         return started(writer, self.output_mode, self.spark)
 
-    def _begin(self, spec: Spec) -> None:
+    def _begin(self, spec: Spec) -> bool:
+        """Take the lease; return whether nothing of this replay was begun before."""
         check_name(spec.name)
         check_range(spec.begin, spec.end, spec.end)
         self._leave(spec.name)
@@ -146,6 +151,7 @@ class TopicReplays:
             self.leases[spec.name] = namespace.take_lease(self.place, spec.name)
             discard_orphans(self.place, spec.name)
             namespace.write_spec(self.place, spec)
+        return known is None
 
     def _leave(self, name: str) -> None:
         if name in self.leases:
