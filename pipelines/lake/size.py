@@ -41,7 +41,8 @@ def day_growth(root: Path, table: str, now: float) -> int:
     """
     commits = [path for path in (root / table / _LOG).glob("*.json") if path.stem.isdigit()]
     newest = [path for path in commits if path.stat().st_mtime > now - DAY_S]
-    return sum(_added(json.loads(line)) for path in newest for line in path.read_text().splitlines() if line)
+    lines = (line for path in newest for line in path.read_text().split("\n"))  # not at U+2028, which Delta leaves
+    return sum(_added(json.loads(line)) for line in lines if line)
 
 
 def _added(action: dict[str, dict[str, int]]) -> int:

@@ -54,8 +54,8 @@ def table_files(root: Folder, table: str) -> TableFiles | None:
     named: dict[str, None] = {}  # in the order in which they came
     reader, metadata = 0, dict[str, Any]()
     for commit in commits:
-        for line in commit.read_text().splitlines():
-            if line.startswith('{"commitInfo"'):
+        for line in commit.read_text().split("\n"):  # not at U+2028, which Delta writes as it is
+            if not line or line.startswith('{"commitInfo"'):
                 continue
             ((action, said),) = json.loads(line).items()
             if action == "add":

@@ -1,9 +1,8 @@
 """The lake: Delta tables of what was measured, forecast, decided and done; sole owner of Delta and the paths.
 
 Rows are written one named partition at a time; its name is a column and no folder, so that files can be merged. The
-metadata of the Delta commit that writes them says which offsets of which topic they came from, so that rows and offsets
-are committed together or not at all. On HDFS whatever looks into the log raises LakeError where this user may not, and
-LakeAwayError where nobody answers.
+Delta commit that writes them says which offsets of which topic they came from: both are kept, or neither. On HDFS
+whatever looks into the log raises LakeError where this user may not, and LakeAwayError where nobody answers.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import Folder, read_texts
@@ -98,7 +97,7 @@ def partition_columns(root: Folder, table: str) -> list[str]:
         ValueError, KeyError: the newest metadata in the log are no JSON, or lack the columns.
     """
     for text in read_texts(sorted(_commits(root, table), reverse=True)):
-        for line in text.splitlines():
+        for line in text.split("\n"):
             if line.startswith('{"metaData"'):
                 return list(json.loads(line)["metaData"]["partitionColumns"])
     return []
@@ -163,8 +162,7 @@ class Lake:
         )
         if not exists(self.root, table):
             writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
-        # Without a row, e.g. as all records were refused, the offsets are taken all the same.
-        self._spark.conf.set("spark.databricks.delta.skipRecordingEmptyCommits", "false")
+        self._spark.conf.set("spark.databricks.delta.skipRecordingEmptyCommits", "false")  # as all may be refused
         with naming_refusals(self.root / table):
             writer.save(str(self.root / table))
         return newest_version(self.root, table) or 0
@@ -229,8 +227,7 @@ class Lake:
         since = (newest[0] or 0.0) - span_s if newest else 0.0
         first = F.min_by(F.struct(*SERVED), "wall_time").alias("first")
         kept = mine.where(F.col("time") > since).groupBy("version", "time", "step_s").agg(first)
-        # Row by row, so that lists stay lists.
-        rows = [row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()]
+        rows = [row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()]  # lists stay
         return pd.DataFrame(rows, columns=list(SERVED))
 
 
@@ -239,12 +236,15 @@ def _commits(root: Folder, table: str) -> Iterator[Folder]:
 
 
 def _origin(version: int, commit: str) -> Origin | None:
-    """The origin in a commit's metadata; None for commits of other makers (OPTIMIZE, VACUUM)."""
-    for line in commit.splitlines():
-        if '"commitInfo"' in line:
-            metadata: Any = json.loads(json.loads(line)["commitInfo"].get("userMetadata") or "{}")
-            if (origin := metadata.get("origin")) is None:
-                return None
-            offsets = {name: {int(p): at for p, at in origin[name].items()} for name in ("start", "end")}
-            return Origin(**{**origin, **offsets, "version": version})
-    return None
+    """The origin in a commit's metadata; None for commits of other makers, as OPTIMIZE or a person with a note."""
+    lines = commit.split("\n")  # and not wherever a line of text ends: Delta writes U+2028 as it is
+    info = json.loads(next((line for line in lines if '"commitInfo"' in line), "{}")).get("commitInfo", {})
+    try:
+        noted = json.loads(info.get("userMetadata") or "null")
+    except ValueError:
+        return None
+    origin = noted.get("origin") if isinstance(noted, dict) else None
+    if not isinstance(origin, dict):
+        return None
+    offsets = {name: {int(p): at for p, at in origin[name].items()} for name in ("start", "end")}
+    return Origin(**{**origin, **offsets, "version": version})

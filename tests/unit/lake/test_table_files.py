@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from pipelines.lake import table_files as module
+from pipelines.lake.size import day_growth
 from pipelines.lake.table_files import table_files
 
 FIRST = [
@@ -40,3 +42,14 @@ def test_a_log_that_is_longer_than_is_read_whole_is_left_to_spark(lake, monkeypa
 def test_a_log_whose_begin_is_gone_is_left_to_spark(lake):
     (lake / "metrics" / "_delta_log" / f"{0:020}.json").unlink()
     assert table_files(lake, "metrics") is None
+
+
+def test_a_line_of_the_log_ends_where_json_says_so(lake):
+    smallest = json.dumps({"minValues": {"job": "a\u2028b\x85c\u2029"}}, ensure_ascii=False)
+    added = {"add": {"path": "d", "size": 5, "dataChange": True, "stats": smallest}}
+    for version, said in enumerate([*FIRST, added]):
+        path = lake / "odd" / "_delta_log" / f"{version:020}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(said, ensure_ascii=False) + "\n")
+    assert table_files(lake, "odd").paths == (lake / "odd" / "d",)
+    assert day_growth(lake, "odd", time.time()) == 5
