@@ -18,8 +18,10 @@ from pipelines.registry.artifacts import RegistryError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
 
 LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+_OTHER_LOGIN = f"Set {', '.join(LOGIN)} of a user who may."
 
 
 @contextmanager
@@ -30,14 +32,13 @@ def as_registry_error(what: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        forbidden = error.error_code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "error code 401" in error.message
-        hint = f" Set {', '.join(LOGIN)} of a user who may." if forbidden else ""
+        hint = f" {_OTHER_LOGIN}" if _is_forbidden(error) else ""
         raise RegistryError(f"{what}: {error.message}{hint}") from None
 
 
 @contextmanager
 def as_training_error(uri: str) -> Iterator[None]:
-    """Turn what a store that is away, full or read-only does to a training in the `with` block into a `RegistryError`.
+    """Turn what a store that is away, full or forbidden does to a training in the `with` block into a `RegistryError`.
 
     Its message names the store and what helps. Other errors are passed on.
     """
@@ -53,12 +54,17 @@ def as_training_error(uri: str) -> Iterator[None]:
             raise
         remedy = (
             "Make room there." if full else "Mount it for writing." if unwritable
+            else _OTHER_LOGIN if isinstance(error, MlflowException) and _is_forbidden(error)
             else "Does it answer there? mlflow.tracking_uri names it."
         )  # fmt: skip
         raise RegistryError(
             f"MLflow at {uri}: {said.splitlines()[0]} {remedy} This training counts for nothing, and what serves goes "
             "on serving; train again."
         ) from error
+
+
+def _is_forbidden(error: MlflowException) -> bool:
+    return error.error_code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "error code 401" in error.message
 
 
 def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:

@@ -2,15 +2,17 @@
 
 import base64
 import http.server
+import json
 import threading
 
 import pytest
 
 from configs.settings import load
-from pipelines.registry import RegistryError
+from pipelines.registry import Registry, RegistryError
 from pipelines.registry.tracking import LOGIN, open_store
 
 pytestmark = pytest.mark.integration
+READS = "may read the experiment"
 
 
 @pytest.fixture
@@ -21,14 +23,22 @@ def heard():
 
 @pytest.fixture
 def registry(request, heard):
-    """The address of a server that gives each question the same answer."""
+    """The address of a server that gives each question the same answer, or lets who asks read and not write."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.server.heard.add(self.headers.get("Authorization"))
-            self.send_error(request.param)
+            if request.param == READS:
+                said = json.dumps({"experiment": {"experiment_id": "7", "name": "tidecast"}}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+            else:
+                self.send_error(request.param)
 
-        do_POST = do_GET
+        def do_POST(self):
+            self.send_error(403 if request.param == READS else request.param)
 
         def log_message(self, *_): ...
 
@@ -68,3 +78,12 @@ def test_it_is_asked_again_for_seconds_and_not_for_minutes(settings, monkeypatch
     import mlflow.environment_variables as of
 
     assert of.MLFLOW_HTTP_REQUEST_MAX_RETRIES.get() == 3
+
+
+@pytest.mark.parametrize("registry", [READS], indirect=True)
+def test_a_login_that_may_read_and_not_write_is_told_so_in_a_training(registry, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    store = Registry(load(var=tmp_path, mlflow={"tracking_uri": registry}))
+    named = rf"MLflow at {registry}: (.|\n)*Set {', '.join(LOGIN)} of a user who may\. This training counts for nothing"
+    with pytest.raises(RegistryError, match=named), store.run("orders", "test"):
+        pass
