@@ -39,7 +39,8 @@ CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
     },
     tags=["placement"],
     doc_md=__doc__,
-    **DEFAULTS,
+    # One that waits for an answer holds up no other topology's; of one topology the first that is approved applies.
+    **{**DEFAULTS, "max_active_runs": 16},
 )  # fmt: skip
 def plan_placement() -> None:
     """Build the DAG: `plan`, `learn`, `propose`, then `differs`, `approve` and `apply` where the job would change."""
@@ -56,7 +57,7 @@ def plan_placement() -> None:
 
         return replan.plan(dict(params))
 
-    @task
+    @task(max_active_tis_per_dag=1)  # the second of two runs finds the network of the first
     def learn(params: Any = None) -> dict[str, Any] | None:
         """Train and register a network for the running job, where none serves that is for its queries.
 
@@ -90,7 +91,7 @@ def plan_placement() -> None:
         if not planned["ask"]:
             raise AirflowSkipException(planned["told"])
 
-    @task
+    @task(max_active_tis_per_dag=1)  # one plan sees what the one before has moved
     def apply(planned: dict[str, Any], params: Any = None) -> str:
         """Want the queries where the plan puts them; returns what was wanted.
 

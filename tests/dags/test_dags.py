@@ -43,8 +43,8 @@ def test_every_dag_keeps_the_teams_rules(parsed, name):
     assert dag["tags"]
     assert len(dag["doc"]) > 100
     assert dag["owner"] == "tidecast"
-    # Other jobs go on while one of them waits for an answer; who has asked for an approval switches nothing else on.
-    most = {"backfill": 16, "approve_champion": 1000}.get(name, 1)
+    # Others go on while a job or topology waits for an answer; who has asked for an approval switches nothing else on.
+    most = {"backfill": 16, "plan_placement": 16, "approve_champion": 1000}.get(name, 1)
     assert (dag["paused"], dag["max_active_runs"], dag["catchup"]) == (name != "approve_champion", most, False)
     assert all(description for description in dag["params"].values())
 
@@ -108,6 +108,7 @@ def test_queries_are_moved_after_an_approval_alone(parsed):
         "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
         "apply": ["approve", "propose"],
     }  # fmt: skip
+    assert parsed["dags"]["plan_placement"]["in_turn"] == ["apply", "learn"]
     assert parsed["dags"]["backfill"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # nobody's answer is no leave
     assert parsed["dags"]["plan_placement"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # before the next morning
 
