@@ -31,7 +31,7 @@ FORM = {
         type="boolean",
         title="Skip lost records",
         description="Go on behind records that the broker's retention deleted before they were ingested, or before the "
-        "refused ones among them were in the quarantine. How many is in the log.",
+        "refused ones among them were in the quarantine; in all topics. How many of each is in the log.",
     ),
 }
 

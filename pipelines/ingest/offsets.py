@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from configs.errors import FinalError
 from pipelines.lake.tables import Origin
 
 Offsets = dict[int, int]
+_log = logging.getLogger(__name__)
 
 
 class OffsetsError(FinalError):
@@ -71,7 +73,8 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
         partition: name of the ingest partition.
         history: origins of the table's commits, in any order.
         now: epoch seconds, wall time; becomes `judged_at` of a new partition.
-        skip_lost: where the broker deleted records that were not ingested, a new partition begins at the first it has.
+        skip_lost: where the broker deleted records that were not ingested, a new partition begins at the first it has,
+            and it is logged how many they were.
 
     Raises:
         OffsetsError: the broker deleted records of the range, or the lake knows offsets or a topic id that the topic
@@ -81,11 +84,14 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
         return _again(topic, recorded)
     committed = _committed(topic, history)
     for p, (first, end) in topic.offsets.items():
-        if committed.get(p, first) < first and not skip_lost:
-            raise OffsetsError(
+        if (lost := first - committed.get(p, first)) > 0:
+            said = (
                 f"{topic.name}-{p}: offsets {committed[p]} to {first - 1} were deleted by the broker's retention "
-                "before they were ingested. Run again with skip_lost to go on without them, and ingest more often."
+                "before they were ingested"
             )
+            if not skip_lost:
+                raise OffsetsError(f"{said}. Run again with skip_lost to go on without them, and ingest more often.")
+            _log.warning("%s: these %d are skipped", said, lost)
         if committed.get(p, first) > end:
             raise OffsetsError(
                 f"{topic.name}-{p}: the lake holds offsets up to {committed[p]}, the topic ends at {end}. The broker "

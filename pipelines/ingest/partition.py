@@ -8,6 +8,8 @@ from configs.errors import FinalError
 
 _HOUR = "%Y-%m-%dT%H"
 _MOMENT = "%Y-%m-%dT%H%M%S"
+_SLACK = timedelta(minutes=5)
+"""By which the clock of whoever ingests may be behind the scheduler's, which begins a run on the hour."""
 
 
 class PartitionError(FinalError, ValueError):
@@ -19,7 +21,8 @@ def validate_name(name: str, now: datetime) -> str:
 
     Args:
         name: an hour `2014-10-22T04` that is over, an interval of hours `2014-09-24T04/2014-10-22T04` (the end is not
-            part of it), or a moment `2014-10-22T042031`; all UTC. Only the hour has to be over.
+            part of it), or a moment `2014-10-22T042031`; all UTC. Only the hour has to be over, give or take five
+            minutes, as clocks differ.
         now: with a time zone.
 
     Raises:
@@ -29,9 +32,10 @@ def validate_name(name: str, now: datetime) -> str:
     if _read(name, _MOMENT):
         return name
     hours = [_hour(name, part) for part in name.split("/")]
-    if len(hours) == 1 and now < hours[0].replace(tzinfo=UTC) + timedelta(hours=1):
+    if len(hours) == 1 and now + _SLACK < hours[0].replace(tzinfo=UTC) + timedelta(hours=1):
         raise PartitionError(
-            f"partition={name!r}: this hour is not over, and the run that follows it has its name. Leave it empty."
+            f"partition={name!r}: this hour is not over (it is {now.astimezone(UTC):%Y-%m-%d %H:%M} UTC here), and the "
+            "run that follows it has its name. Leave it empty; where it was, set this computer's clock right."
         )
     if len(hours) > 2:
         raise PartitionError(

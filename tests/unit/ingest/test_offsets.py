@@ -44,11 +44,14 @@ def test_a_topic_created_anew_starts_at_its_beginning():
         plan_range(topic(7, id="b"), "h1", [origin("h1", {0: 0}, {0: 10})], now=6.0)
 
 
-def test_records_beyond_retention_are_named_and_skipped_only_on_demand():
+def test_records_beyond_retention_are_named_and_skipped_only_on_demand(caplog):
     commits = [origin("h1", {0: 0}, {0: 10})]
     with pytest.raises(OffsetsError, match=r"metrics-0: offsets 10 to 14 .*skip_lost"):
         plan_range(topic(20, first=15), "h2", commits, now=6.0)
+    assert not caplog.messages
     assert plan_range(topic(20, first=15), "h2", commits, now=6.0, skip_lost=True).start == {0: 15}
+    assert [line.partition(" were deleted")[0] for line in caplog.messages] == ["metrics-0: offsets 10 to 14"]
+    assert caplog.messages[0].endswith("these 5 are skipped")
     with pytest.raises(OffsetsError, match="offsets 0 to 9, the broker has 5 to 19"):
         plan_range(topic(20, first=5), "h1", commits, now=6.0)
 

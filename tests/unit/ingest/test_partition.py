@@ -31,8 +31,13 @@ def test_an_interval_must_end_after_it_starts(end):
 
 @pytest.mark.parametrize("name", ["2014-10-22T05", "2014-10-23T00"])
 def test_an_hour_that_is_not_over_belongs_to_the_run_that_follows_it(name):
-    with pytest.raises(PartitionError, match="Leave it empty"):
+    with pytest.raises(PartitionError, match=r"it is 2014-10-22 05:20 UTC here.*Leave it empty; where it was, set"):
         validate_name(name, NOW)
+
+
+def test_a_scheduled_run_takes_its_hour_where_its_clock_is_a_little_behind():
+    for behind_s in (0, 3, 290):
+        assert validate_name("2014-10-22T05", NOW.replace(hour=6, minute=0, second=0) - timedelta(seconds=behind_s))
 
 
 def test_a_run_by_hand_never_takes_the_name_of_an_hour():
