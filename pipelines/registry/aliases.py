@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
-from pipelines.registry.tracking import as_registry_error, open_store
-from tidecast.fields import job_name
+from pipelines.registry.owned import OwnedModels
+from pipelines.registry.tracking import as_registry_error
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -18,27 +17,8 @@ ROLLED_BACK = "rolled_back"
 """Tag of a version that a person took back: the version that serves in its stead."""
 
 
-class AliasStore:
+class AliasStore(OwnedModels):
     """Versions, tags and aliases of registered models; a subclass says which kind of models."""
-
-    what = "model"  # ends the name of the registered model
-
-    def __init__(self, settings: Settings) -> None:
-        """Open the store; an embedded one is created on first use.
-
-        Raises:
-            RegistryError: there is none at the address, or it does not answer.
-        """
-        self._client, self._uri, self._experiment_id = open_store(settings)
-
-    @classmethod
-    def model_name(cls, job: str) -> str:
-        """Return the name under which a job's models are registered, `<job>-<what>`.
-
-        Raises:
-            MessageError: no job can have the name.
-        """
-        return f"{job_name(job)}-{cls.what}"
 
     def champion_version(self, job: str) -> str | None:
         """Return the version that the job's alias `champion` points to (the one that serves), e.g. "3", or None.
@@ -101,18 +81,38 @@ class AliasStore:
         Does nothing where the version is the champion already.
 
         Raises:
+            ForeignModelError: the model is another deployment's, or somebody else's; nothing has changed.
             RegistryError: MLflow does not answer.
             MlflowException: no such version, and nothing has changed; or MLflow stops answering, maybe after `previous`
                 is set.
             MessageError: no job can have the name.
         """
-        before = self.champion_version(job)
-        if before == version:
-            return
-        self._client.get_model_version(self.model_name(job), version)
-        if before is not None:
-            self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
-        self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
+        self.refuse_foreign(job)
+        if (before := self.champion_version(job)) != version:
+            self._move(job, before, version)
+
+    def succeed(self, job: str, version: str, before: str | None) -> bool:
+        """Make a version champion in place of the one it was compared with; returns whether it serves.
+
+        It does not where another one serves by now. MLflow moves no alias on a condition: where a person takes `before`
+        back at the same moment, the tag of it tells, and what the person wants serves.
+
+        Args:
+            job: whose version.
+            version: that is to serve.
+            before: the champion that it was compared with; None where there was none.
+
+        Raises:
+            ForeignModelError, RegistryError, MlflowException, MessageError: as `set_champion`.
+        """
+        self.refuse_foreign(job)
+        noted = self._back_to(job, before)
+        if self.champion_version(job) != before:
+            return False
+        self._move(job, before, version)
+        if before is not None and (back := self._back_to(job, before)) not in (None, noted):
+            self._move(job, before, back)
+        return self.champion_version(job) == version
 
     def roll_back(self, job: str) -> tuple[str, str]:
         """Make the version of the alias `previous` champion (it serves) again, and the champion until now `previous`.
@@ -124,10 +124,12 @@ class AliasStore:
             The champion's version before and after, e.g. ("3", "2").
 
         Raises:
+            ForeignModelError: the model is another deployment's, or somebody else's; nothing has changed.
             RegistryError: there is no champion or no other version before it, or MLflow does not answer.
             MlflowException: MLflow refuses to change an alias or tag.
             MessageError: no job can have the name.
         """
+        self.refuse_foreign(job)
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
         if present is not None and present == previous:  # one alias was moved: the tag tells where the other one goes
             previous = self.tags(job, present).get(ROLLED_BACK)
@@ -138,7 +140,7 @@ class AliasStore:
             self.promote(job, previous)
         else:
             self.set_version_tags(job, present, {ROLLED_BACK: previous})  # first: what serves is never unheld
-            self.set_champion(job, previous)
+            self._move(job, present, previous)
         return present, previous
 
     def taken_back(self, job: str) -> str | None:
@@ -159,6 +161,7 @@ class AliasStore:
         """Make a version champion by a person's word, see `set_champion`; what was taken back is so no longer.
 
         Raises:
+            ForeignModelError: the model is another deployment's, or somebody else's; nothing has changed.
             RegistryError: MLflow does not answer.
             MlflowException: no such version, and nothing has changed; or MLflow refuses to change an alias or tag.
             MessageError: no job can have the name.
@@ -186,6 +189,17 @@ class AliasStore:
             MessageError: no job can have the name.
         """
         return dict(self._version(job, version).tags)
+
+    def _move(self, job: str, before: str | None, version: str) -> None:
+        """Point `previous` at the champion until now, and `champion` at a version that there is."""
+        self._client.get_model_version(self.model_name(job), version)
+        if before is not None:
+            self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
+        self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
+
+    def _back_to(self, job: str, version: str | None) -> str | None:
+        """The version that serves in the stead of one that was taken back."""
+        return None if version is None else self.tags(job, version).get(ROLLED_BACK)
 
     def _version(self, job: str, version: str) -> ModelVersion:
         with as_registry_error(f"{self.model_name(job)} version {version} at {self._uri}"):

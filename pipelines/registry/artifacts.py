@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from configs.errors import CorrectableError
+from configs.errors import CorrectableError, FinalError
 from models.forecast.core.forecaster import Forecaster
 
 DESCRIPTION = "forecaster.json"
@@ -29,6 +29,10 @@ class UnreadableError(RegistryError):
 
 class MismatchError(UnreadableError):
     """A registered model that is of another job than the one for which it was asked."""
+
+
+class ForeignModelError(RegistryError, FinalError):
+    """A registered model under a job's name that is not this deployment's to write to."""
 
 
 class JsonFlavor:

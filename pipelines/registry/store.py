@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipelines.registry.aliases import AliasStore
 from pipelines.registry.artifacts import RegistryError, UnreadableError
+from pipelines.registry.owned import TRAINED_BY
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.tracking import as_registry_error, as_training_error
-
-if TYPE_CHECKING:
-    from mlflow.entities.model_registry import ModelVersion
 
 _VERDICT = "verdict"
 _MOST_TEXT = 5000  # characters of a description: MLflow makes a column of as many, and PostgreSQL refuses more
@@ -100,6 +98,19 @@ class ModelStore(AliasStore):
         ):
             yield TrackedRun(self._client, active.info.run_id)
 
+    @contextmanager
+    def training(self, job: str, name: str) -> Iterator[TrackedRun]:
+        """Start a run as `run` does, where the job's model is this deployment's to write to.
+
+        Raises:
+            ForeignModelError: somebody else registered the model of that name, or another deployment trains it.
+            RegistryError: as `run`.
+            MessageError: no job can have the name.
+        """
+        self.refuse_foreign(job)
+        with self.run(job, name) as run:
+            yield run
+
     def last_trained(self) -> dict[str, float]:
         """Return {job: Unix seconds at which its newest training began}, of the newest 1000 trainings; one request.
 
@@ -125,17 +136,20 @@ class ModelStore(AliasStore):
             alias: to point to the new version.
 
         Raises:
+            ForeignModelError: the model is another deployment's, or somebody else's; nothing is written to it.
             MlflowException: no such logged model, or MLflow does not answer, maybe after the version is made.
             MessageError: no job can have the name.
         """
         from mlflow.exceptions import MlflowException
 
+        self.refuse_foreign(job)
         name = self.model_name(job)
         try:
             self._client.create_registered_model(name, description=f"Every {self.what} of {job}.")
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
+        self._client.set_registered_model_tag(name, TRAINED_BY, self._deployment)
         made = self._client.create_model_version(
             name, f"models:/{model_id}", run_id=run.id, model_id=model_id, description=_shortened(card), tags=dict(tags)
         )
@@ -183,27 +197,8 @@ class ModelStore(AliasStore):
             RegistryError: MLflow does not answer.
             ValueError: no job can have the name (MessageError), or the stored text is no JSON.
         """
-        from mlflow.exceptions import MlflowException
-
-        with as_registry_error(f"MLflow at {self._uri}"):
-            try:
-                text = self._client.get_registered_model(self.model_name(job)).tags.get(_VERDICT)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                return None
+        text = self.model_tags(job).get(_VERDICT)
         return json.loads(text) if text else None
-
-    def versions(self, job: str) -> list[ModelVersion]:
-        """List the registered versions of the job's models, oldest first; empty where there are none.
-
-        Raises:
-            RegistryError: MLflow does not answer.
-            MessageError: no job can have the name.
-        """
-        with as_registry_error(f"MLflow at {self._uri}"):
-            found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
-        return sorted(found, key=lambda v: int(v.version))
 
 
 def _shortened(text: str) -> str:

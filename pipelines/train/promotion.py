@@ -130,7 +130,7 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[
     """Point the alias `champion` at a verdict's challenger if it won and the version it was compared with still serves.
 
     The champion until then gets the alias `previous`. A winner that comes too late, since another version serves or a
-    person has taken one back, is not promoted, and its verdict is rewritten so.
+    person has taken one back, also at this very moment, is not promoted, and its verdict is rewritten so.
 
     Args:
         registry: of the challenger's kind (forecasters or agents).
@@ -152,7 +152,8 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[
         return _refused(registry, verdict, _overtaken(champion, present))
     if (left := registry.taken_back(job)) is not None:
         return _refused(registry, verdict, _held(registry, job, left, version))
-    registry.set_champion(job, version)
+    if not registry.succeed(job, version, champion):
+        return _refused(registry, verdict, _overtaken(champion, registry.champion_version(job)))
     return verdict
 
 

@@ -17,7 +17,7 @@ from pipelines.train.forecaster import challenge
 from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.challenge import score_served_versions, train_challenger
-from pipelines.train.promotion import with_form_values
+from pipelines.train.promotion import promote_winner, with_form_values
 from tests.fakes.forecasters import STEP, TASK, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -41,14 +41,19 @@ TRANSFER = TransferPlan(24, 32, pretraining=200, adapting=10, tuning=10, target_
 def test_what_was_served_is_scored_against_what_came(registry):
     served = pd.DataFrame(
         {
-            "version": ["1", "1", "9"],
+            "version": ["1", "1", "1", "9"],
             "model": "served-forecaster",
             "kind": "last value",
-            "time": [10 * STEP, 11 * STEP, 10 * STEP],
-            "wall_time": [1.0, 2.0, 3.0],
-            "step_s": STEP,
-            "levels": [[0.1, 0.5, 0.9]] * 3,
-            "quantiles": [[[8.0, 9.0, 10.0], [9.0, 11.0, 12.0]], [[8.0, 10.0, 12.0], [8.0, 10.0, 12.0]], [[0.0] * 3]],
+            "time": [10 * STEP, 10 * STEP, 11 * STEP, 10 * STEP],
+            "wall_time": [0.5, 1.0, 2.0, 3.0],
+            "step_s": [STEP / 6, STEP, STEP, STEP],  # the first is from before the setting was changed
+            "levels": [[0.1, 0.5, 0.9]] * 4,
+            "quantiles": [
+                [[0.0] * 3],
+                [[8.0, 9.0, 10.0], [9.0, 11.0, 12.0]],
+                [[8.0, 10.0, 12.0], [8.0, 10.0, 12.0]],
+                [[0.0] * 3],
+            ],
         }
     )
     put(registry, "served", Naive(TASK))
@@ -145,6 +150,25 @@ def test_what_a_person_took_back_is_not_brought_back_by_the_next_training(regist
     run, last = run_with(registry, "held", losses, champion=version)
     forecaster.promote(forecaster.decide_on_challenger("held", run, settings), settings)
     assert registry.champion_version("held") == last
+
+
+def test_a_rollback_in_the_moment_of_a_promotion_stands(registry, settings, monkeypatch):
+    first, serves = put(registry, "moment", Naive(TASK)), put(registry, "moment", Naive(TASK))
+    registry.set_champion("moment", first)
+    registry.set_champion("moment", serves)
+    run, _ = run_with(registry, "moment", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}, champion=serves)
+    won, move = forecaster.decide_on_challenger("moment", run, settings), registry._client.set_registered_model_alias
+
+    def move_after_a_rollback(*alias):
+        monkeypatch.setattr(registry._client, "set_registered_model_alias", move)
+        assert registry.roll_back("moment") == (serves, first)
+        move(*alias)
+
+    monkeypatch.setattr(registry._client, "set_registered_model_alias", move_after_a_rollback)
+    stands = promote_winner(registry, won)
+    assert won["promoted"] and not stands["promoted"] and f"but {first} serves by now" in stands["reason"]
+    assert registry.aliases("moment") == {first: ["champion"], serves: ["previous"]}
+    assert registry.taken_back("moment") == serves
 
 
 def test_the_record_says_that_a_person_said_no(registry, settings):

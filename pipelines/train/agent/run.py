@@ -94,7 +94,7 @@ def train_challenger(registry: AgentRegistry, training: AgentTraining, training_
     """
     job, source = training_set.contract.job, training_set.source
     lineage = {**source.lineage(), "twin": training_set.twin[:500]}
-    with registry.run(job, f"agent of {job} {format_minute(source.series.end)}") as run:
+    with registry.training(job, f"agent of {job} {format_minute(source.series.end)}") as run:
         run.parameters({
             **training.model_dump(), "error_budget": training_set.contract.error_budget,
             "lead_s": training_set.setup.lead_s, "loads": 1 + len(training_set.others),

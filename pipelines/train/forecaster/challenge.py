@@ -55,7 +55,7 @@ def train_challenger(
         MessageError: no job can have the name.
     """
     task = Task(training.step_s, training.horizon, training.levels)
-    with registry.run(job, f"{job} {format_minute(source.series.end)}") as run:
+    with registry.training(job, f"{job} {format_minute(source.series.end)}") as run:
         run.parameters(training.model_dump())
         run.tags({**source.lineage(), "kind": registry.what, **({"because": "; ".join(because)} if because else {})})
         if registry.champion_version(job) is None:
@@ -75,7 +75,8 @@ def score_served_versions(
     """Score the forecasts that each registered version served against the load that followed.
 
     Writes each figure as tag `live.<figure>` of the version and as metric `live.v<version>.<figure>` of the run.
-    Versions that are not registered, and those of whose forecast steps no load is known yet, are left out.
+    Left out are versions that are not registered, those of whose forecast steps no load is known yet, and forecasts in
+    steps of another length than the load's, as from before `training.step_s` was changed.
 
     Returns:
         By version, as text: `n` (forecast steps whose load is known), `wape` (Σ|median - load| / Σ load), `rmse` (of
@@ -86,11 +87,12 @@ def score_served_versions(
         RegistryError, MlflowException: MLflow does not answer.
         MessageError: no job can have the name.
     """
-    if source.served is None or source.served.empty:
+    if source.served is None:
         return {}
+    served = source.served[source.served["step_s"] == source.series.step_s]
     known = {str(version.version) for version in registry.versions(job)}
     found = {}
-    for version, errors in error_by_version(match_forecasts(source.served, source.series)).items():
+    for version, errors in error_by_version(match_forecasts(served, source.series)).items():
         figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float)}
         if version not in known or not figures["n"]:
             continue  # a forecast that says it is of a version we never registered, or of which nothing has come

@@ -88,7 +88,7 @@ def learn_performance(
     except UnreadableError:
         model = None
     if model is None:
-        with registry.run(name, f"performance of {name}") as run:
+        with registry.training(name, f"performance of {name}") as run:
             model, found = _trained(run, space)
             where = f"last of {STEPS:,} minutes of a past in the twin"
             _register(registry, run, model, space, "trained in the twin", _errors_told(where, found))
@@ -96,7 +96,7 @@ def learn_performance(
     errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
     trusted = _is_trusted(model, errors, _last_tuned(registry, name))
     if len(seen.label) >= LEAST:
-        with registry.run(name, f"performance of {name}, measured") as run:
+        with registry.training(name, f"performance of {name}, measured") as run:
             held = round(len(seen.label) * (1 - HELD))
             train, stop = _part(seen, 0, held), _part(seen, held, len(seen.label))
             better = fine_tune(model, train, stop, seed=0)

@@ -75,7 +75,7 @@ def train_network(
     """
     spaces, name = spaces_of(topology, placement), topology.name
     seed, env = len(registry.versions(name)), TWIN if performance is None else LSTM
-    with registry.run(name, f"placement of {name}") as run:
+    with registry.training(name, f"placement of {name}") as run:
         run.parameters({
             "seed": seed, "transitions": OURS.transitions, "loads": LOADS, "env": env,
             "queries": " | ".join("+".join(block) for block in spaces[0].blocks), "clusters": spaces[0].clusters,

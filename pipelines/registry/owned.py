@@ -1,0 +1,114 @@
+"""Registered models by their names in one MLflow store, and whose they are, for an MLflow may be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from configs.settings import Settings
+from pipelines.registry.artifacts import ForeignModelError
+from pipelines.registry.tracking import as_registry_error, open_store
+from tidecast.fields import job_name
+
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import ModelVersion
+
+TRAINED_BY = "trained_by"
+"""Tag of a registered model: the deployment that trains it."""
+KIND = "kind"
+"""Tag that every version has which Tidecast registers, of any release."""
+
+
+class OwnedModels:
+    """Names, tags and versions of registered models; a subclass says which kind of models."""
+
+    what = "model"  # ends the name of the registered model
+
+    def __init__(self, settings: Settings) -> None:
+        """Open the store; an embedded one is created on first use.
+
+        Raises:
+            RegistryError: there is none at the address, or it does not answer.
+        """
+        self._client, self._uri, self._experiment_id = open_store(settings)
+        self._deployment = deployment(settings)
+
+    @classmethod
+    def model_name(cls, job: str) -> str:
+        """Return the name under which a job's models are registered, `<job>-<what>`.
+
+        Raises:
+            MessageError: no job can have the name.
+        """
+        return f"{job_name(job)}-{cls.what}"
+
+    def model_tags(self, job: str) -> dict[str, str]:
+        """Return the tags of the job's registered model; empty where there is none.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        from mlflow.exceptions import MlflowException
+
+        with as_registry_error(f"MLflow at {self._uri}"):
+            try:
+                return dict(self._client.get_registered_model(self.model_name(job)).tags)
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+        return {}
+
+    def versions(self, job: str) -> list[ModelVersion]:
+        """List the registered versions of the job's models, oldest first; empty where there are none.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        with as_registry_error(f"MLflow at {self._uri}"):
+            found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
+        return sorted(found, key=lambda v: int(v.version))
+
+    def refuse_foreign(self, job: str) -> None:
+        """Raise where the model of the job's name is not this deployment's to write to; writes nothing itself.
+
+        One that an earlier release registered names no deployment: it is that of whoever registers a version next.
+
+        Raises:
+            ForeignModelError: somebody else registered its versions, or another deployment trains it.
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        if (owner := self.model_tags(job).get(TRAINED_BY)) == self._deployment:
+            return
+        versions = [] if owner else [dict(one.tags) for one in self.versions(job)]
+        if why := foreign(owner, versions, self._deployment):
+            raise ForeignModelError(f"{self.model_name(job)} at {self._uri} {why} Nothing was written to it.")
+
+
+def deployment(settings: Settings) -> str:
+    """Return what tells one deployment from another that shares its MLflow: its topic of metrics, its experiment."""
+    return f"topic {settings.kafka.topic('metrics')}, experiment {settings.mlflow.experiment}"
+
+
+def foreign(owner: str | None, versions: Sequence[Mapping[str, str]], ours: str) -> str:
+    """Say why a registered model is somebody else's, and what helps; empty where it is ours, or new.
+
+    Args:
+        owner: the deployment that trains it, by its tag; None for a model of an earlier release, or of others.
+        versions: tags of its versions; read where there is no owner.
+        ours: this deployment.
+    """
+    if owner not in (None, ours):
+        return (
+            f"is trained by another deployment ({owner}; this is {ours}): each would replace what the other serves. "
+            "Give the jobs different names, or each deployment an MLflow of its own (mlflow.tracking_uri); where the "
+            f"other one is gone, or was this one, set the model's tag {TRAINED_BY} to this one in MLflow."
+        )
+    if owner is None and versions and not any(KIND in tags for tags in versions):
+        return (
+            f"is no model of Tidecast: none of its {len(versions)} versions was registered by it. Rename that one in "
+            "MLflow, or give the job another name."
+        )
+    return ""

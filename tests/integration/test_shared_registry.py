@@ -1,0 +1,68 @@
+"""One MLflow for several deployments, or with models of others: nobody writes to what is somebody else's."""
+
+import mlflow
+import pytest
+
+from configs.settings import load
+from models.forecast.baselines.naive import Naive
+from pipelines.registry import Registry
+from pipelines.registry.artifacts import ForeignModelError
+from pipelines.registry.owned import TRAINED_BY, deployment
+from tests.fakes.forecasters import TASK, put
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
+
+
+@pytest.fixture
+def client(registry):
+    return mlflow.MlflowClient(mlflow.get_tracking_uri())
+
+
+def refused(registry, job, words):
+    """Whether each way to write to a job's model is refused."""
+    writes = (
+        lambda: put(registry, job, Naive(TASK), alias="challenger"), lambda: registry.set_champion(job, "1"),
+        lambda: registry.succeed(job, "1", None), lambda: registry.promote(job, "1"), lambda: registry.roll_back(job),
+        lambda: registry.training(job, "a training").__enter__(),
+    )  # fmt: skip
+    for write in writes:
+        with pytest.raises(ForeignModelError, match=words):
+            write()
+
+
+def test_what_another_deployment_trains_is_read_and_not_written_to_until_it_is_handed_over(registry, settings, client):
+    registry.set_champion("orders", put(registry, "orders", Naive(TASK)))
+    other = load(var=settings.var_dir, kafka={"prefix": "staging."})
+    staging, before = Registry(other), client.get_registered_model("orders-forecaster")
+    refused(
+        staging, "orders",
+        r"orders-forecaster at .* is trained by another deployment \(topic metrics, experiment tidecast; this is topic "
+        r"staging\.metrics, experiment tidecast\).*different names.*set the model's tag trained_by",
+    )  # fmt: skip
+    after = client.get_registered_model("orders-forecaster")
+    assert (after.aliases, after.tags, len(staging.versions("orders"))) == (before.aliases, before.tags, 1)
+    assert staging.load("orders").kind == "seasonal_naive"
+    client.set_registered_model_tag("orders-forecaster", TRAINED_BY, deployment(other))
+    assert put(staging, "orders", Naive(TASK)) == "2"
+    with pytest.raises(ForeignModelError):
+        put(registry, "orders", Naive(TASK))
+
+
+def test_a_model_of_somebody_elses_keeps_its_aliases(registry, client):
+    client.create_registered_model("rides-forecaster")
+    client.create_model_version("rides-forecaster", "s3://theirs/model", tags={"team": "pricing"})
+    for alias in ("champion", "challenger"):
+        client.set_registered_model_alias("rides-forecaster", alias, "1")
+    refused(registry, "rides", r"rides-forecaster at .* is no model of Tidecast: none of its 1 versions.*another name")
+    after = client.get_registered_model("rides-forecaster")
+    assert ({name: str(of) for name, of in after.aliases.items()}, after.tags, len(registry.versions("rides"))) == (
+        {"champion": "1", "challenger": "1"}, {}, 1,
+    )  # fmt: skip
+
+
+def test_a_model_of_an_earlier_release_goes_on_without_a_step(registry, settings, client):
+    first = put(registry, "old", Naive(TASK))
+    client.delete_registered_model_tag("old-forecaster", TRAINED_BY)
+    registry.set_champion("old", first)
+    assert put(registry, "old", Naive(TASK)) == "2"
+    assert registry.model_tags("old")[TRAINED_BY] == deployment(settings)
