@@ -83,7 +83,7 @@ def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_l
         def search_model_versions(self, name):
             raise MlflowException("connection refused")
 
-    monkeypatch.setattr("pipelines.registry.aliases.open_store", lambda settings: (Client(), "http://models", "0"))
+    monkeypatch.setattr("pipelines.registry.owned.open_store", lambda settings: (Client(), "http://models", "0"))
     told = fails(monkeypatch, capsys, "models", "list", "orders")
     assert told == "tidecast: MLflow at http://models: connection refused\n"
 
