@@ -143,7 +143,9 @@ def decide_on(
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(log))
     records = source.withColumn("value", source.value.cast("binary"))
     jvm: Any = spark._jvm
-    pid, sent, taken = int(jvm.java.lang.ProcessHandle.current().pid()), [], []
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    sent: list[tuple[str, str, str]] = []
+    taken: list[float] = []
 
     def take(frame: DataFrame, _: int) -> None:
         sent.extend(map(tuple, frame.collect()))
