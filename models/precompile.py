@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from models.adapt.dtw import dtw_distance
-from models.contract.queueing import mean_wait_s
 from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
@@ -44,7 +43,6 @@ def precompile() -> None:
     _cut_graph()
     _follow_placements()
     dtw_distance(np.arange(8.0), np.arange(8.0))
-    mean_wait_s(2, 1.0, 1.0)
 
 
 def _run_twin() -> None:

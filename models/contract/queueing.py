@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
-
 SATURATED = 0.95
 """Utilisation of an M/M/1 queue from which on its formulas are continued by their tangent."""
 LEAST_IDLE = 0.001
@@ -80,7 +78,6 @@ def share_within(arrival_rps: float, service_rps: float, limit_s: float) -> floa
     return -math.expm1(-max(service_rps - arrival_rps, 0.0) * limit_s)
 
 
-@numba.njit(cache=True)
 def delay_probability(servers: int, erlangs: float) -> float:
     """Return Erlang C: the probability that a record finds all servers of an M/M/c system busy; 1 from saturation on.
 

@@ -147,11 +147,7 @@ def topic_offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
         kafka.errors.KafkaError: the look-up is not answered within 30 s (KafkaTimeoutError).
     """
     with closing(connect_client(consumer, kafka)) as reader:
-        name = kafka.topic(topic)
-        partitions = [TopicPartition(name, p) for p in sorted(_partitions(reader, name))]
-        with permitted(kafka):
-            first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
-        return {p.partition: (first[p], last[p]) for p in partitions}
+        return {partition.partition: bounds for partition, bounds in _bounds(reader, kafka, topic).items()}
 
 
 def read_records(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Record]:
@@ -168,14 +164,11 @@ def read_records(kafka: Kafka, topic: str, newest: int | None = None) -> Iterato
         SettingsError: as `connect_client`.
         kafka.errors.KafkaError: the offsets are not known within 30 s (KafkaTimeoutError).
     """
-    bounds = {p: (first, end) for p, (first, end) in topic_offsets(kafka, topic).items() if end > first}
-    if not bounds:
-        return  # a consumer without partitions cannot be told where to begin
-    ends = {TopicPartition(kafka.topic(topic), p): end for p, (_, end) in bounds.items()}
     with closing(connect_client(consumer, kafka)) as reader:
+        bounds = {p: (first, end) for p, (first, end) in _bounds(reader, kafka, topic).items() if end > first}
+        ends = {p: end for p, (_, end) in bounds.items()}
         reader.assign(list(ends))
-        for partition, end in ends.items():
-            first, _ = bounds[partition.partition]
+        for partition, (first, end) in bounds.items():
             reader.seek(partition, first if newest is None else max(first, end - newest))
         count, deadline = 0, time.monotonic() + STUCK_S
         while any(reader.position(p) < end for p, end in ends.items()):
@@ -231,6 +224,13 @@ def bootstrap_address(kafka: Kafka) -> str:
     if not kafka.bootstrap:
         raise BrokerError("kafka.bootstrap is not set and no stack is running. `make up` starts one.")
     return kafka.bootstrap
+
+
+def _bounds(reader: Any, kafka: Kafka, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+    places = [TopicPartition(kafka.topic(topic), p) for p in sorted(_partitions(reader, kafka.topic(topic)))]
+    with permitted(kafka):
+        first, last = reader.beginning_offsets(places), reader.end_offsets(places)
+    return {place: (first[place], last[place]) for place in places}
 
 
 def _partitions(client: Any, topic: str) -> set[int]:

@@ -84,8 +84,9 @@ class Job:
 
 
 def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_is_told_once(
-    spark, empty_topics, tmp_path, caplog
+    spark, empty_topics, tmp_path, caplog, monkeypatch
 ):
+    monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)  # two batches of few records, and of all others
     caplog.set_level("INFO", "tidecast")
     events = _events()
     kept, withheld = [e for e in events if not _is_withheld(e)], [e for e in events if _is_withheld(e)]
@@ -102,7 +103,8 @@ def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_
         before = job.results()
         committed = {(empty_topics.topic("events"), part): past for part, past in job.read().items()}
         job.job.ends, job.job.committed, job.job.batches, job.job.rows = committed, committed, WARM_BATCHES, 1
-        wait_until(lambda: job.replays.poll() or "a dry run of a replay's first batch took" in caplog.text, "it", 120.0)
+        took = "a dry run of a replay's first batch took"
+        wait_until(lambda: job.replays.poll() or took in caplog.text, "it", 120.0, 0.1)
         assert job.results() == before and not (tmp_path / "word_count.backfills" / NAME).exists()
 
         said = job.backfill("hour")

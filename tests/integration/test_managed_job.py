@@ -1,7 +1,8 @@
-"""Load generator and managed job as processes of their own, on a real broker."""
+"""Load generator and managed job as processes of their own, on a real broker, and then on another one."""
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ from pipelines.jobs.launch import read_first_offsets
 from pipelines.jobs.truth import compare_counts, read_counts
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topics
 from pipelines.report.recorded.eventlog import read_event_logs
 from pipelines.spark.event_log import trim_event_logs
+from pipelines.stack.stack import Stack
 from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
@@ -33,14 +36,30 @@ CONFIGURATIONS = (
 
 
 @pytest.fixture
-def start(empty_topics, tmp_path):
-    """Starts a module of `pipelines.jobs` on the broker; what still runs at the end is killed."""
+def another(empty_topics, tmp_path):
+    """Another cluster than that of all tests, with topics of the same names."""
+    with Stack(load(var=tmp_path / "other"), {"broker"}) as stack:
+        other = empty_topics.model_copy(update={"bootstrap": stack.settings.kafka.bootstrap})
+        create_topics(other)
+        yield other
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of the run."""
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def start(folder, tmp_path):
+    """Starts a module of `pipelines.jobs` on a cluster; what still runs at the end is killed."""
+    (tmp_path / "word_count.yaml").write_text(f"job: word_count\nconfigurations: {CONFIGURATIONS}\n")
     environment = {
         **os.environ,
-        "TIDECAST_KAFKA__BOOTSTRAP": empty_topics.bootstrap,
-        "TIDECAST_KAFKA__PREFIX": empty_topics.prefix,
         "TIDECAST_SPARK__MASTER": "local[2]",
         "TIDECAST_VAR": str(tmp_path / "var"),
+        "TIDECAST_CONTRACTS": str(tmp_path),
         "TIDECAST_JOB__SERVICE_MS": "1",
         "TIDECAST_JOB__TRIGGER": "1 second",
         "TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": "1000",
@@ -51,9 +70,12 @@ def start(empty_topics, tmp_path):
     }
     started = []
 
-    def run(module, *options, **more):
-        command = [sys.executable, "-m", f"pipelines.jobs.{module}", "--run-dir", str(tmp_path), *options]
-        started.append(subprocess.Popen(command, env=environment | more, start_new_session=True))
+    def run(kafka, module, *options, stderr=None, **more):
+        own = {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": kafka.prefix}
+        command = [sys.executable, "-m", f"pipelines.jobs.{module}", "--run-dir", str(folder), *options]
+        started.append(
+            subprocess.Popen(command, env=environment | own | more, start_new_session=True, stderr=stderr, text=True)
+        )
         return started[-1]
 
     yield run
@@ -63,46 +85,50 @@ def start(empty_topics, tmp_path):
             process.wait()
 
 
-def wait_for(happened, what):
-    wait_until(happened, what, PATIENCE_S, every_s=0.2)
+def wait_for(happened, what, every_s=0.2):
+    wait_until(happened, what, PATIENCE_S, every_s=every_s)
 
 
-def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(start, empty_topics, tmp_path):
-    (tmp_path / "word_count.yaml").write_text(f"job: word_count\nconfigurations: {CONFIGURATIONS}\n")
-    job = start("word_count", "--no-agent", TIDECAST_CONTRACTS=str(tmp_path))
-    summary = tmp_path / "word_count.json"
-    wait_for(lambda: summary.is_file(), "first batch")
-    assert start("load_generator", "--warm-up").wait(PATIENCE_S) == 0
-    generator = start("load_generator")
+def counts_are_exact(folder, kafka):
+    """Whether all that was produced in a run stands in its counts, once."""
+    truth = json.loads((folder / "truth.json").read_text())
+    exact = {"produced": truth["produced"], "counted": truth["produced"]}
+    exact |= {"lost": 0, "duplicated": 0, "late_dropped": 0}
+    first = read_first_offsets(folder, "word_count")["results"]
+    return truth["produced"] > 0 and compare_counts(truth, read_counts(kafka, first)) == exact
+
+
+def test_counts_are_exact_though_the_driver_is_killed_and_bad_events_come_and_on_another_cluster_as_it_says(
+    start, empty_topics, another, folder
+):
+    job = start(empty_topics, "word_count", "--no-agent")
+    wait_for((folder / "word_count.json").is_file, "first batch")
+    generator = start(empty_topics, "load_generator")
     publisher = Publisher(empty_topics)
     for raw, _ in BAD_EVENTS.values():
         publisher.send_bytes("events", b"bad", raw)
     publisher.close()
 
     def rows():
-        *whole, _ = (tmp_path / "word_count.progress.jsonl").read_text().split("\n")  # the job may be at the last one
+        *whole, _ = (folder / "word_count.progress.jsonl").read_text().split("\n")  # the job may be at the last one
         return sum(json.loads(line)["numInputRows"] for line in whole)
 
-    wait_for(lambda: rows() > 0, "a batch with records")
+    wait_for(lambda: rows() > len(BAD_EVENTS), "a batch with records")
     job.kill()
     job.wait()
-    job = start("word_count", "--no-agent", TIDECAST_CONTRACTS=str(tmp_path))
+    job = start(empty_topics, "word_count", "--no-agent")
     assert generator.wait(PATIENCE_S) == 0
-    truth = json.loads((tmp_path / "truth.json").read_text())
-    start_at = read_first_offsets(tmp_path, "word_count")["results"]
-    exact = {"produced": truth["produced"], "counted": truth["produced"]}
-    exact |= {"lost": 0, "duplicated": 0, "late_dropped": 0}
-    wait_for(lambda: compare_counts(truth, read_counts(empty_topics, start_at)) == exact, "counts equal to the truth")
+    wait_for(lambda: counts_are_exact(folder, empty_topics), "counts equal to the truth", 0.5)
     job.terminate()
     assert job.wait(PATIENCE_S) == 0
-    noted = [json.loads(line) for line in (tmp_path / "word_count.configurations.jsonl").read_text().splitlines()]
+    noted = [json.loads(line) for line in (folder / "word_count.configurations.jsonl").read_text().splitlines()]
     assert [one["name"] for one in noted] == ["quick", "quick"]  # nothing is changed before thirty intervals
-    ran = {json.loads(line)["runId"] for line in (tmp_path / "word_count.progress.jsonl").read_text().splitlines()}
+    ran = {json.loads(line)["runId"] for line in (folder / "word_count.progress.jsonl").read_text().splitlines()}
     assert {one["run_id"] for one in noted} == ran
-    tasks = read_event_logs(tmp_path / "eventlog").tasks  # of both drivers
+    tasks = read_event_logs(folder / "eventlog").tasks  # of both drivers
     assert (tasks["application"].nunique(), tasks["query"].nunique()) == (2, 1)
-    trim_event_logs(tmp_path / "eventlog", 0)
-    left = read_event_logs(tmp_path / "eventlog").tasks
+    trim_event_logs(folder / "eventlog", 0)
+    left = read_event_logs(folder / "eventlog").tasks
     assert set(left["application"]) == {tasks["application"].max()} and len(left) < len(tasks)
     rejects = {
         (r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_records(empty_topics, "rejects"))
@@ -110,16 +136,31 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     assert len(rejects) == len(BAD_EVENTS)
     assert {(r.topic, r.by) for r in rejects.values()} == {("events", "word_count")}
     clocks = [clock_of(decode(Control, record.value)) for record in read_records(empty_topics, "control")]
-    assert {clock.wall_start for clock in clocks} == {truth["wall_start"]}
+    assert {clock.wall_start for clock in clocks} == {json.loads((folder / "truth.json").read_text())["wall_start"]}
+
+    # It is pointed to another cluster, on which its topics are empty: refused by name, with the one command to run.
+    refused = start(another, "word_count", "--no-agent", stderr=subprocess.PIPE)
+    _, said = refused.communicate(timeout=PATIENCE_S)
+    assert refused.returncode == 1
+    names = f"{another.prefix}events, {another.prefix}results at {another.bootstrap}"
+    assert f"{names}: not the topics on which" in said
+    (command,) = [line.strip() for line in said.splitlines() if line.strip().startswith("mv ")]
+    subprocess.run(shlex.split(command), check=True)
+    job = start(another, "word_count", "--no-agent")
+    wait_for((folder / "word_count.json").is_file, "first batch")
+    assert start(another, "load_generator", TIDECAST_REPLAY__PEAK_RPS="300").wait(PATIENCE_S) == 0
+    wait_for(lambda: counts_are_exact(folder, another), "counts equal to the truth", 0.5)
+    job.terminate()
+    assert job.wait(PATIENCE_S) == 0
 
 
-def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_path):
+def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, folder):
     minutes = {"TIDECAST_REPLAY__LIVE_HOURS": "48", "TIDECAST_REPLAY__PEAK_RPS": "200"}  # not done before it is ended
-    generator = start("load_generator", **minutes)
+    generator = start(empty_topics, "load_generator", **minutes)
     wait_for(lambda: sum(1 for _ in read_records(empty_topics, "events")) > 0, "first records")
     generator.terminate()
     assert generator.wait(PATIENCE_S) == 0
-    truth = json.loads((tmp_path / "truth.json").read_text())
+    truth = json.loads((folder / "truth.json").read_text())
     assert 0 < truth["produced"] < truth["planned"]
     assert truth["produced"] == sum(1 for _ in read_records(empty_topics, "events"))
 

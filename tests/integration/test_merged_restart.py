@@ -21,6 +21,8 @@ from tidecast.replay.driver import Replays
 
 pytestmark = pytest.mark.integration
 
+NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"  # each would cost a batch more, and tell nothing
+
 
 class World:
     """The job in its run folder, and the events that it is sent."""
@@ -83,7 +85,9 @@ class World:
 @pytest.fixture
 def world(spark, empty_topics, tmp_path, monkeypatch):
     monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)
-    return World(spark, empty_topics, tmp_path)
+    spark.conf.set(NO_DATA, "false")
+    yield World(spark, empty_topics, tmp_path)
+    spark.conf.unset(NO_DATA)
 
 
 def test_the_contract_says_which_records_come_first(world, capsys):

@@ -10,10 +10,9 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from configs.settings import ROOT
-from tests.fakes.result_tables import live, seen, told, version
+from tests.fakes.result_tables import live, seen, version
 from tidecast.backfill.publish import publish
 from tidecast.backfill.running import list_backfills, prepare
-from tidecast.backfill.shadow import write
 
 pytestmark = [pytest.mark.spark, pytest.mark.study]
 WINDOWS, PATIENCE_S = 40, 400
@@ -74,9 +73,3 @@ def test_a_killed_driver_leaves_nothing_behind_and_the_same_id_goes_on(one_parti
         done = publish(backfill)
         assert (done.committed, done.summary.due) == (True, WINDOWS + 1)
     assert version(table) == before + 1 and seen(table) == true | {("a", 10 * WINDOWS): 7}
-
-    # killed after its commit, before it had noted that: the same id finds nothing to do
-    with prepare(spark, table, "fix", 0, 10 * WINDOWS, "1") as backfill:
-        write(backfill, told(spark, true))
-        assert not publish(backfill).committed
-    assert version(table) == before + 1

@@ -98,9 +98,9 @@ def grouped(rows):
 
 
 def test_sketches_of_a_stream_keep_their_bounds_over_restarts(brief, tmp_path):
-    """Append mode: each window once. Four files in two runs of the query from one checkpoint."""
+    """Append mode: each window once. Two files in two runs of the query from one checkpoint."""
     rows, _ = drawn(np.random.default_rng(1), 0.0)
-    quarter = len(rows) // 4
+    half = len(rows) // 2
     found, entries = {}, []
 
     def merge(batch, _):
@@ -110,10 +110,10 @@ def test_sketches_of_a_stream_keep_their_bounds_over_restarts(brief, tmp_path):
             found[group(row)] = row.asDict(recursive=True)
         entries.extend(row.asDict(recursive=True) for row in ledger(batch).collect())
 
-    for run_of in ((0, 1), (2, 3, 4)):
+    for run_of in ((0,), (1, 2)):
         for n in run_of:
             last = [{**rows[0], "at": BEGIN + NEVER * 3, "shop": "end"}]
-            written(tmp_path / "in", n, rows[n * quarter : (n + 1) * quarter] if n < 4 else last)
+            written(tmp_path / "in", n, rows[n * half : (n + 1) * half] if n < 2 else last)
         frame = read(brief, tmp_path / "in", delay_ms=NEVER)
         made = frame.estimates(
             users=approx_distinct("user", eps=0.15),

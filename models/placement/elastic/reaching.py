@@ -9,7 +9,7 @@ from typing import Any
 from configs.topology import Topology
 from models.placement.elastic.demand import ScaledStage, needs_of
 from models.placement.elastic.offload import known_number
-from models.placement.plan.candidates import block_of
+from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import Placement
 from models.placement.rates import edges_of, rates_of
 from models.policy.core.batch_time import BatchTime

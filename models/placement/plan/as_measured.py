@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from configs.topology import MOST_SELECTIVITY, Topology
-from models.placement.plan.candidates import block_of
+from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.observed import ObservedBlock, counted_of
 from models.placement.rates import cores_of, edges_of, rates_of

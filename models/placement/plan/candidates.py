@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from graphlib import TopologicalSorter
 
 from configs.topology import Topology
@@ -12,10 +11,9 @@ from models.placement.graph import Dag
 from models.placement.partition.count import UTILISATION, blocks_needed
 from models.placement.partition.exact import LARGEST, MOST_CLOSED, closed_sets, least_cut_blocks
 from models.placement.partition.kfm import ORDERS, bound_of, partition
-from models.placement.rates import Rates, demand_graph, fusion_task, inner_edges, operators_in_order
+from models.placement.plan.blocks import Blocks, upstream_first
+from models.placement.rates import Rates, demand_graph, fusion_task, operators_in_order
 
-Blocks = tuple[tuple[str, ...], ...]
-"""Operators of each query, upstream first."""
 SLACKS = (0.2, 1.0)
 """How uneven blocks of the least cut may be."""
 EACH, FURTHER = 15, 1.5
@@ -122,18 +120,3 @@ def _before(graph: Dag) -> list[set[int]]:
     for vertex in TopologicalSorter(dict(enumerate(tails))).static_order():
         found[vertex] = tails[vertex].union(*(found[tail] for tail in tails[vertex]))
     return found
-
-
-def block_of(blocks: Blocks) -> dict[str, int]:
-    """Return the number of each operator's block."""
-    return {name: number for number, block in enumerate(blocks) for name in block}
-
-
-def upstream_first(topology: Topology, blocks: Sequence[tuple[str, ...]]) -> Blocks:
-    """Return blocks so that each comes after those whose records it takes."""
-    place = block_of(tuple(blocks))
-    needs: dict[int, set[int]] = {number: set() for number in range(len(blocks))}
-    for edge in inner_edges(topology):
-        if place[edge.tail] != place[edge.head]:
-            needs[place[edge.head]].add(place[edge.tail])
-    return tuple(blocks[number] for number in TopologicalSorter(needs).static_order())

@@ -15,7 +15,8 @@ from models.placement.allocation.nodes import Nodes
 from models.placement.fusion.parts import illegal_because
 from models.placement.graph import Floats
 from models.placement.partition.count import UTILISATION
-from models.placement.plan.candidates import Blocks, block_of, candidate_blocks, upstream_first
+from models.placement.plan.blocks import Blocks, block_of, upstream_first
+from models.placement.plan.candidates import candidate_blocks
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.missing import what_is_missing

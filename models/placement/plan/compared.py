@@ -6,7 +6,7 @@ import numpy as np
 
 from configs.topology import Topology
 from models.placement.fusion.parts import illegal_because
-from models.placement.plan.candidates import Blocks, upstream_first
+from models.placement.plan.blocks import Blocks, upstream_first
 from models.placement.plan.choose import best_of, choose_placement, first_clusters
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import fusion_task, operators_in_order, rates_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.placement.graph import Floats
-from models.placement.plan.candidates import block_of
+from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Measure, Placement, full_batch_s
 from models.placement.plan.wiring import way_s
 from models.placement.rates import edges_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from configs.topology import Topology
 from models.contract.queueing import micro_batch
 from models.placement.partition.count import UTILISATION
-from models.placement.plan.candidates import Blocks, block_of
+from models.placement.plan.blocks import Blocks, block_of
 from models.placement.plan.wiring import Wiring, way_s, wire
 from models.placement.rates import GIGABYTE, Rates, edges_of
 

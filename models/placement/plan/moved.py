@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from configs.topology import Topology
-from models.placement.plan.candidates import Blocks
+from models.placement.plan.blocks import Blocks
 from models.placement.plan.choose import PlanError
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of

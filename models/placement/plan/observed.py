@@ -9,7 +9,7 @@ import numpy as np
 
 from configs.topology import Topology
 from models.placement.graph import Floats
-from models.placement.plan.candidates import block_of
+from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.wiring import runs_of
 from models.placement.rates import edges_of, rates_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from configs.topology import Topology
-from models.placement.plan.candidates import Blocks, block_of
+from models.placement.plan.blocks import Blocks, block_of
 from models.placement.rates import Rates, cores_of, edges_of, memory_of, operators_in_order
 
 

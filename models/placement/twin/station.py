@@ -12,8 +12,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from models.contract.queueing import delay_probability
+from models.contract import queueing
 
+delay_probability = numba.njit(cache=True)(queueing.delay_probability)
+"""Compiled here: who reckons with batches alone does not wait a second for numba."""
 HALVINGS = 60
 STEP_S = 0.25
 """Of the twin: what leaves a queue in one step reaches the next queue in the next one, seconds."""

@@ -4,7 +4,7 @@ import pytest
 
 from configs.topology import load_topology
 from models.placement.fusion.parts import illegal_because
-from models.placement.plan.candidates import block_of
+from models.placement.plan.blocks import block_of
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.compared import CHOSEN, EACH, ONE, compared_placements
 from models.placement.plan.measured import Block, Placement, greatest_factor

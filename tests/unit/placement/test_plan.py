@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from configs.settings import ROOT
 from configs.topology import Topology, load_topology
-from models.placement.plan.candidates import block_numbers, block_of, candidate_blocks
+from models.placement.plan.blocks import block_of
+from models.placement.plan.candidates import block_numbers, candidate_blocks
 from models.placement.plan.choose import ALL, PlanError, choose_placement, first_clusters
 from models.placement.plan.measured import Measure
 from models.placement.plan.text import describe_plan
