@@ -17,16 +17,21 @@ from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from pipelines.airflow.drifts import DriftEvent, valid_drifts
 from pipelines.lake.load import format_minute
-from pipelines.lake.tables import Lake, exists
+from pipelines.lake.tables import exists
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from pipelines.lake.file_lake import FileLake
+    from pipelines.lake.tables import Lake
 
-def find_drift_events(lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable[Any]) -> list[DriftEvent]:
+
+def find_drift_events(
+    lake: Lake | FileLake, settings: Settings, jobs: Iterable[str], reported: Iterable[Any]
+) -> list[DriftEvent]:
     """Find lasting changes of jobs' loads, or of the errors of their forecasts, that were not reported yet.
 
-    Reads the newest `KEPT_DAYS` (42) days of every job; runs Spark jobs on the lake's session.
+    Reads the newest `KEPT_DAYS` (42) days of every job; runs Spark jobs where the lake takes a session.
 
     Args:
         lake: where the ingest has just stored metrics.
@@ -40,7 +45,7 @@ def find_drift_events(lake: Lake, settings: Settings, jobs: Iterable[str], repor
 
     Raises:
         LakeError: nothing was ever ingested.
-        Exception: as pyspark raises it, where a file cannot be read.
+        Exception: as pyspark raises it, or an OSError, where a file cannot be read.
     """
     reported, step_s = valid_drifts(reported), settings.training.step_s
     newest_s = KEPT_DAYS * DAY_S + 2 * step_s  # one step may have begun, and the first one lack records

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import Folder
-from pipelines.lake.steps import loads_of_sums, sum_records
+from pipelines.lake.steps import loads_of_sums, newest_frames, sum_records
 from pipelines.lake.table_files import TableFiles, table_files
 from pipelines.lake.tables import SERVED, Lake, exists
 
@@ -26,11 +26,22 @@ Filters = Sequence[tuple[str, str, Any]]
 """Conditions that a row has to meet, all of them: column, function of `operator` such as `eq`, value."""
 
 
+def plain_lake(root: Folder) -> FileLake | None:
+    """Return the lake as its files are now; None where `table_files` can say of a table that is there no files.
+
+    Raises:
+        OSError, ValueError: a file of a table's log cannot be read, or is no JSON.
+    """
+    found = {table: table_files(root, table) for table in READ if exists(root, table)}
+    plain = {table: files for table, files in found.items() if files is not None}
+    return FileLake(root, plain) if len(plain) == len(found) else None
+
+
 @contextmanager
 def opened_lake(root: Folder, app: str) -> Iterator[SparkLake | FileLake]:
     """Context manager: the lake for reading; a local Spark session is started, and stopped, only where it takes one.
 
-    It does where `table_files` can say of a table that is there no files: on HDFS, above all.
+    It does where there is no `plain_lake`: on HDFS, above all.
 
     Args:
         root: folder of the lake.
@@ -41,10 +52,8 @@ def opened_lake(root: Folder, app: str) -> Iterator[SparkLake | FileLake]:
         SettingsError: likewise, and a setting is wrong.
         OSError, ValueError: a file of a table's log cannot be read, or is no JSON.
     """
-    found = {table: table_files(root, table) for table in READ if exists(root, table)}
-    plain = {table: files for table, files in found.items() if files is not None}
-    if len(plain) == len(found):
-        yield FileLake(root, plain)
+    if (lake := plain_lake(root)) is not None:
+        yield lake
         return
     from pipelines.spark.session import local_session
 
@@ -88,7 +97,9 @@ class FileLake:
         self.root = root
         self._files = files
 
-    def read_loads(self, jobs: Sequence[str], step_s: float, leave_out: bool = False) -> tuple[dict[str, Series], int]:
+    def read_loads(
+        self, jobs: Sequence[str], step_s: float, newest_s: float | None = None, leave_out: bool = False
+    ) -> tuple[dict[str, Series], int]:
         """Read jobs' loads as series of time steps, see `Lake.read_loads`; memory holds one batch of records at a time.
 
         Raises:
@@ -97,8 +108,12 @@ class FileLake:
             OSError: a file cannot be read.
         """
         columns = ("job", "time", "span_s", "arrival_rps")
-        batches = self._batches("metrics", columns, [("kind", "eq", "interval")], jobs)
-        sums = sum_records((batch.to_pandas().dropna() for batch in batches), step_s)
+
+        def frames() -> Iterator[pd.DataFrame]:
+            batches = self._batches("metrics", columns, [("kind", "eq", "interval")], jobs)
+            return (batch.to_pandas().dropna() for batch in batches)
+
+        sums = sum_records(frames() if newest_s is None else newest_frames(frames, newest_s), step_s)
         return loads_of_sums(sums, step_s, leave_out), self._of("metrics").version
 
     def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:

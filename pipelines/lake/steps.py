@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,14 +104,41 @@ def newest_records(records: DataFrame, span_s: float) -> DataFrame:
     until = F.expr("time + span_s")
     by_day = records.groupBy("job", F.floor(until / DAY_S).alias("day"))
     days: pd.DataFrame = by_day.agg(F.sum("span_s").alias("covered"), F.max(until).alias("newest")).toPandas()
-    ends = [
-        (str(job), float(of_job["newest"][near].max()))
-        for job, of_job in days.groupby("job")
-        if (near := select_parts(of_job["day"].to_numpy(), of_job["covered"].to_numpy(), DAY_S)).any()
-    ]
-    newest = records.sparkSession.createDataFrame(ends, "job string, newest double")
+    newest = records.sparkSession.createDataFrame([*_newest_ends(days).items()], "job string, newest double")
     kept = records.join(F.broadcast(newest), "job").where(f"time + span_s > newest - {span_s:.17g}D")
     return kept.where("time + span_s <= newest").drop("newest")
+
+
+def newest_frames(read: Callable[[], Iterable[pd.DataFrame]], span_s: float) -> Iterator[pd.DataFrame]:
+    """Keep of frames of records what `newest_records` keeps, without Spark; one frame is held at a time.
+
+    Args:
+        read: reads the frames, which it is called for twice; columns as `newest_records` takes them.
+        span_s: seconds of job time.
+
+    Raises:
+        KeyError: a column is missing.
+    """
+    import pandas as pd
+
+    days = [pd.DataFrame({"job": [], "day": [], "covered": [], "newest": []})]
+    for frame in read():
+        ended = frame.assign(newest=frame["time"] + frame["span_s"])
+        by_day = ended.groupby(["job", ended["newest"].floordiv(DAY_S).rename("day")])
+        days.append(by_day.agg(covered=("span_s", "sum"), newest=("newest", "max")).reset_index())
+    ends = _newest_ends(pd.concat(days[1:] or days))
+    for frame in read():
+        until, newest = frame["time"] + frame["span_s"], frame["job"].map(ends)
+        yield frame[(until > newest - span_s) & (until <= newest)]
+
+
+def _newest_ends(days: pd.DataFrame) -> dict[str, float]:
+    """The end of each job's newest record, by the days of its records; of days that lie near the others."""
+    return {
+        str(job): float(of_job["newest"][near].max())
+        for job, of_job in days.groupby("job")
+        if (near := select_parts(of_job["day"].to_numpy(np.int64), of_job["covered"].to_numpy(np.float64), DAY_S)).any()
+    }
 
 
 def mean_loads(records: DataFrame, step_s: float, leave_out: bool = False) -> dict[str, Series]:

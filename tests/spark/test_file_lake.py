@@ -78,13 +78,14 @@ def test_files_say_what_spark_says(spark, root, monkeypatch):
     by_spark = SparkLake(spark, root)
     with opened_lake(root, "none") as files:
         assert isinstance(files, FileLake)
-        loads, version = files.read_loads(["a", "b", "nobody"], 60.0)
-        wanted, at = by_spark.read_loads(["a", "b", "nobody"], 60.0)
-        assert (version, [*loads]) == (at, ["a", "b"]) and [*wanted] == ["a", "b"]
-        for job, series in loads.items():
-            assert (series.start, series.step_s, len(series)) == (wanted[job].start, 60.0, len(wanted[job]))
-            np.testing.assert_allclose(series.values, wanted[job].values, rtol=1e-12)
-        assert np.isnan(loads["a"].values).any()
+        for newest_s in (25_000.0, None):  # without the first hour, and with it
+            loads, version = files.read_loads(["a", "b", "nobody"], 60.0, newest_s)
+            wanted, at = by_spark.read_loads(["a", "b", "nobody"], 60.0, newest_s)
+            assert (version, [*loads]) == (at, ["a", "b"]) and [*wanted] == ["a", "b"]
+            for job, series in loads.items():
+                assert (series.start, series.step_s, len(series)) == (wanted[job].start, 60.0, len(wanted[job]))
+                np.testing.assert_allclose(series.values, wanted[job].values, rtol=1e-12)
+            assert np.isnan(loads["a"].values).any() and (loads["a"].start < 10_000) == (newest_s is None)
         for span_s in (600.0, 1e6):
             served = files.read_served_forecasts("a", span_s)
             assert len(served) == (20 if span_s == 600 else 60)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.forecast.core.series import MAX_STEPS, SeriesError, resample
-from pipelines.lake.steps import mean_loads, newest_records
+from pipelines.lake.steps import mean_loads, newest_frames, newest_records
 
 pytestmark = pytest.mark.spark
 EIGHTHS = st.integers(-800, 8000).map(lambda n: n / 8)
@@ -50,11 +50,21 @@ def test_a_span_without_end_is_refused_as_it_is_there(spark):
         mean_loads(framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)]]), 1.0)
 
 
+def newest_by_both(records, span_s):
+    """What Spark keeps of the records; of frames of them the same is kept without it."""
+    newest, whole = newest_records(records, span_s), records.toPandas()
+    kept = pd.concat(newest_frames(lambda: [whole[::2], whole[1::2]], span_s))
+    by_spark = newest.select(*whole.columns).toPandas()
+    order = dict(by=["job", "time"], ignore_index=True)
+    pd.testing.assert_frame_equal(kept.sort_values(**order), by_spark.sort_values(**order))
+    return newest
+
+
 def test_of_the_newest_records_the_newest_steps_are_what_they_are_of_all(spark):
     """Of a job that goes on and of one that ended long ago, each before its own end; a wrong old time is left out."""
     hours = [(float(at), at / 100, 1800.0) for at in range(0, 90_000, 1800)]
     records = framed(spark, [[(-1e12, 1.0, 60.0), *hours], [(time - 1e6, *more) for time, *more in hours]])
-    found = mean_loads(newest_records(records, 7 * 3600.0), 3600.0)
+    found = mean_loads(newest_by_both(records, 7 * 3600.0), 3600.0)
     for job, end in (("0", 90_000.0), ("1", 90_000.0 - 1e6)):
         kept = found[job].split(5)[1]
         assert end - 3600 < kept.end <= end and len(found[job]) <= 8
@@ -66,7 +76,7 @@ def test_of_the_newest_records_the_newest_steps_are_what_they_are_of_all(spark):
 def test_a_wrong_time_in_years_or_weeks_to_come_is_no_jobs_newest(spark, wrong):
     hours = [(1.4e9 + 3600 * at, 5.0, 3600.0) for at in range(48)]
     records = framed(spark, [[*hours, (wrong, 1.0, 60.0)]])
-    newest = newest_records(records, 6 * 3600.0)
+    newest = newest_by_both(records, 6 * 3600.0)
     assert sorted(row.time for row in newest.collect()) == [time for time, *_ in hours[-6:]]
     whole = mean_loads(records, 3600.0)["0"]
     assert (len(whole), np.nanmax(whole.values)) == (48, 5.0)
