@@ -58,6 +58,7 @@ SHARED = ("spark", "dags")
 """Rooms that are one worker's: one JVM is started and warmed up, one process imports Airflow for all its scripts."""
 POLITE, HURRIED = 10, 5
 """How far tests give way to the ring, and those that use the session, who take longest of the others."""
+NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 EVENT_PARTITIONS = 4
 """Of a test's topics: each costs a task, a producer or a transaction in every batch."""
 _USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
@@ -163,6 +164,14 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
         session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
         yield session
         session.stop()
+
+
+@pytest.fixture
+def one_partition(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session for small data: its shuffles have one partition, and no last micro-batch is without records."""
+    spark.conf.set(NO_DATA, "false")
+    yield spark
+    spark.conf.unset(NO_DATA)
 
 
 @pytest.fixture(scope="session")

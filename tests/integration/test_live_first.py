@@ -22,7 +22,6 @@ from tidecast.signed import count, signed
 pytestmark = pytest.mark.integration
 
 WINDOW_MS, PARTITIONS, LATE_S = 4_000, 2, 3.0
-NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"  # each would cost a batch more, and tell nothing
 
 
 class Killed(RuntimeError):
@@ -116,12 +115,10 @@ def states(job, name):
 
 
 @pytest.fixture
-def world(spark, empty_topics, tmp_path, monkeypatch):
+def world(one_partition, empty_topics, tmp_path, monkeypatch):
     monkeypatch.setattr("tidecast.replay.driver.AGAIN_S", 1.0)
     monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)  # two batches, of two records and of all others
-    spark.conf.set(NO_DATA, "false")
-    yield World(spark, empty_topics, tmp_path)
-    spark.conf.unset(NO_DATA)
+    return World(one_partition, empty_topics, tmp_path)
 
 
 def test_newest_first_then_the_gaps_and_every_window_is_right_in_the_end(world, monkeypatch):

@@ -21,8 +21,6 @@ from tidecast.replay.driver import Replays
 
 pytestmark = pytest.mark.integration
 
-NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"  # each would cost a batch more, and tell nothing
-
 
 class World:
     """The job in its run folder, and the events that it is sent."""
@@ -83,11 +81,9 @@ class World:
 
 
 @pytest.fixture
-def world(spark, empty_topics, tmp_path, monkeypatch):
+def world(one_partition, empty_topics, tmp_path, monkeypatch):
     monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)
-    spark.conf.set(NO_DATA, "false")
-    yield World(spark, empty_topics, tmp_path)
-    spark.conf.unset(NO_DATA)
+    return World(one_partition, empty_topics, tmp_path)
 
 
 def test_the_contract_says_which_records_come_first(world, capsys):
