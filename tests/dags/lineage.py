@@ -47,7 +47,8 @@ if __name__ == "__main__":
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
-    os.environ["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps({"type": "async_http", "url": url})
+    once = {"total": 1}  # by default a client whose receiver is gone tries for five seconds at the end of each task
+    os.environ["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps({"type": "async_http", "url": url, "retry": once})
     import_all_models()
 
     import pipelines.ingest
