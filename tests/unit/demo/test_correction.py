@@ -72,7 +72,7 @@ def ended(correction, start=True):
 def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(world):
     correction = Correction(SETTINGS, world.since, HOUR)
     told, clock = ended(correction), world.clocks[-1]
-    ((topic, begin, end, slack_s, now, told_in),) = world.ranges
+    ((topic, begin, end, slack_s, now, told_in, *_),) = world.ranges
     assert (topic, begin, end, told_in) == ("events", *map(clock.wall_at, HOUR), clock)
     assert slack_s > back_s(SETTINGS.replay) and end + slack_s <= now
     (order,) = world.orders

@@ -44,7 +44,7 @@ class Forbidden(Broker):
     ],
 )
 def test_a_topic_that_may_not_be_read_is_named_with_where_the_rights_stand(monkeypatch, read):
-    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: Forbidden(1, 1))
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: Forbidden(1, 1))
     with pytest.raises(BrokerError, match=r"broker:9092 forbids it: .*heartbeats.*docs/security\.md"):
         read()
 

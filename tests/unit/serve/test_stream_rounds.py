@@ -94,7 +94,7 @@ def broker():
 @pytest.fixture
 def server(broker, monkeypatch, tmp_path):
     for name in ("Publisher", "Claim", "Follower"):
-        monkeypatch.setattr(stream, name, lambda *arguments: broker)
+        monkeypatch.setattr(stream, name, lambda *arguments, **how: broker)
     monkeypatch.setattr(stream, "create_topics", lambda kafka: None)
     monkeypatch.setattr(stream, "topic_offsets", lambda kafka, topic: {p: (0, end) for p, end in broker.ends.items()})
     monkeypatch.setattr(stream, "read_records", lambda *arguments: [])
@@ -175,7 +175,7 @@ def test_the_fast_path_leaves_where_metrics_has_got_more_partitions(there, broke
     feed = SimpleNamespace(cursor=SimpleNamespace(next={0: 5, 1: 0}), close=lambda: None)
     monkeypatch.setattr(librdkafka, "Sender", lambda kafka: broker)
     for name in ("Publisher", "Claim"):
-        monkeypatch.setattr(fast, name, lambda *arguments: broker)
+        monkeypatch.setattr(fast, name, lambda *arguments, **how: broker)
     monkeypatch.setattr(fast, "LogFeed", lambda *arguments: feed)
     monkeypatch.setattr(fast, "create_topics", lambda kafka: None)
     monkeypatch.setattr(fast, "recall_sent", lambda *arguments, **named: None)
