@@ -29,8 +29,8 @@ from tidecast.orders import ReplayProgress
 
 AWAY_S = 45.0
 """Seconds for which the killed driver is away: long enough that the newest records come first after it."""
-LATE_S = 10.0
-"""How long after a range's end records of it may come, and its windows take to be final, seconds."""
+LATE_S = 20.0
+"""How long after a range's end records of it may come, seconds: more than the live query surely takes; none does."""
 COMPARED_S = 1.0
 """Seconds from a written shadow table to the kill: the live table is compared with it, or merged, by then."""
 GAP = "gap-1"
@@ -100,7 +100,7 @@ def _run(stack: Stack, cell: MeasuredCell, how: FaultySession, folder: Path) -> 
         live.wait_until(lambda: keeps_up(log, job, rps), "keep up with its live records", PATIENCE_S)
         began = time.time()
         producer.begin(draw_arrivals(cell.load, how.most_s, how.most_s, how.seed), began)
-        time.sleep(how.range_s + 3 * LATE_S)
+        time.sleep(how.range_s + 2 * LATE_S)  # all of it has come, and its windows are final
         replays = _Replays(told, job, producer)
         name = _order(stack, job, began, how.range_s)
         replays.wait(name, _is_read, live, how.most_s)
