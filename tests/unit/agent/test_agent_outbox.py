@@ -168,6 +168,7 @@ def test_no_connection_is_tried_while_the_broker_acknowledges_or_nothing_was_sen
 
 
 def test_losses_are_said_when_they_begin_and_counted_when_the_topic_takes_messages_again(producer, caplog):
+    caplog.set_level("WARNING", "tidecast")
     box, producer.knows_topics = outbox.Outbox("127.0.0.1:1", {}, "test"), True
     for topic in ["metrics"] * 500 + ["outcomes"] * 2:
         box.enqueue(topic, "orders", Control("orders", time.time()))
