@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: waiting threads cost most
 if not hasattr(sys.modules["__main__"], "__file__"):
-    # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it.
-    sys.modules["__main__"].__file__ = __file__
+    # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it. What it spawns
+    # loads that file: an empty one, for this one brings pytest and hypothesis.
+    sys.modules["__main__"].__file__ = str(Path(__file__).with_name("__init__.py"))
 
 # Hypothesis measures examples against a fifth of a second, and how fast it draws them; that judges the machine.
 settings.register_profile("any machine", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,6 +1,5 @@
 """One MLflow for several deployments, or with models of others: nobody writes to what is somebody else's."""
 
-import mlflow
 import pytest
 
 from configs.settings import load
@@ -15,6 +14,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 @pytest.fixture
 def client(registry):
+    import mlflow  # it takes seconds to load, and few workers need it
+
     return mlflow.MlflowClient(mlflow.get_tracking_uri())
 
 
