@@ -105,13 +105,14 @@ def _cycles(tree: Tree, layers: dict[str, list[set[str]]]) -> Iterator[str]:
     for group in _tangles(tree.arrows):
         yield f"cycle of modules: {', '.join(group)}"
     packages = {name for name, path in tree.files.items() if path.name == "__init__.py"}
-    for package in sorted(packages):
-        siblings: dict[str, set[str]] = defaultdict(set)
-        for source, target in _pairs(tree):
-            here, there = _child(package, source), _child(package, target)
-            if here and there and here != there:
-                siblings[here].add(there)
-        for group in _tangles(siblings):
+    siblings: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for source, target in _pairs(tree):
+        here, there = source.split("."), target.split(".")
+        apart = next((at for at, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), 0)
+        if apart:
+            siblings[".".join(here[:apart])][here[apart]].add(there[apart])
+    for package in sorted(siblings):
+        for group in _tangles(siblings[package]):
             if len(group) > 1 and not all(
                 f"{package}.{name}" in tree.files and f"{package}.{name}" not in packages for name in group
             ):

@@ -54,7 +54,7 @@ class Load:
     def produced(self) -> Produced:
         """The load as compiled code takes it."""
         ends = np.full(len(self.row), self.seconds) if self.lasts is None else self.lasts[self.row]
-        return Produced(self.arrived, self.row, ends)
+        return Produced(np.ascontiguousarray(self.arrived), self.row, ends)  # compiled for such arrays
 
     @cached_property
     def begins(self) -> Integers:
