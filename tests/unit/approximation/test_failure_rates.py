@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.special import bdtrik
 
 from models.approximation.count_min import CountMin, draw_hashes
 from models.approximation.hyperloglog import HyperLogLog, mix
@@ -26,7 +26,7 @@ WINDOW = (0, 60_000)
 
 
 def most(trials, pf):
-    return int(binom.ppf(0.999, trials, pf))
+    return math.ceil(bdtrik(0.999, trials, pf))
 
 
 def zipfed(rng, n, keys, exponent=1.1):
@@ -51,7 +51,7 @@ def test_count_min(exponent):
         assert failed / asked <= pf == pytest.approx(math.exp(-depth))
 
 
-@pytest.mark.parametrize(("n", "precision"), [(40, 4), (600, 8), (700, 8), (30_000, 8)])
+@pytest.mark.parametrize(("n", "precision"), [(40, 4), (600, 8), (700, 8), (6_000, 8)])
 def test_hyperloglog_also_between_few_and_many(n, precision):
     trials, pf = (1000, 0.05)
     off = [abs(HyperLogLog.empty(precision).add(mix(np.arange(n), s)).estimate() / n - 1) for s in range(trials)]
@@ -66,7 +66,7 @@ def test_kll_ranks(folded):
     failed = 0
     for seed in range(trials):
         rng = np.random.default_rng(seed)
-        values = rng.lognormal(0, 2, 8000)
+        values = rng.lognormal(0, 2, 4000)
         sketch = Kll(2 * k).add(values, rng).fold(k, rng) if folded else Kll(k).add(values, rng)
         middle = np.quantile(values, rng.random())
         failed += abs(sketch.rank(middle) - (values <= middle).mean()) > kll_rank_error(k, pf)
@@ -106,8 +106,8 @@ def test_sums_of_bernoulli_samples_however_few(n, rate):
 
 
 def test_windows_are_within_the_ledgers_bound_in_99_of_100():
-    """All kinds at pf = 0.005 on 800 windows of skewed keys, of which every tenth holds next to nothing."""
-    pf, windows = 0.005, 800
+    """All kinds at pf = 0.005 on 400 windows of skewed keys, of which every tenth holds next to nothing."""
+    pf, windows = 0.005, 400
     held = {kind: 0 for kind in ("count_min", "hyperloglog", "kll", "reservoir", "bernoulli")}
     sizes = {
         "count_min": Size("count_min", 128, pf), "hyperloglog": Size("hyperloglog", 10, pf),

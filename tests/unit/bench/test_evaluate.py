@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
@@ -94,6 +93,8 @@ def test_too_short_a_series_says_what_it_needs():
 
 
 def test_the_page_holds_everything_and_every_model(tmp_path):
+    from plotly.offline import get_plotlyjs  # it takes a while to load, and few workers need it
+
     evaluation = evaluate("<b>mine</b>.csv", series(), 4, ["theta"], unit="records/s")
     found = score_evaluation(evaluation)
     page = write_page(evaluation, found, tmp_path / "sub" / "page.html").read_text()

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 
-import plotly.graph_objects as go
 import pytest
 
 from pipelines.demo.run import list_failures
@@ -20,7 +19,7 @@ from pipelines.report.recorded.lines import RunError
 from pipelines.report.recorded.run import load_run
 from pipelines.report.summary import write_summary
 from tests.fakes import run_backfill, run_dir
-from tests.unit.report.test_page import figures, undressed
+from tests.unit.report.test_page import check_by_plotly, figures
 
 FACTS = {"policy": "reactive", "live_ingested_s": 40, "challenger": {"reason": "rejected"}, "left_alive": []}
 DONE = {"corrected": 50, "differed": 50, "wrong": 0}
@@ -131,7 +130,7 @@ def test_the_section_shows_rates_executors_latency_progress_prices_and_relief(fi
     assert set(re.findall(r'data-chart="([^"]+)"', section)) == set(drawn) == {"backfill", "backfill-control"}
     json.dumps(drawn, allow_nan=False)
     for figure in drawn.values():
-        go.Figure(undressed(figure))
+        check_by_plotly(figure)
     by_name = {trace["name"]: trace for trace in drawn["backfill"]["data"]}
     assert {"live, arriving", "capacity", "admitted to the backfill", "executors registered", "slowest live record",
             "of these for the backfill"} <= set(by_name)  # fmt: skip
