@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import socket
 import threading
 from concurrent.futures import wait
@@ -79,6 +80,7 @@ class Site:
         self.file = self.settings.pools_dir / "shared.yaml"
         self.file.parent.mkdir()
         self.file.write_text(pool)
+        os.utime(self.file, (0, 0))  # else it is new, and read at every look
         self.topic, self.now, self.lines, self.told = Topic(), NOW, [], Told()
         monkeypatch.setattr(telling, "Publisher", lambda kafka, **options: self.told)
         monkeypatch.setattr(pools, "Follower", lambda kafka, topics: self.topic)
