@@ -14,8 +14,8 @@ from pipelines.bench.team.alerts.troubles import TROUBLES
 SPENT, FILES = Key("TidecastBudgetSpent", (("job", "orders"),)), Key("TidecastLakeNotMaintained", (("table", "m"),))
 
 
-def test_a_day_without_trouble_is_quiet():
-    assert quiet_tellings() == []
+def test_hours_without_trouble_are_quiet():
+    assert quiet_tellings(8.0) == []
 
 
 @pytest.mark.parametrize("name", TROUBLES)

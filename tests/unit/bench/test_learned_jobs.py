@@ -51,7 +51,7 @@ def test_a_job_is_learned_and_judged_by_the_twin(monkeypatch):
     monkeypatch.setattr(learned_jobs, "STEPS", 120)
     for name, short in (
         ("train_performance", {"epochs": 2}),
-        ("train_placement", {"how": replace(OURS, transitions=64)}),
+        ("train_placement", {"how": replace(OURS, transitions=64, trials=2)}),
     ):
         monkeypatch.setattr(learned_jobs, name, partial(getattr(learned_jobs, name), **short))
     found = learned_jobs.measure_job(101)

@@ -103,7 +103,7 @@ def test_scaling_knows_the_training_part_only_and_comes_back():
 @pytest.mark.study
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_network_learns_a_sine_and_beats_the_last_value(name):
-    loads, generator = sine(600), seeded()
+    loads, generator = sine(400), seeded()
     at = count_training(len(loads))
     model = build_network(name, generator)
     losses = list(train_network(model, scale_loads(cell(loads, at))[:at], 6, generator))

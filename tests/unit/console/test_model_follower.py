@@ -17,8 +17,8 @@ from tests.fakes.waiting import wait_until
 
 @cache
 def seconds():
-    """Six thousand seconds of a job, and its contract before them."""
-    return [contract("orders"), *(interval("orders", NOW + i) for i in range(6000))]
+    """Three thousand seconds of a job, and its contract before them."""
+    return [contract("orders"), *(interval("orders", NOW + i) for i in range(3000))]
 
 
 class Topics:
@@ -98,8 +98,8 @@ def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(t
     wait_until(lambda: history(follower) == SHARED["metrics"] / 10, "the first screen", 20)
     assert follower.problem == ""
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) == 600, "the hours before", 20)
-    topics.records.append(interval("orders", NOW + 6000, 777.0))
+    wait_until(lambda: history(follower) == 300, "the hours before", 20)
+    topics.records.append(interval("orders", NOW + 3000, 777.0))
     wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came after", 20)
     first, deep = topics.opened
     wait_until(lambda: first.closed, "the end of the first follower", 20)
@@ -123,7 +123,7 @@ def test_records_that_never_pause_keep_nobody_waiting(topics):
     follower = ModelFollower(Kafka())
     wait_until(lambda: history(follower) > 0 and not follower.problem, "the first screen", 20)
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) >= 600, "the hours before", 20)
+    wait_until(lambda: history(follower) >= 300, "the hours before", 20)
     topics.steady = False
 
 
@@ -139,16 +139,16 @@ def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
 def test_after_an_outage_the_newest_records_are_read_first_again(topics):
     follower = ModelFollower(Kafka())
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) == 600, "the hours before", 20)
+    wait_until(lambda: history(follower) == 300, "the hours before", 20)
     topics.deep_may_read.clear()
     topics.broken = True
     wait_until(lambda: "went away" in follower.problem, "a problem", 20)
-    topics.records.append(interval("orders", NOW + 6000, 777.0))
+    topics.records.append(interval("orders", NOW + 3000, 777.0))
     topics.broken = False
     wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came meanwhile", 20)
-    assert history(follower) < 600 and follower.problem == ""
+    assert history(follower) < 300 and follower.problem == ""
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) > 600, "the hours before", 20)
+    wait_until(lambda: history(follower) > 300, "the hours before", 20)
 
 
 def test_a_word_that_is_not_signed_counts_for_nothing_where_a_job_has_a_key(topics, tmp_path):

@@ -48,7 +48,7 @@ def test_stepped_it_says_what_it_says_at_once(task, steps, seed):
     assert_same_at_once_and_stepped(task, steps, seed)
 
 
-@pytest.mark.parametrize(("hours", "horizon"), [(6, 12), (3, 12), (12, 9), (24, 5), (1, 48), (3, 96)])
+@pytest.mark.parametrize(("hours", "horizon"), [(6, 12), (24, 5), (1, 48)])
 def test_a_horizon_beyond_a_day_is_as_correct_as_a_short_one(hours, horizon):
     assert_same_at_once_and_stepped(Task(3600.0 * hours, horizon, (0.1, 0.5, 0.9)), 64, 3)
 

@@ -164,7 +164,7 @@ def world(past, lost, steps):
 PAST = st.lists(st.sampled_from(WINDOWS), max_size=8)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(PAST, st.sets(st.integers(0, 7)), st.lists(STEPS, max_size=25))
 def test_any_interleaving_ends_in_the_truth(past, lost, steps):
     made = world(past, lost, steps)

@@ -57,8 +57,8 @@ def test_whatever_the_contract_states_the_lead_time_is_learned(scenario, learned
 
 @pytest.mark.study
 def test_runs_side_by_side_are_as_each_alone(learned):
-    both, alone = learned(10.0, 90.0), learned(90.0)
-    assert np.array_equal(both.outcome.targets[:, 1], alone.outcome.targets[:, 0])
+    both, alone = learned(10.0, 30.0, 90.0), learned(90.0)
+    assert np.array_equal(both.outcome.targets[:, 2], alone.outcome.targets[:, 0])
 
 
 @pytest.mark.study
@@ -66,8 +66,8 @@ def test_loads_side_by_side_are_as_each_alone_though_one_ends_sooner(scenario, l
     shorter = replace(
         scenario, name="shorter", rate=scenario.rate[:-4000] / 2, arrived=np.floor(scenario.arrived[:, :-4000] / 2)
     )
-    together = run_learning([promises(shorter, 20.0), promises(scenario, 10.0, 90.0)])
-    alone = [run_learning([promises(shorter, 20.0)])[0], learned(10.0, 90.0)]
+    together = run_learning([promises(shorter, 20.0), promises(scenario, 90.0)])
+    alone = [run_learning([promises(shorter, 20.0)])[0], learned(90.0)]
     for one, other in zip(together, alone, strict=True):
         assert one.raises == other.raises
         assert np.array_equal(one.late_s, other.late_s)

@@ -24,7 +24,7 @@ def setup(budget=0.05, **planning):
         job="j", latency_target_s=5.0, executors={"min": 1, "max": 8}, error_budget=budget,
         planning=PLANNING.model_copy(update=planning),
     )  # fmt: skip
-    return Setup(lead_s=10.0, job=TWIN, as_is=True, speed=SPEED, contract_of_job=contract, every_s=1.0)
+    return Setup(lead_s=10.0, job=TWIN, as_is=True, speed=SPEED, contract_of_job=contract, every_s=2.0)
 
 
 def load(days=3):
