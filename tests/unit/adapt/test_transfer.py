@@ -146,12 +146,12 @@ def test_training_is_repeatable_and_learns_a_sine_better_than_the_last_value():
 
 def test_a_transfer_is_repeatable_and_chooses_from_the_grid():
     start, source, target = network(), rows(wave(200)), rows(wave(80, 10, 2))
-    before = copy.deepcopy(start)
-    found = [search_transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), PLAN, 9) for _ in range(2)]
+    before, plan = copy.deepcopy(start), replace(PLAN, grid=(LossWeights(0, 0), LossWeights(0.1, 0.1)))
+    found = [search_transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), plan, 9) for _ in range(2)]
     assert same(found[0].network, found[1].network) and found[0].weights == found[1].weights
-    assert found[0].weights in PLAN.grid and LossWeights(0, 0) in PLAN.grid
+    assert found[0].weights in plan.grid and LossWeights(0, 0) in PLAN.grid
     assert same(start, before)
-    final = [refit_transfer(start, source, target, found[0], PLAN, 9) for _ in range(2)]
+    final = [refit_transfer(start, source, target, found[0], plan, 9) for _ in range(2)]
     assert same(final[0], final[1])
 
 
@@ -176,7 +176,7 @@ def test_what_cannot_be_scaled_or_cut_is_refused():
         DomainRows.cut(np.arange(25.0), DomainScale(0, 1), 2)
 
 
-@pytest.mark.parametrize("level", [-3.0, 0.4, 5.0])
+@pytest.mark.parametrize("level", [-3.0, 0.4])
 def test_where_the_target_lies_changes_no_class(level):
     """The features subtract the last value and the head adds to it, so the same moves at another level are the same."""
     source, target = rows(wave(200)), rows(wave(200, seed=1))

@@ -55,7 +55,7 @@ def test_it_is_started_by_the_contracts_command_and_told_where_the_broker_is(wor
     ("paused", 1.0, False, True), ("failed", 1.0, False, True), ("compared", 1.0, False, True),
 ])  # fmt: skip
 def test_one_that_still_speaks_is_not_started_a_second_time(world, monkeypatch, state, age_s, speaks, starts):
-    monkeypatch.setattr(application, "HEARD_S", 1.0)
+    monkeypatch.setattr(application, "HEARD_S", 0.5)
     monkeypatch.setattr(application, "POLL_S", 0.01)
     settings, *_ = world
     looks, spoken_at = itertools.count(), time.time() - age_s

@@ -278,7 +278,7 @@ def test_it_learns_to_place_two_operators_on_two_nodes():
     every = [np.array(x).reshape(2, 2) for x in itertools.product(range(5), repeat=4)]
     able = {one.tobytes(): evaluator.outcome(one) for one in every if has_room(job, far, one)}
     space = InstanceSpace(job, far)
-    model = train_placement(space, [evaluator], weights, seed=3, start=start, how=replace(OURS, transitions=4_000))
+    model = train_placement(space, [evaluator], weights, seed=3, start=start, how=replace(OURS, transitions=3_000))
     began = able[start.tobytes()]
     least, most = weights.reward(began, began), max(weights.reward(began, one) for one in able.values())
     best = model.proposer(space, evaluator, weights).propose(start, began, seed=1)[0]

@@ -95,7 +95,7 @@ def test_all_placements_are_those_that_moves_reach():
 def test_it_learns_to_place_two_queries_at_more_than_one_load():
     each = [space(factor=factor) for factor in (0.5, 1.0, 2.0)]
     evaluators, weights = [QueryEvaluator(one) for one in each], weights_of(each[0])
-    model = train_placement(each[0], evaluators, weights, seed=1, how=replace(OURS, transitions=4_000))
+    model = train_placement(each[0], evaluators, weights, seed=1, how=replace(OURS, transitions=3_000))
     start = np.array([[1, 0], [3, 0]])
     for own, evaluator in zip(each, evaluators, strict=True):
         began = evaluator.outcome(start)

@@ -90,8 +90,8 @@ def test_scales_are_of_the_rows_to_train_on_alone():
 
 
 def test_it_learns_what_bends_repeats_itself_and_refuses_another_job():
-    train, stop, test = parts_in_time(history(900))
-    made = train_performance(train, stop, slots=4, seed=1, epochs=60)
+    train, stop, test = parts_in_time(history(700))
+    made = train_performance(train, stop, slots=4, seed=1, epochs=50)
     linear = absolute_error(linear_regression(train, test), test.label)
     assert (made.error(test) < 0.8 * np.minimum(linear, absolute_error(test.before, test.label))).all()
     short = [train_performance(train, stop, 4, 2, epochs=2).predict(test.seen) for _ in range(2)]
