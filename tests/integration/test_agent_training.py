@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from configs.contract import Contract
+from configs.contract import Contract, Planning
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.sections import AgentTraining
@@ -28,14 +28,15 @@ from pipelines.train.twin import twin_setup
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 TRAINING = AgentTraining(transitions=800, fine_transitions=300, knobs=2, seeds=1)
-CONTRACT = Contract(job="orders", error_budget=0.05)
+CONTRACT = Contract(job="orders", error_budget=0.05, planning=Planning(lead_s=225, hold_s=30))
+"""Where executors take so long, policies look every 15 s, and fewer decisions are simulated than of a quick job."""
 TWIN = TwinJob(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency_target_s=CONTRACT.latency_target_s)
 AT = Instant(100.0, 100.0, 1.0)
 
 
-def lesson(steps=20):
+def lesson(steps=25):
     minutes = np.arange(steps)
-    load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
+    load_rps = 150 + 100 * np.sin(2 * np.pi * (minutes - 5) / 30)
     source = LakeSeries(Series(0.0, 60.0, load_rps), 5)
     return TrainingSet(CONTRACT, source, twin_setup(load(), CONTRACT, TWIN), "as the test has it")
 

@@ -46,7 +46,7 @@ def source(days):
 @pytest.fixture(scope="module")
 def version(registry):
     """A challenger that has become champion, with what was learned of the load's peaks."""
-    train_challenger(registry, "orders", TRAINING, source(5), live=LIVE)
+    train_challenger(registry, "orders", TRAINING, source(2), live=LIVE)
     found = registry.alias_version("orders", "challenger")
     assert found is not None
     return found
@@ -108,7 +108,7 @@ def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry
     sync, known = synced(settings, folder)
     sync.sync(0.0)
     before = known.newest(CONTRACT)[1].peaks
-    train_challenger(registry, "orders", TRAINING, source(7), live=LIVE)  # a blend again: no better
+    train_challenger(registry, "orders", TRAINING, source(3), live=LIVE)  # a blend again: no better
     (said,) = sync.sync(1.0)
     assert said.startswith(f"orders: rehearsal is version {version}@")
     assert not np.array_equal(known.newest(CONTRACT)[1].peaks.soon.scores, before.soon.scores)
