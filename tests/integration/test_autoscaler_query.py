@@ -1,4 +1,4 @@
-"""The autoscaler query on a real broker: agents swapped under it, and another policy on the same checkpoint."""
+"""The autoscaler query on a real broker: agents swapped under it, then another policy and more cores on its state."""
 
 import json
 import time
@@ -16,12 +16,13 @@ from pipelines.scale.autoscaler import start_query
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file
 from pipelines.scale.learned import Learned
+from pipelines.spark.query_session import SpreadError, kept_partitions, spread_state
 from tests.fakes.agents import Versions, read
 from tests.fakes.waiting import wait_until
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.spark
-JOB = "word_count"
+JOB, CORES = "word_count", "autoscaler.cores"
 
 
 class Job:
@@ -75,13 +76,19 @@ def signed(kafka, folder):
     return kafka.model_copy(update={"signing_keys": folder / "keys.yaml"})
 
 
-def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp_path):
+def changed_at(decision):
+    """When the target had changed last; eleven days before the decision, where nothing is known of it."""
+    return decision["wall_time"] - decision["inputs"]["since_change_s"]
+
+
+def test_agents_policies_and_cores_change_and_the_state_stays(spark, empty_topics, tmp_path):
     kafka, registry, job = signed(empty_topics, tmp_path), Versions(JOB), Job(empty_topics)
-    settings = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"})
-    accepted = AcceptedContracts(accepted_file(tmp_path / "query"))
+    settings, checkpoint = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"}), tmp_path / "query"
+    accepted = AcceptedContracts(accepted_file(checkpoint))
     sync = ArtifactSync(registry.source(), accepted.all, tmp_path / "agents", 0.1)
+    assert kept_partitions(checkpoint) is None and spread_state(spark, checkpoint, 2, CORES) == []
     try:
-        with running(spark, settings, tmp_path / "query", SyncedArtifacts(tmp_path / "agents", read)):
+        with running(spark, settings, checkpoint, SyncedArtifacts(tmp_path / "agents", read)):
             heard = job.until(lambda d: "stand_in" in d["codes"])
             assert heard[-1]["policy"] == "mpc"
             registry.versions["1"] = "2"
@@ -92,15 +99,22 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             second = job.until(lambda d: d["inputs"].get("version") == "2")[-1]
             assert (first["policy"], second["policy"], second["executors"]) == ("dqn", "dqn", 3)
             assert second["inputs"]["target"] == 2 and second["inputs"]["carried"]["asked"] > 0
+            assert second["inputs"]["since_change_s"] < 600
+        assert spread_state(spark, checkpoint, 1, CORES) == []
+        said = ["what is known of the jobs is spread over 3 partitions; it was 1"]
+        assert spread_state(spark, checkpoint, 3, CORES) == said
+        assert kept_partitions(checkpoint) == 3
         other = load(kafka=kafka.model_dump(), autoscaler={"policy": "reactive"})
-        with running(spark, other, tmp_path / "query"):
+        with running(spark, other, checkpoint):
             third = job.until(lambda d: d["policy"] == "reactive" and "needed_observed" in d["inputs"])[-1]
-            assert third["inputs"]["since_change_s"] < 600, "nothing is known of the change to three executors"
+            # A batch that the stop cut off is repeated: nothing it did is known, its change to three executors neither.
+            changes = second["wall_time"], changed_at(second)
+            assert min(abs(changed_at(third) - at) for at in changes) < 0.1, "a change that nobody made, or none at all"
             assert "asked" not in third["inputs"]["carried"]
             contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
             assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
             granted = JobGrant("shared", 2, 0, "pool shared: yields 1 to rides")
-            Grants(grants_file(tmp_path / "query")).write(KeptGrants({JOB: granted}, {}))
+            Grants(grants_file(checkpoint)).write(KeptGrants({JOB: granted}, {}))
             # Until the cool-down after the change to three is over, no more than there are is wanted, and none yielded.
             pooled = job.until(lambda d: d["reason"].endswith("; pool shared: yields 1 to rides"))[-1]
             assert (pooled["executors"], pooled["inputs"]["pool"]) == (2, granted._asdict())
@@ -112,3 +126,14 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
         assert {record.topic for record in obeyed} == {"decisions", "heartbeats", "wants"}
     finally:
         job.close()
+
+
+def test_a_checkpoint_that_cannot_be_spread_is_left_and_refused_with_a_remedy(spark, tmp_path):
+    log = tmp_path / "offsets"
+    log.mkdir()
+    (log / "0").write_text('v1\n{"conf": {"spark.sql.shuffle.partitions": "1"}}\n{}')
+    with pytest.raises(SpreadError, match=r"1 partition.*no committed microbatch.*Set autoscaler\.cores=1"):
+        spread_state(spark, tmp_path, 4, CORES)
+    assert kept_partitions(tmp_path) == 1
+    (log / "1").write_text("v1\n{")  # a damaged one is the query's to refuse
+    assert kept_partitions(tmp_path) is None and spread_state(spark, tmp_path, 4, CORES) == []
