@@ -102,6 +102,7 @@ def autoscaler(kafka, var, tmp_path, contracts, registry):
     env = {
         **os.environ, "TIDECAST_KAFKA__PREFIX": kafka.prefix, "TIDECAST_CONTRACTS": str(contracts),
         "TIDECAST_MLFLOW__TRACKING_URI": registry, "TIDECAST_VAR": str(var),
+        "TIDECAST_AUTOSCALER__TRIGGER": "2 seconds",
     }  # fmt: skip
     command = [sys.executable, "-m", "pipelines.cli", "autoscale", "--policy", "mpc", "--checkpoint", "checkpoint/a"]
     with log.open("w") as sink:
@@ -153,7 +154,7 @@ class _Log:
         assert "Traceback" not in self.text() and "py4j" not in self.text(), self.text()
 
 
-def test_the_next_one_decides_only_once_it_has_ended_and_contracts_change_and_none_of_them_ends_it(
+def test_contracts_change_and_the_next_one_decides_only_once_it_has_ended_and_none_of_them_ends_it(
     empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
 ):
     start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry)
@@ -161,17 +162,17 @@ def test_the_next_one_decides_only_once_it_has_ended_and_contracts_change_and_no
         first.wait_for("autoscaler: ready\n")
         jobs.send_nobodys()
         with start() as second:
+            change_contracts(jobs, contracts, first)  # while the other one gets ready
             second.wait_for("ready to take over")
             before, _ = _batches(tmp_path)
-            wait_until(lambda: _batches(tmp_path)[0] > before + 2, "the first one to go on", every_s=0.1)
-            assert "orders: contract" not in second.text()  # it touches nothing
+            wait_until(lambda: _batches(tmp_path)[0] > before + 1, "the first one to go on", every_s=0.1)
+            assert "rides: contract" not in second.text()  # it touches nothing
             first.end(signal.SIGTERM)
             (ended, query), since = _batches(tmp_path), time.time()
             second.wait_for("autoscaler: ready\n")
-            wait_until(lambda: jobs.said("orders", since), "its word", every_s=0.1)
+            wait_until(lambda: jobs.said("rides", since), "its word", every_s=0.1)
             last, same = _batches(tmp_path)
             assert last > ended and same == query and "begun anew" not in second.text()
-            change_contracts(jobs, contracts, second)
             commits = tmp_path / "checkpoint" / "a" / "commits"  # which the container's health check looks at
             subprocess.run([sys.executable, ROOT / "docker" / "fresh.py", commits, "60"], check=True)
             second.end(signal.SIGINT)  # the first one had SIGTERM; what a restart knows `test_accepted_contracts` has

@@ -114,7 +114,7 @@ START = """
 import pipelines.alerts.follower as follower
 import pipelines.alerts.rounds as rounds
 import pipelines.alerts.topics as topics
-follower.FIRST_S = 5.0  # the minute in which a process that starts is told what stands
+follower.FIRST_S = 2.0  # the minute in which a process that starts is told what stands
 rounds.ROUND_S = topics.TOPIC_AGAIN_S = 1.0
 from pipelines.cli.app import main
 main()
