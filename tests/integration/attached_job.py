@@ -52,7 +52,7 @@ def main() -> None:
         .option("topic", settings.kafka.topic("results"))
         .option("checkpointLocation", str(given.run_dir / "checkpoint"))
         .outputMode("update")
-        .trigger(processingTime="1 second")
+        .trigger(processingTime="2 seconds")
         .start()
     )
     again = given.run_dir / "again"
