@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pipelines.cli.app import app
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.topics import topic_id
+from pipelines.kafka.topics import stored_bytes, topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.connection.transport import TOPICS
 
@@ -61,18 +61,23 @@ def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, broker_var, tmp
 
 
 def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(empty_topics, tmp_path, monkeypatch):
+    told = ("events", "metrics", "results")
     publisher = Publisher(empty_topics)
-    for topic in ("events", "metrics", "results"):
+    for topic in told:
         publisher.send_bytes(topic, b"orders", b"a person's record")
     publisher.close()
-    before = {topic: (topic_id(empty_topics, topic), list(read_records(empty_topics, topic))) for topic in TOPICS}
+
+    def standing():
+        records = {topic: (topic_id(empty_topics, topic), list(read_records(empty_topics, topic))) for topic in told}
+        return records, stored_bytes(empty_topics, TOPICS)
+
+    before, sizes = standing()
+    assert all(len(records) == 1 for _, records in before.values())
+    assert {topic for topic, size in sizes.items() if size} == {*told}
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", empty_topics.bootstrap)
     monkeypatch.setenv("TIDECAST_KAFKA__PREFIX", empty_topics.prefix)
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path / "var"))
     for arguments in ("run", "compare reactive", "bench agent", "bench fastpath --quick --only kafka"):
         done = CliRunner().invoke(app, arguments.split())
         assert "Unset TIDECAST_KAFKA__BOOTSTRAP" in f"{done.output}{done.exception}", arguments
-    assert before == {
-        topic: (topic_id(empty_topics, topic), list(read_records(empty_topics, topic))) for topic in TOPICS
-    }
-    assert sum(len(records) for _, records in before.values()) == 3
+    assert standing() == (before, sizes)
