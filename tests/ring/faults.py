@@ -48,8 +48,8 @@ class FaultyScreen(Screen):
         self.threads: list[threading.Thread] = []
         # The load has begun to rise on a forecast by the time that forecasts are taken away.
         self.plan = [
-            (0.175, self.send_bad_records),
-            (0.4, self.kill_executor),
+            (0.07, self.send_bad_records),
+            (0.38, self.kill_executor),
             (0.5, self.take_broker_away),
             (0.55, self.kill_serving),
         ]

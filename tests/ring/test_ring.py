@@ -53,7 +53,15 @@ def ring(tmp_path_factory):
         kafka={"signing_keys": keys, "event_partitions": 6},
         serving={"token": TOKEN, "poll_s": 1, "alias_poll_s": 10},
         # Of so long a history a challenger surely beats the naive forecast: a person is asked, and what serves is new.
-        replay={"history_days": 20, "live_hours": 7, "speed": 360, "peak_rps": 77, "withheld_share": 0},
+        # From the hour on in which the load begins to rise.
+        replay={
+            "live_start": "2014-10-22T05:00:00",
+            "live_hours": 6,
+            "history_days": 20,
+            "speed": 360,
+            "peak_rps": 79,
+            "withheld_share": 0,
+        },
         job={"also": ["key_window"], "trigger": "3 seconds", "service_ms": 25, "max_offsets_per_trigger": 1000},
         autoscaler={"trigger": "3 seconds"},
         training={"epochs": 3, "holdout_steps": 48, "approval_s": 300},

@@ -103,6 +103,8 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",  # the serving task holds one place for good
+        # A task whose end its supervisor has just missed is looked at again only then, by default after 5 s.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # it listens on the loopback only
         CONNECTION: f"sqlite:///{database}",
