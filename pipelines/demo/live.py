@@ -196,9 +196,8 @@ class LiveReplay:
 
     def _rows(self) -> int:
         path = self.run_dir / f"{self.settings.job.name}.progress.jsonl"
-        if not path.exists():
-            return 0
-        return sum(json.loads(line)["numInputRows"] for line in path.read_text().splitlines() if line.endswith("}"))
+        lines = path.read_text().splitlines() if path.exists() else ()
+        return sum(json.loads(line)["numInputRows"] for line in lines if line.endswith("}"))
 
     def _spawn(self, name: str, module: str, *arguments: str) -> Process:
         process = self.stack.spawn(name, [sys.executable, "-m", module, *arguments], self.environment.get(name))
