@@ -210,6 +210,8 @@ def _training_rows(task: Task, history: Series) -> _TrainingRows:
 
 def _fit_rows(rows: _TrainingRows, part: slice, ahead: int, logs: bool) -> LinearForecaster:
     """Fit steps 1 to `ahead` on a part of the rows, on loads or on their logarithms."""
+    from sklearn.linear_model import RidgeCV  # it takes a second to load, and a server fits nothing
+
     inputs = _read(rows.values[rows.moments[part, None, None] + rows.offsets[:ahead]] / rows.scale, logs)
     targets = _read(rows.outcomes[part, :ahead] / rows.scale, logs)
     weights, bias = [], []
@@ -217,22 +219,11 @@ def _fit_rows(rows: _TrainingRows, part: slice, ahead: int, logs: bool) -> Linea
         known = np.isfinite(targets[:, h])
         if known.sum() < 2:
             raise SeriesError(f"ridge: {known.sum()} rows with a known load {h + 1} steps ahead; ingest more history.")
-        weight, intercept = _ridge(inputs[known, h], targets[known, h])
-        weights.append(weight.tolist())
-        bias.append(intercept)
+        ridge = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
+        weights.append(ridge.coef_.tolist())
+        bias.append(float(ridge.intercept_))
     fitted = LinearWeights(rows.seasons, rows.scale, logs, weights, bias)
     return LinearForecaster(replace(rows.task, horizon=ahead), fitted)
-
-
-def _ridge(x: Floats, y: Floats) -> tuple[Floats, float]:
-    """Weights and intercept; of the strengths the one with the least error of each row left out (Golub et al. 1979)."""
-    middle, usual = x.mean(axis=0), float(y.mean())
-    u, s, vt = np.linalg.svd(x - middle, full_matrices=False)
-    along, kept = u.T @ (y - usual), [s**2 / (s**2 + strength) for strength in _STRENGTHS]
-    left_out = [(y - usual - u @ (k * along)) / (1 - 1 / len(y) - u**2 @ k) for k in kept]
-    best = int(np.argmin([np.mean(errors**2) for errors in left_out]))
-    weight: Floats = vt.T @ (s / (s**2 + _STRENGTHS[best]) * along)
-    return weight, usual - float(middle @ weight)
 
 
 def _one_step_error(rows: _TrainingRows, older: int, logs: bool) -> float:

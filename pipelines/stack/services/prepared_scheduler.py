@@ -13,7 +13,7 @@ from importlib import import_module
 
 LIBRARIES = (
     "pyspark.sql.functions", "great_expectations", "mlflow.tracking",
-    "mlflow.pytorch", "statsforecast.models", "river.drift", "matplotlib.figure",
+    "mlflow.pytorch", "statsforecast.models", "sklearn.linear_model", "river.drift", "matplotlib.figure",
     "torch._dynamo",  # torch imports it when the first optimizer is made: 6 s of CPU on a busy computer
 )  # fmt: skip
 """None of them starts a thread; a fork would lose it."""
