@@ -4,8 +4,10 @@ import json
 import os
 import resource
 import shutil
+import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -43,21 +45,82 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partition, table):
+def data_files(folder):
+    """Also of a folder that goes meanwhile."""
+    found = ((at, name) for at, _, names in os.walk(folder) if "_delta_log" not in at for name in names)
+    return {(at, name) for at, name in found if name.endswith(".parquet")}
+
+
+def pid_of(spark):
+    return int(spark._jvm.java.lang.ProcessHandle.current().pid())
+
+
+@contextmanager
+def full_disk(spark, doing):
+    """The JVM may write no byte into a file any more, and what is done says so."""
+    jvm = pid_of(spark)
+    whole = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
+    resource.prlimit(jvm, resource.RLIMIT_FSIZE, (64, whole[1]))
+    says = f"cannot be {doing}: no room beside .*hourly; the live table is as it was: free some space"
+    try:
+        with pytest.raises(BackfillError, match=says):
+            yield
+    finally:
+        resource.prlimit(jvm, resource.RLIMIT_FSIZE, whole)
+
+
+@contextmanager
+def killed(spark, table, at, image):
+    """Copy all that a kill of the driver would leave on the disk once a data file is new at a place; it lives on.
+
+    Its JVM stands still meanwhile, and this process waits for it: no byte of theirs comes between two of the copy.
+    """
+    jvm, known, over = pid_of(spark), data_files(at), threading.Event()
+
+    def strike():
+        wait_until(lambda: over.is_set() or data_files(at) - known, "a data file", every_s=0.002)
+        os.kill(jvm, signal.SIGSTOP)
+        try:
+            shutil.copytree(table.parent, image, ignore=shutil.ignore_patterns("*.new"))  # these are half written
+        finally:
+            os.kill(jvm, signal.SIGCONT)
+
+    other = threading.Thread(target=strike)
+    other.start()
+    try:
+        yield
+    finally:
+        over.set()
+        other.join()
+
+
+def test_a_replay_is_compared_published_once_and_cancelled_and_a_full_disk_or_a_kill_changes_nothing(
+    one_partition, table, tmp_path
+):
     spark = one_partition
     sink_ = live(spark, table)
     before = version(table)
+    # a window that is in the range in part only, and one outside of it
+    replayed = told(spark, {**TRUE, ("a", 15): 999, ("z", 20): 999, ("z", -10): 999})
     with prepare(spark, table, "fix", 0, 20, "1") as backfill:
-        # a window that is in the range in part only, and one outside of it
-        write(backfill, told(spark, {**TRUE, ("a", 15): 999, ("z", 20): 999, ("z", -10): 999}))
+        with full_disk(spark, "written"):
+            write(backfill, replayed)
+        assert not backfill.spec.last.written
+        with killed(spark, table, folder(table, "fix"), tmp_path / "early"):
+            write(backfill, replayed)
         summary = compare(backfill)
         assert (summary.windows, summary.differs, summary.new, summary.gone, summary.changed) == (4, 1, 1, 1, 0)
         assert summary.text() == (
             "3 of 4 windows differ (1 other values, 1 new, 1 gone), worst key b: orders 7 → 0, 7 off in 1 window"
         )
+        with pytest.raises(BackfillError, match="tolerance -1"):
+            compare(backfill, -1)
+        with full_disk(spark, "published"):
+            publish(backfill)
         assert version(table) == before and seen(table) == OLD
         assert [(one.spec.name, one.running) for one in list_backfills(table)] == [("fix", True)]
-        done = publish(backfill)
+        with killed(spark, table, table, tmp_path / "late"):
+            done = publish(backfill)
         assert (done.committed, done.waiting, done.summary.due) == (True, 0, 3)
         assert version(table) == before + 1 and seen(table) == NEW
         assert not publish(backfill).committed and version(table) == before + 1
@@ -70,13 +133,31 @@ def test_a_replay_is_compared_published_once_repeated_and_cancelled(one_partitio
     sink_(told(spark, {("a", 0): 5, ("b", 0): 8}), 1)
     assert seen(table) == NEW
     kept = files(table)
-    assert cancel(table, "fix") and list_backfills(table) == []
+    prepare(spark, table, "later", 0, 20, "1").close()  # what it publishes is not taken back by an older one
+    with pytest.raises(BackfillError, match="a later one took over its range"):
+        prepare(spark, table, "fix", 0, 20, "1")
+    assert cancel(table, "fix") and cancel(table, "later") and list_backfills(table) == []
     assert files(table) == kept and files(table.parent / "hourly.backfills") == [".lock"]
     assert seen(table) == NEW
+    goes_on_after_a_kill(spark, tmp_path / "early" / "hourly", tmp_path / "late" / "hourly", before)
+
+
+def goes_on_after_a_kill(spark, early, late, before):
+    """Readers have seen nothing of it, or all; the same id goes on, and publishes once."""
+    (left,) = list_backfills(early)
+    assert (left.running, left.spec.state) == (False, "open")
+    assert version(early) == before and seen(early) == OLD
+    (left,) = list_backfills(late)
+    assert (left.running, left.spec.state, left.spec.last.written) == (False, "open", True)
+    committed = version(late) > before  # where the copy came a moment too late
+    assert seen(late) == (NEW if committed else OLD)
+    with prepare(spark, late, "fix", 0, 20, "1") as backfill:
+        assert publish(backfill).committed != committed
+    assert version(late) == before + 1 and seen(late) == NEW
 
 
 def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, table, tmp_path, monkeypatch):
-    """Live commits before the publish, between its comparison and its merge, and while its merge runs."""
+    """Live commits before the publish, while its first merge runs, and between the next one and its comparison."""
     spark = one_partition
     live_ = live(spark, table)
     merges, merge = [], publishing.merge
@@ -96,15 +177,13 @@ def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, t
     def tell():
         try:
             wait_until(begun.exists, "the merge to run")
-            live_(told(spark, {("c", 0): 1}), 3)
+            live_(told(spark, {("b", 0): 8}), 2)
         finally:
             told_.touch()
 
     def beside(form, source, among, matched):
         merges.append(1)
         if len(merges) == 1:
-            live_(told(spark, {("b", 0): 8}), 2)
-        if len(merges) == 2:
             from pyspark.sql import functions as F
 
             other = threading.Thread(target=tell)
@@ -114,25 +193,27 @@ def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, t
             finally:
                 other.join()
             return
+        if len(merges) == 2:
+            live_(told(spark, {("c", 0): 1}), 3)
         merge(form, source, among, matched)
 
     monkeypatch.setattr(publishing, "merge", beside)
+    asked, shown = [], []
     with prepare(spark, table, "fix", 0, 20, "1") as backfill:
         write(backfill, told(spark, TRUE))
         live_(told(spark, {("a", 10): 2}), 1)
-        first = publish(backfill)
-        assert first.summary.changed == 1 and first.waiting == 2  # a at 10 and, between comparison and merge, b at 0
-        assert seen(table) == {("a", 0): 6, ("c", 0): 3, ("a", 10): 2, ("a", 20): 50, ("b", 0): 8}
-        asked = []
 
         def recompute(windows):
+            shown.append(seen(table))
             asked.append({(row.shop, row._window_start) for row in windows.collect()})
             return told(spark, {("a", 10): 3, ("c", 0): 4, ("a", 0): 999})
 
         done = settle(backfill, recompute)
         assert done.waiting == 0 and list_backfills(table)[0].spec.state == "published"
-    assert asked == [{("a", 10), ("b", 0)}, {("c", 0)}]
-    assert len(merges) >= 3, "the merge that ran beside live's was not refused"
+    assert asked == [{("a", 10)}, {("b", 0), ("c", 0)}]
+    assert len(merges) == 3, "the merge that ran beside live's was not refused"
+    # in the second round, of what live had told meanwhile, its own
+    assert shown == [{**OLD, ("a", 10): 2}, {("a", 0): 6, ("b", 0): 8, ("c", 0): 1, ("a", 10): 3, ("a", 20): 50}]
     assert seen(table) == {("a", 0): 6, ("c", 0): 4, ("a", 10): 3, ("a", 20): 50}
 
 
@@ -164,14 +245,14 @@ def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_wait
     with prepare(spark, table, "fix", 0, 20, "2") as backfill:
         whole = sink(backfill)
 
-        def killed(batch, number):
+        def dies(batch, number):
             batches.append(number)
             whole(batch, number)
             if number == 1:
                 raise RuntimeError("killed after the merge, before the micro-batch is noted as done")
 
         with pytest.raises(Exception, match="killed after the merge"):
-            run(backfill, killed)
+            run(backfill, dies)
         with pytest.raises(BackfillError, match="not written to its end"):
             compare(backfill)
     with prepare(spark, table, "fix", 0, 20, "2") as backfill:
@@ -186,32 +267,6 @@ def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_wait
             publish(backfill)
         assert seen(table) == OLD
         live(spark, table, {("a", 20): 50}, plan="2")  # the first batch of the live query of that plan: a repeat
-        assert publish(backfill).committed
-    assert seen(table) == NEW
-
-
-def test_a_disk_that_is_full_leaves_the_table_as_it_was(one_partition, table):
-    """The JVM may write no byte into a file any more: in the shadow, then in the middle of the publish."""
-    spark = one_partition
-    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-    whole = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
-
-    def full(action, says):
-        resource.prlimit(jvm, resource.RLIMIT_FSIZE, (64, whole[1]))
-        try:
-            with pytest.raises(BackfillError, match=says):
-                action()
-        finally:
-            resource.prlimit(jvm, resource.RLIMIT_FSIZE, whole)
-
-    before = version(table)
-    with prepare(spark, table, "fix", 0, 20, "1") as backfill:
-        says = "cannot be {}: no room beside .*hourly; the live table is as it was: free some space"
-        full(lambda: write(backfill, told(spark, TRUE)), says.format("written"))
-        assert not backfill.spec.last.written
-        write(backfill, told(spark, TRUE))
-        full(lambda: publish(backfill), says.format("published"))
-        assert version(table) == before and seen(table) == OLD
         assert publish(backfill).committed
     assert seen(table) == NEW
 
@@ -257,11 +312,4 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
             finish(mine)
         with pytest.raises(MergeError, match="values"):
             write(mine, rows.withColumnRenamed("orders", "many"))
-        write(mine, told(spark, {}))
-        with pytest.raises(BackfillError, match="tolerance -1"):
-            compare(mine, -1)
-        assert publish(mine).summary.gone == 3
-    begin("later").close()  # what it publishes is not taken back by an older one
-    with pytest.raises(BackfillError, match="a later one took over its range"):
-        begin()
-    assert seen(table) == {("a", 20): 50}
+    assert seen(table) == OLD
