@@ -23,15 +23,16 @@ EVENTS = (
 """As they come; those of the last batch are three and a half hours late, and take one back."""
 
 
-def counted(spark, folder, plan):
-    """What a stream of the batches tells of each window of the hour last."""
+def counted(spark, folder, plan, batches):
+    """What a stream tells of each window of the hour last, so many batches in one."""
     told = {}
 
     def take(batch, number):
         for row in batch.collect():
             told[row["key"], row["_window_start"]] = (row["n"], row["seq_sum"]) if row["_net"] > 0 else None
 
-    files = spark.readStream.schema("value string, at bigint").option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    reader = spark.readStream.schema("value string, at bigint").option("maxFilesPerTrigger", batches)
+    files = reader.json(str(folder / "in"))
     records = files.selectExpr("CAST(value AS BINARY) AS value", "timestamp_millis(at) AS timestamp")
     writer = plan(records).writeStream.outputMode("update").foreachBatch(take)
     query = writer.option("checkpointLocation", str(folder / plan.__name__)).start()
@@ -55,6 +56,6 @@ def test_a_replay_counts_what_came_too_late_for_live_and_takes_back_what_was_tak
     whole = key_totals.truth(event for batch in EVENTS for event in batch)
     truth = {group: counts for group, counts in whole.items() if BEGIN <= group[1] < END}
     assert ("b", SIX + 30 * MINUTE) in truth and ("a", SIX) not in truth
-    assert counted(one_partition, tmp_path, again) == truth
-    live = counted(one_partition, tmp_path, key_totals.plan)
+    assert counted(one_partition, tmp_path, again, 2) == truth
+    live = counted(one_partition, tmp_path, key_totals.plan, 1)
     assert live["a", SIX] == (1, 1) and ("b", SIX + 30 * MINUTE) not in live
