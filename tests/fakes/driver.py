@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from tidecast import WALL
 from tidecast.guard import Limits
 from tidecast.job import Job
@@ -67,3 +69,13 @@ def job(name: str = "orders", widest_mode: str = "act", **fields: Any) -> Job:
     """A job with one executor, 1 to 4 allowed."""
     parts = {"limits": Limits(1, 4), "actuator": NotedActuator(), "outbox": Sent(), "topics": ("events",)}
     return Job(name=name, widest_mode=widest_mode, clock=WALL, **{**parts, "executors": {"0": 1}, **fields})
+
+
+def begin_large(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
+    """Let the first batch of a replay of topics read so many records of each partition; the second one reads as many.
+
+    A shipped one begins with four, and needs a batch with its tasks and its state more until it knows what a record
+    takes.
+    """
+    for module in ("source", "query"):
+        monkeypatch.setattr(f"tidecast.replay.{module}.WORTH", records)

@@ -14,7 +14,7 @@ from tidecast.spark.admission import Admission, AdmissionError
 
 pytestmark = pytest.mark.integration
 
-RECORDS, PARTITIONS = 6_000, 4
+RECORDS, PARTITIONS = 4_000, 4
 
 
 @pytest.fixture
@@ -51,7 +51,9 @@ def _rows_from(query, batch):
     return [p["numInputRows"] for p in query.recentProgress if p["batchId"] > batch and p["numInputRows"]]
 
 
-def test_a_limit_takes_effect_while_the_query_runs_and_none_of_its_records_is_lost(spark, topic, tmp_path):
+def test_a_limit_and_then_a_decided_rate_take_effect_while_the_query_runs_and_none_of_its_records_is_lost(
+    spark, topic, tmp_path
+):
     query = _counting(spark, topic, tmp_path / "checkpoint", "admitted")
     try:
         wait_until(lambda: _newest(query)[0] >= 2, "two batches")
@@ -73,6 +75,7 @@ def test_a_limit_takes_effect_while_the_query_runs_and_none_of_its_records_is_lo
         admission.release()
         assert list(admission.limits().values()) == [40]
         wait_until(lambda: _newest(query)[1] == 40, "its own limit again")
+        _hold_back(query)
         admission.admit(5_000)
         query.processAllAvailable()
         counted = spark.sql("SELECT count(*) AS n, count(DISTINCT seq) AS different FROM admitted").first()
@@ -81,6 +84,20 @@ def test_a_limit_takes_effect_while_the_query_runs_and_none_of_its_records_is_lo
         query.stop()
     offsets = [json.loads(p["sources"][0]["endOffset"] or "{}") for p in query.recentProgress[-1:]]
     assert all(sum(part.values()) == RECORDS for end in offsets for part in end.values()) or not offsets
+
+
+def _hold_back(query):
+    """To a decided rate, and no longer."""
+    job = driver.job()
+    job.mode, job.period_s, job.last_contact_at = "act", 0.1, time.time() + 3_600
+    job.ends = {("events", part): RECORDS for part in range(PARTITIONS)}
+    held = HeldBack(job, query)
+    for rps, rows in ((80.0, 8), (None, 40)):
+        job.admission_rps = rps
+        held.poll()
+        begun = _newest(query)[0] + 1
+        wait_until(lambda begun=begun: len(_rows_from(query, begun)) >= 2, "batches of the rate, or of its own limit")
+        assert set(_rows_from(query, begun)) == {rows}
 
 
 def test_what_does_not_run_here_or_takes_no_limit_is_refused_by_name(spark, tmp_path):
@@ -110,25 +127,3 @@ def test_an_execution_that_keeps_no_such_limits_is_refused_with_the_version(spar
     other = SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=spark._jvm.java.lang.Object))
     with pytest.raises(AdmissionError, match=r"java.lang.Object of Spark .* uniqueSources"):
         Admission(other)
-
-
-def test_live_records_are_held_back_to_the_decided_rate_and_read_as_before_after_it(spark, topic, tmp_path):
-    query = _counting(spark, topic, tmp_path / "checkpoint", "held_back")
-    job = driver.job()
-    job.mode, job.period_s, job.last_contact_at = "act", 0.1, time.time() + 3_600
-    job.ends = {("events", part): RECORDS for part in range(PARTITIONS)}
-    held = HeldBack(job, query)
-    try:
-        wait_until(lambda: _newest(query)[0] >= 1, "a batch")
-        job.admission_rps = 80.0
-        held.poll()
-        begun = _newest(query)[0] + 1
-        wait_until(lambda: len(_rows_from(query, begun)) >= 2, "batches of the rate")
-        assert set(_rows_from(query, begun)) == {8}
-        job.admission_rps = None
-        held.poll()
-        begun = _newest(query)[0] + 1
-        wait_until(lambda: len(_rows_from(query, begun)) >= 2, "batches of its own limit")
-        assert set(_rows_from(query, begun)) == {40}
-    finally:
-        query.stop()

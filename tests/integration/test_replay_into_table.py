@@ -34,7 +34,7 @@ def _events():
 
 @pytest.fixture
 def topic(empty_topics, monkeypatch):
-    monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)  # two batches of eight records, and of all others
+    driver.begin_large(monkeypatch, MINUTES * EACH // PARTITIONS // 2)  # two batches, of half of the records each
     _send(empty_topics, _events())
     return empty_topics
 
@@ -101,8 +101,8 @@ class Job:
         events = self.kafka.topic("events")
         starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
         return ReplayOrder(
-            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, task_s=60.0, begin_ms=BEGIN, end_ms=END,
-            **fields,
+            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, task_s=60.0,
+            **{"begin_ms": BEGIN, "end_ms": END, **fields},
         )  # fmt: skip
 
     def state(self, name):
@@ -120,10 +120,11 @@ def _truth(events, left_out=""):
     return Counter((key, at // MINUTE * MINUTE) for key, at in events if key != left_out)
 
 
-def test_a_corrected_plan_counts_its_range_again_and_readers_see_it_at_once_and_nothing_of_a_dry_run(
-    spark, topic, tmp_path
+def test_a_corrected_plan_counts_ranges_again_beside_live_and_apart_and_readers_see_each_at_once(
+    one_partition, topic, tmp_path, monkeypatch
 ):
-    job = Job(spark, topic, tmp_path)
+    """And nothing of a dry run; an application of its own reads what is ordered apart, says so, and ends."""
+    job = Job(one_partition, topic, tmp_path)
     job.live(_plan("k1"), "1")
     before = job.commits()
     job.again.dry_run(job.order(NAME))
@@ -151,19 +152,20 @@ def test_a_corrected_plan_counts_its_range_again_and_readers_see_it_at_once_and_
     outside["k1", 5 * MINUTE], outside["k0", 5 * MINUTE] = 1, outside["k0", 5 * MINUTE] + 1
     assert job.rows() == inside | outside
     assert job.commits() == before + 1
+    _apart(job, topic, monkeypatch)
 
 
-def test_an_application_of_its_own_reads_what_is_ordered_apart_says_so_and_ends(spark, topic, tmp_path, monkeypatch):
-    job = Job(spark, topic, tmp_path)
-    job.live(_plan("k1"), "2")  # live's own results lack a key; the range is counted again with it
-    beside, apart, other = job.order("beside"), job.order("apart", apart=2), job.order("other", apart=1)
-    for order in (beside, apart, other):
+def _apart(job, topic, monkeypatch):
+    """The minutes before, by applications of their own."""
+    rows, span = job.rows(), {"begin_ms": 0, "end_ms": BEGIN}
+    apart = job.order("apart", apart=2, **span)
+    for order in (job.order("beside"), apart, job.order("other", apart=1, **span)):
         send_order(topic, order)
     monkeypatch.setenv(REPLAY, order_key("orders", "apart"))
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"apart": "done"}
-    inside = {group: n for group, n in _truth(_events()).items() if BEGIN <= group[1] < END}
-    outside = {group: n for group, n in _truth(_events(), "k1").items() if not BEGIN <= group[1] < END}
-    assert job.rows() == inside | outside
+    inside = {group: n for group, n in _truth(_events()).items() if group[1] < BEGIN}
+    assert inside.keys() - rows.keys() == {("k1", 0), ("k1", MINUTE)}
+    assert job.rows() == rows | inside
     said = newest_progress(topic, "orders")
     assert [*said] == ["apart"] and (said["apart"].state, said["apart"].apart) == ("done", 2)
     assert said["apart"].done == said["apart"].records == apart.records
@@ -174,5 +176,5 @@ def test_an_application_of_its_own_reads_what_is_ordered_apart_says_so_and_ends(
     }
     monkeypatch.delenv(REPLAY)  # for any order
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "done"}
-    assert job.rows() == inside | outside
+    assert job.rows() == rows | inside
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left
