@@ -86,7 +86,7 @@ class Job:
 def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_is_told_once(
     spark, empty_topics, tmp_path, caplog, monkeypatch
 ):
-    monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)  # two batches of few records, and of all others
+    driver.begin_large(monkeypatch, HOURS * HOUR_S // 60 // 4 // 2)  # two batches, of half of the records each
     caplog.set_level("INFO", "tidecast")
     events = _events()
     kept, withheld = [e for e in events if not _is_withheld(e)], [e for e in events if _is_withheld(e)]
