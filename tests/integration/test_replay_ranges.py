@@ -9,22 +9,34 @@ import pytest
 from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
 from pipelines.backfill.ranges import RangeError, TimeRange, find_offsets
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topic
 from tidecast.control import Clock
 
 pytestmark = pytest.mark.integration
 
 DAY, NOW = 1_700_000_000.0, 1_700_100_000.0
+JUMPED = "jumped"
 
 
-@pytest.fixture
-def topic(empty_topics):
-    """Partition 0 has a record every 10 s for 1000 s, partition 1 only the last fifty; all others none."""
-    publisher = Publisher(empty_topics)
-    for n in range(100):
-        for partition in (0, 1) if n >= 50 else (0,):
-            publisher.send_bytes("events", None, b"{}", partition=partition, timestamp_s=DAY + 10 * n)
+@pytest.fixture(scope="module")
+def topic(broker):
+    """Partition 0 has a record every 10 s for 1000 s, partition 1 only the last fifty; all others none.
+
+    Of `JUMPED` partition 0 has the same, and of partition 2 the clock jumped for two records.
+    """
+    kafka = broker.model_copy(update={"prefix": "ranges.", "event_partitions": 4})
+    publisher = Publisher(kafka)
+    for name in ("events", JUMPED):
+        create_topic(kafka, name)
+        for n in range(100):
+            publisher.send_bytes(name, None, b"{}", partition=0, timestamp_s=DAY + 10 * n)
+    for n in range(50, 100):
+        publisher.send_bytes("events", None, b"{}", partition=1, timestamp_s=DAY + 10 * n)
+    for n in range(60):
+        at = DAY + (5_000 if n in (30, 31) else 10 * n)
+        publisher.send_bytes(JUMPED, None, b"{}", partition=2, timestamp_s=at)
     publisher.close()
-    return empty_topics
+    return kafka
 
 
 def test_a_range_is_what_was_produced_in_it_and_a_little_later(topic):
@@ -52,13 +64,25 @@ def test_what_cannot_be_read_again_is_refused_with_what_can(topic):
         find_offsets(topic, "nowhere", TimeRange(DAY, DAY + 60, 0.0, NOW))
 
 
+def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follows(topic):
+    name = topic.topic(JUMPED)
+    found = find_offsets(topic, name, TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
+    assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
+    assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)
+
+
 def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_what_it_holds(topic):
     from kafka import KafkaAdminClient, TopicPartition
 
+    dropped, publisher = "dropped", Publisher(topic)
+    create_topic(topic, dropped)
+    for n in range(100):
+        publisher.send_bytes(dropped, None, b"{}", partition=0, timestamp_s=DAY + 10 * n)
+    publisher.close()
+    name, clock = topic.topic(dropped), Clock(DAY, 1_000_000.0, 10.0)
     admin = KafkaAdminClient(bootstrap_servers=topic.bootstrap)
-    admin.delete_records({TopicPartition(topic.topic("events"), 0): 40})
+    admin.delete_records({TopicPartition(name, 0): 40})
     admin.close()
-    name, clock = topic.topic("events"), Clock(DAY, 1_000_000.0, 10.0)
     words = r"in 1 of its partitions it begins at 2023-11-14T22:20:00Z. Give --from (\S+Z), or"
     with pytest.raises(RangeError, match=words) as refused:
         find_offsets(topic, name, TimeRange(DAY + 200, DAY + 600, 0.0, NOW))
@@ -67,18 +91,6 @@ def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_wh
     assert find_offsets(topic, name, TimeRange(begin, DAY + 600, 0.0, NOW)).starts[name]["0"] == 41
     with pytest.raises(RangeError, match=r"begins at 1970-01-12T14:53:20Z. Give --from 1970-01-12T14:53:21Z"):
         find_offsets(topic, name, TimeRange(DAY + 200, DAY + 600, 0.0, NOW, clock))
-
-
-def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follows(topic):
-    publisher = Publisher(topic)
-    for n in range(60):
-        at = DAY + (5_000 if n in (30, 31) else 10 * n)
-        publisher.send_bytes("events", None, b"{}", partition=2, timestamp_s=at)
-    publisher.close()
-    name = topic.topic("events")
-    found = find_offsets(topic, name, TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
-    assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
-    assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)
 
 
 def test_a_topic_says_what_a_table_lacks_of_a_range(topic):

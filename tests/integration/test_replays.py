@@ -91,12 +91,12 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
     job = driver.job(topics=(topic.topic("events"),))
     job.mode = "act"
     # After 200 records or more a batch may hold four times the last one's, and not all that are left.
-    replays, order = Replays(job, rerun.replayable()), _order(topic, "again", past=550, most_rps=400.0)
+    replays, order = Replays(job, rerun.replayable()), _order(topic, "again", past=550, most_rps=800.0)
     job.orders["again"] = order
     try:
         _poll_until(replays, lambda: (p := _last(job)) and p.done >= 200, "a part of the range")
         said = [p for p in job.outbox.of(ReplayProgress) if p.state == "running" and p.rps]
-        assert said and {p.admitted_rps for p in said} == {400.0}
+        assert said and {p.admitted_rps for p in said} == {800.0}
 
         job.orders["again"] = _wanted(order, "pause")
         _poll_until(replays, lambda: _last(job).state == "paused", "a pause")
@@ -114,11 +114,11 @@ def test_a_replay_keeps_to_its_rate_pauses_and_is_published_once_with_just_its_r
     ends = list({p.done: p.wall_time for p in reversed(job.outbox.of(ReplayProgress)) if p.done}.items())[::-1]
     assert len(ends) > 3  # and what a batch read is waited for before the next one
     for (before, began), (done, _), (_, next_end) in zip(ends, ends[1:], ends[2:], strict=False):
-        assert next_end - began > 0.8 * (done - before) / 400
+        assert next_end - began > 0.8 * (done - before) / 800
 
 
 def test_the_next_agent_goes_on_where_the_last_one_stopped(spark, topic, tmp_path, monkeypatch):
-    rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "twice", most_rps=600.0, task_s=60.0)
+    rerun, order = Rerun(spark, topic, tmp_path), _order(topic, "twice", most_rps=1_200.0, task_s=60.0)
     for ending, faster in ((lambda p: p.done >= 90, 4.0), (lambda p: p.state == "done", 1_000.0)):
         monkeypatch.setattr("tidecast.replay.pace.FASTER", faster)  # the second one needs few batches
         job = driver.job(topics=(topic.topic("events"),))
@@ -157,13 +157,13 @@ def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without
         _poll_until(replays, lambda: len(_newest(job)) == 2, "a word on both")
         assert {(p.state, p.admitted_rps) for p in _newest(job).values()} == {("waiting", 0.0)} and rerun.started == 0
 
-        job.replay_rps, job.last_contact_at = 800.0, time.time() + 3_600
+        job.replay_rps, job.last_contact_at = 1_600.0, time.time() + 3_600
         _poll_until(replays, lambda: {p.state for p in _newest(job).values()} == {"done"}, "both ends")
     finally:
         replays.close()
     running = [p for p in job.outbox.of(ReplayProgress) if p.state == "running"]
-    assert {p.admitted_rps for p in running if p.id == "heavy"} <= {600.0, 800.0}
-    assert {p.admitted_rps for p in running if p.id == "light"} <= {200.0, 800.0}
+    assert {p.admitted_rps for p in running if p.id == "heavy"} <= {1_200.0, 1_600.0}
+    assert {p.admitted_rps for p in running if p.id == "light"} <= {400.0, 1_600.0}
     for name in ("heavy", "light"):
         assert len(rerun.read(job.orders[name])) == 600
 
