@@ -25,18 +25,23 @@ NEIGHBOURS = {
 @pytest.fixture(scope="session")
 def found(tmp_path_factory):
     """What each script found, and when all began."""
-    home = tmp_path_factory.mktemp("airflow")
+    home, dags = tmp_path_factory.mktemp("airflow"), ROOT / "dags"
     (home / "contracts").mkdir()
     runs = {
-        "parsed": ("look.py", ROOT / "dags", {}),
-        "nobody": ("look.py", ROOT / "dags" / "backfill.py", {"TIDECAST_CONTRACTS": str(home / "contracts")}),
-        "asking": ("look.py", ROOT / "dags", {"TIDECAST_TRAINING__APPROVAL_S": "60"}),
-        "console": ("console.py", None, {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
-        "ingests": ("ingests.py", None, {}),
-        "ended": ("ended.py", None, {}),
+        "parsed": ("look.py", [dags], {}),
+        "nobody": ("look.py", [dags / "backfill.py"], {"TIDECAST_CONTRACTS": str(home / "contracts")}),
+        "asking": (
+            "look.py",
+            [dags / "retrain_forecaster.py", dags / "approve_champion.py"],
+            {"TIDECAST_TRAINING__APPROVAL_S": "60"},
+        ),
+        "console": ("console.py", [], {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
+        "ingests": ("ingests.py", [], {}),
+        "ended": ("ended.py", [], {}),
+        "named": ("named.py", [], {}),
         "trainings": (
             "trainings.py",
-            None,
+            [],
             {
                 "TIDECAST_RETRAINING__BEGIN_S": "60",
                 "TIDECAST_RETRAINING__AT_ONCE": "3",
@@ -45,7 +50,7 @@ def found(tmp_path_factory):
         ),
         "lineage": (
             "lineage.py",
-            None,
+            [],
             {
                 **NEIGHBOURS,
                 "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -56,13 +61,12 @@ def found(tmp_path_factory):
         ),
     }
     asked = [
-        (script, [*([str(folder)] if folder else []), str(home / f"{name}.json")], more)
-        for name, (script, folder, more) in runs.items()
+        (script, [*map(str, parsed), str(home / f"{name}.json")], more) for name, (script, parsed, more) in runs.items()
     ]
     env = os.environ | {
         "AIRFLOW_HOME": str(home),  # which airflow reads at its first import
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "dags" / "plugins"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(dags / "plugins"),
         "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",  # parsing is to be light, not this machine quick
     }
     command = [sys.executable, str(Path(__file__).parent / "forks.py"), json.dumps(asked)]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from airflow.api_fastapi.app import create_app, get_auth_manager
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-from airflow.models import import_all_models
 from airflow.models.asset import AssetEvent, AssetModel
 from airflow.utils.session import create_session
 from starlette.testclient import TestClient
@@ -19,7 +18,6 @@ def token(role: str) -> str:
 
 
 if __name__ == "__main__":
-    import_all_models()
     app = create_app(apps="core")
     before = sorted(name for name in sys.modules if name.partition(".")[0] in ("pipelines", "models", "configs"))
     client = TestClient(app, base_url="http://localhost:8080")

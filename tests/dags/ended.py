@@ -10,7 +10,6 @@ from airflow import settings
 from airflow.api.common.mark_tasks import set_dag_run_state_to_failed
 from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
-from airflow.models import import_all_models
 from airflow.models.dagrun import get_or_create_dagrun
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.utils import timezone
@@ -69,7 +68,6 @@ def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    import_all_models()
     from dags.backfill import backfill
     from pipelines.backfill import dag as backfills
 

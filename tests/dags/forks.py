@@ -13,11 +13,12 @@ from pathlib import Path
 import airflow.dag_processing.dagbag
 import airflow.sdk
 import airflow.serialization.serialized_objects  # noqa: F401  it takes a second, once for all that are run here
+from airflow.models import import_all_models
 
 UNUSED = ("look.py", "console.py")
 """Scripts that look at what is imported; they come first."""
 USED = ("pipelines.backfill.dag", "pipelines.ingest", "pipelines.train.agent.run", "pipelines.train.forecaster.run")
-"""What tasks of the others import, with NumPy, pandas and torch: seconds, once for all of them."""
+"""What tasks of the others import, with NumPy and pandas: seconds, once for all of them."""
 
 
 def in_fork(call: Callable[[], object], what: str) -> None:
@@ -36,10 +37,15 @@ def in_fork(call: Callable[[], object], what: str) -> None:
 
 
 def make_database() -> None:
-    """Airflow's, for all scripts."""
-    from airflow.utils.db import initdb
+    """Airflow's, for all scripts; without the stamp of its newest migration, for which all of these are imported."""
+    from airflow.models.base import Base
+    from airflow.utils.db import add_default_pool_if_not_exists, synchronize_log_template
+    from airflow.utils.session import create_session
 
-    initdb()
+    with create_session() as session:
+        Base.metadata.create_all(session.get_bind())
+    add_default_pool_if_not_exists()
+    synchronize_log_template()
 
 
 def run(script: str, arguments: list[str], more: dict[str, str]) -> None:
@@ -50,6 +56,7 @@ def run(script: str, arguments: list[str], more: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    import_all_models()
     in_fork(make_database, "Airflow's database")
     for script, arguments, more in json.loads(sys.argv[1]):
         if script not in UNUSED:

@@ -6,14 +6,17 @@ that waited for the answer would have run after it.
 
 import json
 import os
+import shutil
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from airflow.models import import_all_models
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+from configs.settings import ROOT
 
 EVENTS: list[dict[str, Any]] = []
 RAN = threading.Event()
@@ -43,13 +46,21 @@ def took(*_: Any) -> Any:
     return {"metrics": COUNTS}, []
 
 
+def use_bundle(folder: str, *dags: str) -> None:
+    """Make a folder of these DAGs' files the bundle: each `DAG.test` parses and stores all that a bundle has."""
+    for dag in dags:
+        shutil.copy(ROOT / "dags" / f"{dag}.py", folder)
+    local = "airflow.dag_processing.bundles.local.LocalDagBundle"
+    bundle = {"name": "two", "classpath": local, "kwargs": {"path": folder}}
+    os.environ["AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"] = json.dumps([bundle])
+
+
 if __name__ == "__main__":
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
     once = {"total": 1}  # by default a client whose receiver is gone tries for five seconds at the end of each task
     os.environ["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps({"type": "async_http", "url": url, "retry": once})
-    import_all_models()
 
     import pipelines.ingest
     import pipelines.train.forecaster.run as forecaster
@@ -62,12 +73,14 @@ if __name__ == "__main__":
     forecaster.decide_on_challenger = lambda job, run: {"job": job, "version": "7", "promoted": True}  # type: ignore[assignment]
     forecaster.promote = lambda verdict: verdict  # type: ignore[assignment]
     states = {}
-    for made in (ingest_metrics, retrain_forecaster):
-        dag: Any = made()
-        run = dag.test()
-        states[dag.dag_id] = str(run.state)
-    server.shutdown()  # whoever sends now is refused
-    server.server_close()
-    states["without a receiver"] = str(ingest_metrics().test().state)
+    with TemporaryDirectory() as folder:
+        use_bundle(folder, "ingest_metrics", "retrain_forecaster")
+        for made in (ingest_metrics, retrain_forecaster):
+            dag: Any = made()
+            run = dag.test()
+            states[dag.dag_id] = str(run.state)
+        server.shutdown()  # whoever sends now is refused
+        server.server_close()
+        states["without a receiver"] = str(ingest_metrics().test().state)
     get_openlineage_listener().executor.shutdown()  # what sends a run's events outlives a fork, which ends at once
     Path(sys.argv[1]).write_text(json.dumps({"events": EVENTS, "ran first": WAITED, "states": states}))

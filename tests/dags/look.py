@@ -1,4 +1,4 @@
-"""Parses the DAG folder as Airflow's processor does and writes what it found as JSON."""
+"""Parses DAGs, of a folder or files, as Airflow's processor does and writes what it found as JSON."""
 
 import json
 import sys
@@ -34,11 +34,12 @@ def facts(dag: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    bag = DagBag(dag_folder=sys.argv[1])
+    *sources, target = sys.argv[1:]
+    bags = [DagBag(dag_folder=source) for source in sources]
     found = {
-        "errors": bag.import_errors,
+        "errors": {file: error for bag in bags for file, error in bag.import_errors.items()},
         "loaded": sorted({name.split(".")[0] for name in sys.modules}),
-        "seconds": {Path(stat.file).name: stat.duration.total_seconds() for stat in bag.dagbag_stats},
-        "dags": {dag.dag_id: facts(dag) for dag in bag.dags.values()},
+        "seconds": {Path(stat.file).name: stat.duration.total_seconds() for bag in bags for stat in bag.dagbag_stats},
+        "dags": {dag.dag_id: facts(dag) for bag in bags for dag in bag.dags.values()},
     }
-    Path(sys.argv[2]).write_text(json.dumps(found))
+    Path(target).write_text(json.dumps(found))

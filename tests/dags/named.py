@@ -1,0 +1,49 @@
+"""Asks `dags.lineage` for names and versions of datasets, as Airflow's plugin does; writes what it said as JSON."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from configs.settings import Settings, load
+from dags import lineage
+
+EVERY = lineage.Touched(topics=("metrics",), tables=("metrics",), models=("forecaster", "agent"))
+TABLE, MODEL = lineage.Touched(tables=("metrics",)), lineage.Touched(models=("agent",))
+ALONE = load(var="/alone")
+GIVEN = load(
+    kafka={"bootstrap": " k:9092, l:9092", "prefix": "p."}, lake={"address": "/lake"},
+    mlflow={"tracking_uri": "https://ann:secret@mlflow.example.com/ml"},
+)  # fmt: skip
+
+
+def names(jobs: list[str], settings: Settings) -> list[tuple[str, str]]:
+    """Of each dataset its namespace and its name in that."""
+    return [(one.namespace, one.name) for one in lineage.datasets(EVERY, jobs, settings)]
+
+
+def version(touched: lineage.Touched, result: Any) -> Any:
+    """Of the only dataset, once a task has returned that; None where it gets none."""
+    (dataset,) = lineage.datasets(touched, ["a"], load())
+    facets = lineage.versioned(dataset, result).facets
+    return facets["version"].datasetVersion if facets else None
+
+
+touched = [one for pair in lineage.TASKS.values() for one in pair]
+found = {
+    "tasks": sorted(lineage.TASKS),
+    "topics": sorted({name for one in touched for name in one.topics}),
+    "tables": sorted({name for one in touched for name in one.tables}),
+    "models": sorted({name for one in touched for name in one.models}),
+    "alone": names(["a", "b"], ALONE),
+    "given": names(["a"], GIVEN),
+    "jobs": [lineage.named_jobs(told) for told in (["orders"], [None, {"job": "orders"}], [{"topology": "orders"}])],
+    "no job": [lineage.named_jobs(told) for told in ([], [None, {"job": None}, 7, {"partition": "x"}])],
+    "versions": [version(TABLE, {"metrics": {"version": 3}}), version(MODEL, {"job": "a", "version": "7"})],
+    "no version": [
+        version(of, told)
+        for of in (TABLE, MODEL)
+        for told in (None, "run", {}, {"metrics": {"version": None}}, {"version": None})
+    ],
+}
+Path(sys.argv[1]).write_text(json.dumps(found))
