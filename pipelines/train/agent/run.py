@@ -13,7 +13,6 @@ from configs.settings import Settings, load
 from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, comparison_level, judge_agent, most_of, select_rivals
 from models.dqn.learner.settings import FINE, TrainingLength
-from models.dqn.training import train as learn
 from models.forecast.selection.gate import Rival
 from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinError
@@ -109,12 +108,9 @@ def train_challenger(registry: AgentRegistry, training: AgentTraining, training_
 
 
 def _challenge(
-    registry: AgentRegistry,
-    run: TrackedRun,
-    training: AgentTraining,
-    training_set: TrainingSet,
+    registry: AgentRegistry, run: TrackedRun, training: AgentTraining, training_set: TrainingSet,
     lineage: dict[str, Any],
-) -> str:
+) -> str:  # fmt: skip
     """Train, compare on held-out load and register as challenger; returns the outcome in words."""
     job, series = training_set.contract.job, training_set.source.series
     version, champion, remark = load_champion(registry, job)  # before hours of training that an outage would lose
@@ -158,6 +154,9 @@ def train_in_two_phases(training_set: TrainingSet, training: AgentTraining) -> t
         TwinError, SeriesError: the load is too short, negative or infinite, has gaps of over 3 steps, or long steps.
         ValueError: too few transitions for a single decision.
     """
+    # With torch, which takes seconds to import; the DAG's other tasks, each a process of its own, do without.
+    from models.dqn.training import train as learn
+
     loads = training_set.training_loads()
     wide = learn((), loads, _budgeted(TrainingLength(), training.transitions), training.seed)
     jobs = training_set.twin_variants(training.seed)
