@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system"),
 ]
-HOURS = ("2014-10-22T04", "2014-10-22T05", "2014-10-22T06")
+HOURS = ("2014-10-22T04", "2014-10-22T05")
 
 
 @pytest.fixture
@@ -47,30 +47,30 @@ def test_a_full_or_read_only_file_system_is_named_and_the_next_run_takes_the_sam
     def ingested(partition):
         return ingest_ranges(spark, settings, plan_topic(settings, "metrics", partition, NOW))["metrics"]
 
+    def kept():
+        return commit_origins(root, "metrics"), newest_version(root, "metrics"), rates(spark, settings)
+
     publish(settings, 1.0)
     assert ingested(HOURS[0])["stored"] == 1
-    publish(settings, 2.0)
-    version = newest_version(root, "metrics")
+    publish(settings, *(float(at) for at in range(2, 400)))
+    before = kept()
     subprocess.run(["mount", "-o", "remount,ro", str(root.parent)], check=True)
     try:
         with pytest.raises(LakeError, match=f"{root} cannot be written, .* Mount it for writing"):
             refuse_read_only(root)
         with pytest.raises(LakeFullError, match="has become read-only; mount it for writing"):
             ingested(HOURS[1])
-        assert rates(spark, settings) == [1.0] and newest_version(root, "metrics") == version
+        assert kept() == before
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(root.parent)], check=True)
-    assert ingested(HOURS[1])["stored"] == 1
 
-    publish(settings, *(float(at) for at in range(3, 400)))
     fill_disk(root.parent)
-    before = commit_origins(root, "metrics")
     with pytest.raises(
         LakeFullError, match=rf"{root}/metrics has no room left; make some, or name another place.*ADDR"
     ):
-        ingested(HOURS[2])
-    assert commit_origins(root, "metrics") == before and rates(spark, settings) == [1.0, 2.0]
+        ingested(HOURS[1])
+    assert kept() == before
     free_disk(root.parent)
-    again = ingested(HOURS[2])
-    assert (again["stored"], again["again"]) == (397, False)
+    again = ingested(HOURS[1])
+    assert (again["stored"], again["again"]) == (398, False)
     assert rates(spark, settings) == [float(at) for at in range(1, 400)]

@@ -59,8 +59,12 @@ def contents(spark, settings):
     return {t: sorted(store.read_table(t).collect(), key=lambda r: (r.kafka_offset, str(r))) for t in tables}
 
 
-def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_stored_decision_replays(spark, settings):
+def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created_anew_is_told(spark, settings):
     """Of two topics; `test_gate` judges records of others, and the ring has bad ones of all in its quarantine."""
+    counts = ingest(spark, settings, "2014-10-22T04", "metrics")["metrics"]  # of nothing: its name stays free
+    assert (counts["read"], counts["stored"], counts["offsets"], counts["version"]) == (0, 0, {0: [0, 0]}, None)
+    assert not lake_folder(settings).exists()
+
     contract, decision = decided()
     good = {
         "metrics": [record("metrics"), record("metrics", time=1_413_950_399.0), record("metrics", wall_time=NOW + 299)],
@@ -99,6 +103,16 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_stored_decisi
     read = counts["metrics"]["read"]
     assert (following.start, following.end) == ({0: read}, {0: read + 1})
 
+    delete_topics(settings.kafka)
+    with pytest.raises(BrokerError, match="metrics"):  # not what is said of a broker that does not answer
+        plan(settings, "2014-10-22T04", "metrics")
+    create_topics(settings.kafka)
+    publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
+    with pytest.raises(OffsetsError, match="another topic of that name"):
+        plan(settings, "2014-10-22T04", "metrics")
+    (anew,) = plan(settings, "2014-10-22T05", "metrics")
+    assert (anew.start, anew.end) == ({0: 0}, {0: 1})
+
 
 def decided():
     """A contract, and a decision that was made by it."""
@@ -112,8 +126,8 @@ def decided():
 def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alone_until_it_is_skipped(
     spark, settings, monkeypatch, caplog
 ):
-    """Of five offsets the last `left` outlive the broker's retention; the last one is of a refused record."""
-    left = {"metrics": 5, "decisions": 0, "outcomes": 3}
+    """Records of one topic outlive the broker's retention, none of the other; `test_offsets` has what is between."""
+    left = {"metrics": 5, "decisions": 0}
     bad = {topic: [value for value, _ in bad_records(topic).values()][:3] for topic in left}
     commit = Lake.commit
     for topic, many in left.items():
@@ -122,8 +136,7 @@ def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alon
             patch.setattr(Lake, "commit", lambda *at: refuse_quarantine(commit, *at))
             ingest(spark, settings, "2014-10-22T04", topic)
         delete_before(settings, topic, 5 - many)
-    publish(settings, "metrics", [record("metrics")])
-    publish(settings, "outcomes", [record("outcomes")])
+        publish(settings, topic, [record(topic)])
     with monkeypatch.context() as patch:
         patch.setattr(run, "load", lambda: settings)
         patch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: SimpleNamespace(stop=list))
@@ -131,22 +144,16 @@ def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alon
         patch.setattr(run, "find_drift_events", lambda *_: [])
         counts, _ = run.ingest("2014-10-22T05")
         assert counts["metrics"]["stored"] == 1 and counts["metrics"]["trouble"] == ""
-        for lost in ("decisions", "outcomes"):
-            assert "skip_lost" in counts[lost]["trouble"] and counts[lost]["stored"] == 0
+        assert "skip_lost" in counts["decisions"]["trouble"] and counts["decisions"]["stored"] == 0
         counts, _ = run.ingest("2014-10-22T06", skip_lost=True)
-    assert (counts["outcomes"]["stored"], counts["outcomes"]["trouble"]) == (1, "")
-    for kept in (0, 1):
-        gone = f"{kept} of 3 refused records reached the quarantine, {3 - kept} were deleted by the broker"
-        assert gone in caplog.text
+    assert (counts["decisions"]["stored"], counts["decisions"]["trouble"]) == (1, "")
+    assert "0 of 3 refused records reached the quarantine, 3 were deleted by the broker" in caplog.text
     assert plan(settings, "2014-10-22T07", *left)  # and the next run needs nobody's leave
     store = Lake(spark, lake_folder(settings))
     rows = store.read_table("quarantine").orderBy("topic", "kafka_offset").collect()
     healed = [("metrics", "2014-10-22T04", value) for value in bad["metrics"]]
-    assert [(r.topic, r.ingest_partition, r.raw) for r in rows] == [
-        *healed,
-        ("outcomes", "2014-10-22T04", bad["outcomes"][2]),
-    ]
-    assert [store.read_table(topic).count() for topic in left] == [3, 2, 3]
+    assert [(r.topic, r.ingest_partition, r.raw) for r in rows] == healed
+    assert [store.read_table(topic).count() for topic in left] == [3, 3]
 
 
 def refuse_quarantine(commit, self, table, rows, origin):
@@ -160,22 +167,3 @@ def delete_before(settings, topic, offset):
     admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
     admin.delete_records({TopicPartition(settings.kafka.topic(topic), 0): offset})
     admin.close()
-
-
-def test_an_empty_range_leaves_the_name_free_and_a_topic_created_anew_is_told_from_an_unreachable_broker(
-    spark, settings
-):
-    counts = ingest(spark, settings, "2014-10-22T04", "metrics")["metrics"]
-    assert (counts["read"], counts["stored"], counts["offsets"], counts["version"]) == (0, 0, {0: [0, 0]}, None)
-    assert not lake_folder(settings).exists()
-    publish(settings, "metrics", [record("metrics")])
-    assert ingest(spark, settings, "2014-10-22T04", "metrics")["metrics"]["stored"] == 1
-    delete_topics(settings.kafka)
-    with pytest.raises(BrokerError, match="metrics"):
-        plan(settings, "2014-10-22T04", "metrics")
-    create_topics(settings.kafka)
-    publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
-    with pytest.raises(OffsetsError, match="another topic of that name"):
-        plan(settings, "2014-10-22T04", "metrics")
-    (anew,) = plan(settings, "2014-10-22T05", "metrics")
-    assert (anew.start, anew.end) == ({0: 0}, {0: 1})

@@ -32,7 +32,7 @@ def commit(spark, root, table, rows, columns, partition):
     return Lake(spark, root).commit(table, frame, origin)
 
 
-def metrics(draw, begin, seconds=900):
+def metrics(draw, begin, seconds=300):
     """Intervals of about a second of two jobs, of which some have no load, one lasts for hours; and batches."""
     rows = []
     for at in range(begin, begin + seconds):
@@ -87,16 +87,20 @@ def test_files_say_what_spark_says(spark, root, monkeypatch):
                 np.testing.assert_allclose(series.values, wanted[job].values, rtol=1e-12)
             assert np.isnan(loads["a"].values).any() and (loads["a"].start < 10_000) == (newest_s is None)
         for span_s in (600.0, 1e6):
-            served = files.read_served_forecasts("a", span_s)
+            served, wanted = (lake.read_served_forecasts("a", span_s) for lake in (files, by_spark))
             assert len(served) == (20 if span_s == 600 else 60)
-            pd.testing.assert_frame_equal(by_served(by_spark.read_served_forecasts("a", span_s)), by_served(served))
+            pd.testing.assert_frame_equal(by_served(wanted), by_served(served))
+            newest = wanted.iloc[-1]  # of what was issued twice it is the first
+            assert (newest["levels"], newest["quantiles"]) == ([0.5, 0.9], [[30.0, 0.5], [2.0, 3.0]])
         for newest in (3, 1000):
             batches = read_batches(files, "a", newest)
             pd.testing.assert_frame_equal(batches, read_batches(by_spark, "a", newest))
-            assert len(batches) == (3 if newest == 3 else 465) and tuple(batches) == BATCH
+            assert len(batches) == (3 if newest == 3 else 165) and tuple(batches) == BATCH
             assert read_outcomes(files, "a", newest) == read_outcomes(by_spark, "a", newest)
-        assert read_outcomes(files, "a", 1)[0]["expected"] == {"busy": 1.8}
+        told = [(row["wall_time"], row["expected"], row["observed"]) for row in read_outcomes(files, "a", 2)]
+        assert told == [(16.0, {"busy": 1.6}, {}), (18.0, {"busy": 1.8}, {})]
         assert files.read_served_forecasts("nobody", 1.0).empty and read_batches(files, "nobody", 9).empty
+        assert by_spark.read_served_forecasts("nobody", 1.0).empty
 
 
 def by_served(frame):
