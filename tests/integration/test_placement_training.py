@@ -111,8 +111,8 @@ def minutes(twin, counts, longer, many=60):
 
 
 def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measured(settings, monkeypatch):
-    monkeypatch.setattr(performance, "STEPS", 300)
-    monkeypatch.setattr(performance, "EPOCHS", 40)
+    monkeypatch.setattr(performance, "STEPS", 150)
+    monkeypatch.setattr(performance, "EPOCHS", 15)
     models, space = PerformanceRegistry(settings), spaces_of(ADVERTS, TWO)[0]
     counts = space.counts(TWO)
     first = learn_performance(models, space, counts, [])
@@ -136,7 +136,7 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
 @pytest.mark.usefixtures("short")
 def test_a_network_learns_of_a_performance_model_and_says_so(settings):
     space = spaces_of(ADVERTS, TWO)[0]
-    train, stop, _ = parts_in_time(twin_past(space, np.linspace(0.5, 2.0, 300), seed=0))
+    train, stop, _ = parts_in_time(twin_past(space, np.linspace(0.5, 2.0, 60), seed=0))
     model = train_performance(train, stop, slots=4, seed=0, epochs=2)
     networks = PlacementRegistry(settings)
     made = train_network(networks, ADVERTS, TWO, model)

@@ -44,7 +44,8 @@ def registry(request, heard):
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.heard = heard
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ends_within_s = 0.01
+        threading.Thread(target=server.serve_forever, args=(ends_within_s,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 

@@ -2,9 +2,10 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import numpy as np
@@ -59,7 +60,7 @@ def test_a_disk_that_fills_while_a_performance_model_is_written_leaves_the_old_o
     topology = load_topology("adverts", ROOT / "configs" / "topologies")
     block = Block(tuple(topology.operators), "east", 3, 1.5, 1.5)
     space = spaces_of(topology, Placement((block,), 3.0, 1.5, True))[0]
-    train, stop, _ = parts_in_time(twin_past(space, 1 + 0.5 * np.sin(np.arange(200.0) / 9), seed=0))
+    train, stop, _ = parts_in_time(twin_past(space, 1 + 0.5 * np.sin(np.arange(60.0) / 9), seed=0))
     model = train_performance(train, stop, int(space.slots.max()), seed=0, epochs=1)
     registry = PerformanceRegistry(mounted)
 
@@ -122,26 +123,35 @@ def server(folder, port):
         wait_until(answers, "MLflow's server", 300, every_s=0.5)
         yield process
     finally:
-        os.killpg(process.pid, 9)
+        with suppress(ProcessLookupError):  # a test has ended it
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
 
 
-def test_a_server_that_goes_away_in_a_training_is_named_and_the_champion_is_there_when_it_is_back(
+def test_a_server_that_hangs_or_ends_in_a_training_is_named_and_the_champion_is_there_when_it_is_back(
     tmp_path_factory, schema, monkeypatch
 ):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")  # three take 12 s, each time
     folder, (port,) = tmp_path_factory.mktemp("served"), free_ports(1)
     (folder / "mlflow.db").write_bytes(schema.read_bytes())
     uri = f"http://127.0.0.1:{port}"
+    named = rf"MLflow at {uri}: (.|\n)*mlflow.tracking_uri names it. {STAYS}"
     with server(folder, port) as process:
         registry = Registry(load(var=folder / "var", mlflow={"tracking_uri": uri}))
         registry.set_champion("orders", put(registry, "orders", Naive(TASK)))
-        named = rf"MLflow at {uri}: (.|\n)*mlflow.tracking_uri names it. {STAYS}"
-        with pytest.raises(RegistryError, match=named), registry.run("orders", "test") as run:
-            os.killpg(process.pid, 9)
-            process.wait(30)
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(RegistryError, match=named),
+            registry.run("orders", "test") as run,
+        ):
+            os.killpg(process.pid, signal.SIGSTOP)
+            patch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
             run.metrics({"loss": 1.0})
-    with server(folder, port):
+        os.killpg(process.pid, signal.SIGCONT)
         assert registry.load("orders").kind == "seasonal_naive" and len(registry.versions("orders")) == 1
         registry.set_champion("orders", put(registry, "orders", Naive(TASK, seasonal=False)))
         assert registry.load("orders").kind == "last_value"
+        with pytest.raises(RegistryError, match=named), registry.run("orders", "test") as run:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+            run.metrics({"loss": 1.0})
