@@ -58,7 +58,7 @@ def short(few, monkeypatch):
 
 @pytest.mark.usefixtures("few")
 def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(registry, monkeypatch):
-    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=3_000))  # of so many it learns enough to be let in
+    monkeypatch.setattr(run, "OURS", replace(OURS, transitions=1_600))  # of so many it learns enough to be let in
     assert not has_network(registry, ADVERTS, TWO)
     first = train_network(registry, ADVERTS, TWO)
     metrics, parameters, tags = registry.figures(first["run"])
