@@ -158,8 +158,8 @@ PLANS = {
 """Per name the plan on Spark, and the names of its result's key and value columns."""
 
 
-def reference(delay_ms=0, lateness_ms=0, one_source=False):
-    """The same plans; what takes records from a source takes them as late as `lateness_ms`.
+def reference(names, delay_ms=0, lateness_ms=0, one_source=False):
+    """What these plans and nodes need; what takes records from a source takes them as late as `lateness_ms`.
 
     With one source, the right side is what `right_of` makes of the left one.
     """
@@ -220,4 +220,10 @@ def reference(delay_ms=0, lateness_ms=0, one_source=False):
     if one_source:
         nodes["right"] = (Select(lambda k, v, t_e: v < 2), "left")
     sources = tuple(Source(name, delay_ms) for name in ("left", "right") if name not in nodes)
-    return LogicalPlan(sources, tuple(Node(name, operator, tuple(of)) for name, (operator, *of) in nodes.items()))
+    needed, left = set(), [*names]
+    while left:
+        if (name := left.pop()) in nodes and name not in needed:
+            needed.add(name)
+            left += nodes[name][1:]
+    made = (Node(name, operator, tuple(of)) for name, (operator, *of) in nodes.items() if name in needed)
+    return LogicalPlan(sources, tuple(made))

@@ -43,19 +43,22 @@ def brief(one_partition):
 
 
 def drawn(rng, retracted):
-    """Records of 200 windows and two shops, and the retractions of a share of them, in an order of their own."""
-    rows = []
-    for n in range(WINDOWS * RECORDS):
-        user = int(min(rng.zipf(1.3), 10**6))
-        rows.append(
-            {
-                "shop": "ab"[int(rng.random() < 0.1)], "user": user if n % 50 else None, "page": f"p{user % 97}",
-                "amount": int(rng.integers(0, 500)), "price": float(rng.lognormal(1, 1)), "id": n,
-                "at": BEGIN + n // RECORDS * SIZE + int(rng.integers(SIZE)), "sign": 1,
-            }
-        )  # fmt: skip
-    taken = [row | {"sign": -1} for row in rows if rng.random() < retracted]
-    return [rows[i] for i in rng.permutation(len(rows))], taken
+    """Records of so many windows and two shops, and the retractions of a share of them, in an order of their own."""
+    many = WINDOWS * RECORDS
+    users, rare = np.minimum(rng.zipf(1.3, many), 10**6).tolist(), (rng.random(many) < 0.1).tolist()
+    amounts, prices = rng.integers(0, 500, many).tolist(), rng.lognormal(1, 1, many).tolist()
+    times = (BEGIN + np.arange(many) // RECORDS * SIZE + rng.integers(SIZE, size=many)).tolist()
+    rows = [
+        {
+            "shop": "ab"[rare[n]], "user": users[n] if n % 50 else None, "page": f"p{users[n] % 97}",
+            "amount": amounts[n], "price": prices[n], "id": n, "at": times[n], "sign": 1,
+        }
+        for n in range(many)
+    ]  # fmt: skip
+    taken = [
+        row | {"sign": -1} for row, goes in zip(rows, (rng.random(many) < retracted).tolist(), strict=True) if goes
+    ]
+    return [rows[i] for i in rng.permutation(many).tolist()], taken
 
 
 def written(folder, n, rows):

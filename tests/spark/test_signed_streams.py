@@ -31,9 +31,10 @@ from tests.fakes.signed_plans import PLANS, reference, right_of, sums
 from tidecast.signed import count, late_dropped, max_of, mean_of, min_of, negative_keys, signed, sum_of, top
 
 pytestmark = pytest.mark.spark
-SMALL = LogShape(records=2, keys=2, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
-LARGER = replace(SMALL, records=6)
-"""Of every tenth log: more records meet in its windows, and no more micro-batches are run."""
+SMALL = LogShape(records=2, keys=1, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
+LARGER = replace(SMALL, records=6, keys=3)
+"""Of every tenth log: more records meet in its windows, results of several keys in its second stage; no more
+micro-batches are run."""
 MANY = ("two_stages", "near", "window_pairs", "difference", "session_totals")
 ONCE = ("all_time", "distinct", "wide", "near_counts", "joined_totals", "pairs", "sliding")
 SESSIONS = ("distinct_sessions", "session_pairs", "near_sessions", "sessions_of_windows", "windows_of_sessions")
@@ -89,7 +90,7 @@ def test_two_thousand_logs_end_in_the_reference_however_they_come(one_partition,
     write_log(tmp_path, log)
     left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
     found, progress = run_query(told(built(MANY, left, right)), tmp_path)
-    wanted = expected(run_batch(reference(), log.relations), MANY)
+    wanted = expected(run_batch(reference(MANY), log.relations), MANY)
     assert len({dict(fact)["log"] for _, fact in wanted}) > 1_900
     assert differences(found, wanted) == {}
     assert sum(map(late_dropped, progress)) == 0
@@ -102,7 +103,7 @@ def test_the_other_operators_end_in_the_reference(one_partition, tmp_path, names
     write_log(tmp_path, log)
     left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
     found, _ = run_query(told(built(names, left, right)), tmp_path)
-    assert differences(found, expected(run_batch(reference(), log.relations), names)) == {}
+    assert differences(found, expected(run_batch(reference(names), log.relations), names)) == {}
 
 
 def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_reference(one_partition, tmp_path):
@@ -113,7 +114,7 @@ def test_late_records_are_taken_corrected_dropped_and_counted_as_in_the_referenc
     one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
     left = read_log(one_partition, tmp_path, "left", True, delay_ms=20, lateness_ms=30)
     found, progress = run_query(told(built(LATE, left, right_of(left))), tmp_path)
-    stream = run_stream(reference(20, 30, one_source=True), log.batches)
+    stream = run_stream(reference(LATE, 20, 30, one_source=True), log.batches)
     assert differences(found, expected(stream.relations, LATE)) == {}
     assert sum(map(late_dropped, progress)) == sum(stream.late_dropped[name] for name in STORES_OF_LATE) > 10
     stores = (*STORES_OF_LATE, "two_stages")
@@ -140,7 +141,7 @@ def test_signed_sums_by_sparks_own_operators_in_a_stream(one_partition, tmp_path
     write_log(tmp_path, log)
     one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
     left = read_log(one_partition, tmp_path, "left", True, delay_ms=10**6)
-    relations, nets = run_batch(reference(), log.relations), Counter()
+    relations, nets = run_batch(reference(["final_sums"]), log.relations), Counter()
     wanted = expected(relations, ["final_sums"])
     found, progress = run_query(told(built(["final_sums"], left, left)), tmp_path)
     assert differences(found, wanted) == {}
@@ -175,26 +176,29 @@ def test_records_that_all_insert_are_told_apart_and_reduced_by_sparks_own_operat
     batches = [rows[:150], rows[150:], [{"k": 9, "v": 0, "at": END}], [late]]
     for n, batch in enumerate(batches):
         write_rows(tmp_path / "in", n, batch)
-    plans = {
-        "first": lambda frame: frame.window(40).distinct(),
-        "final": lambda frame: frame.window(40).distinct("final"),
-        "order": lambda frame: frame.window(50, 20).aggregate("final", lo=min_of("v"), hi=max_of("v"), n=count()),
-        "stages": lambda frame: frame.window(40).distinct().rekey("v").window(120).aggregate(n=count()),
-    }
-    table = signed(one_partition.createDataFrame(rows, "k bigint, v bigint, at bigint"), "at", ["k"])
-    reader = one_partition.readStream.schema("k bigint, v bigint, at bigint").option("maxFilesPerTrigger", 1)
-    stream = signed(reader.json(str(tmp_path / "in")), "at", ["k"], delay_ms=100)
-    operators = {
-        "first": {"dedupe"}, "final": {"stateStoreSave"}, "order": {"stateStoreSave"},
-        "stages": {"dedupe", "transformWithStateExec"},
-    }  # fmt: skip
-    for name, plan in plans.items():
-        nets, progress = run_query(plan(stream).changes, tmp_path / name, net_of_rows)
-        wanted = net_of_rows(plan(table).changes)
-        assert {fact: n for fact, n in nets.items() if n and dict(fact)["_t_e"] < END} == wanted and wanted
-        found = {operator.operatorName for one in progress for operator in one.stateOperators}
-        assert len(found) == len(operators[name]) and operators[name] & found, found
-        assert sum(map(late_dropped, progress)) == (3 if name == "order" else 1)  # it is in up to three windows there
+
+    def plans(df, **options):
+        frame = signed(df, "at", ["k"], **options)
+        return told({
+            "first": frame.window(40).distinct(),
+            "final": frame.window(40).distinct("final"),
+            "order": frame.window(50, 20).aggregate("final", lo=min_of("v"), hi=max_of("v"), n=count()),
+            "stages": frame.window(40).distinct().rekey("v").window(120).aggregate(n=count()),
+        })  # fmt: skip
+
+    schema = "k bigint, v bigint, at bigint"
+    wanted = known(collect_net(plans(one_partition.createDataFrame(rows, schema))))
+    stream = one_partition.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    found, progress = run_query(plans(stream, delay_ms=100), tmp_path, collect_net)
+    early = {(plan, fact): n for (plan, fact), n in known(found).items() if json.loads(fact)["_t_e"] < END}
+    assert early == wanted and {plan for plan, _ in wanted} == {"first", "final", "order", "stages"}
+    operators = Counter(operator.operatorName for operator in progress[-1].stateOperators)
+    assert operators == {"dedupe": 2, "stateStoreSave": 2, "transformWithStateInPySparkExec": 1}
+    late = [sum(all_of) for all_of in zip(*(
+        [operator.numRowsDroppedByWatermark for operator in one.stateOperators] for one in progress
+    ), strict=True)]  # fmt: skip
+    assert sorted(late) == [0, 1, 1, 1, 3], "`order` has it in three windows; what reaches the second stage is not late"
+    assert sum(map(late_dropped, progress)) == sum(late)
 
 
 def test_a_sign_that_a_transform_makes_counts_in_a_table_and_in_a_stream(one_partition, tmp_path):
@@ -238,14 +242,15 @@ def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path)
         reduced = frame.aggregate(n=count(), m=mean_of("large"), best=top(1, "w"))
         return told({"all": reduced, "sessions": frame.select("v").sessions(40).aggregate(n=count())})
 
-    def known(nets):
-        """Whatever the order of the columns is."""
-        return {(plan, json.dumps(json.loads(fact), sort_keys=True)): n for (plan, fact), n in nets.items() if n}
-
     table = collect_net(plans(one_partition.createDataFrame(rows, schema)))
     stream = one_partition.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
     found, _ = run_query(plans(stream), tmp_path, collect_net)
     assert known(found) == known(table) and len(table) == 4
+
+
+def known(nets):
+    """Facts that are there, whatever the order of their columns is."""
+    return {(plan, json.dumps(json.loads(fact), sort_keys=True)): n for (plan, fact), n in nets.items() if n}
 
 
 def write_rows(folder, number, rows):

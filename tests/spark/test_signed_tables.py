@@ -52,7 +52,7 @@ def test_every_operator_is_the_references(one_partition, tmp_path):
     write_log(tmp_path, log)
     left, right = (read_log(one_partition, tmp_path, source, False, 0) for source in log.sources)
     frames = {name: plan(left, right) for name, (plan, *_) in PLANS.items()}
-    wanted = expected(run_batch(reference(), log.relations), PLANS)
+    wanted = expected(run_batch(reference(PLANS), log.relations), PLANS)
     assert {plan for plan, _ in wanted} == {*PLANS}
     assert parsed(collect_net(told(frames))) == wanted
 

@@ -506,8 +506,8 @@ def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
 
 def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it_leaves_out(core, store):
     feed(core, BEGIN, BEGIN + 30)
-    crown(core)
-    windows = 4000
+    crown(core, Naive(Task(STEP, 72, TASK.levels)))  # each forecast has two kilobytes or so of the MiB
+    windows = 700
     (took,) = put(core, raw(JOB, BEGIN + 30, 80.0, span_s=windows * STEP, wall_time=NOW))
     assert read_answer(encode_frame(took)[4:]) == took and took.verdict == "applied"
     assert took.left_out > 0 and len(took.forecasts) > windows / 2

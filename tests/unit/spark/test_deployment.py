@@ -171,7 +171,7 @@ class Page(BaseHTTPRequestHandler):
 def test_a_check_fails_where_it_should(told, parts, status):
     page = type("Told", (Page,), {"told": told})
     with HTTPServer(("127.0.0.1", 0), page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/health"
         done = subprocess.run([sys.executable, DOCKER / "health.py", url, *parts], capture_output=True, text=True)
         server.shutdown()
