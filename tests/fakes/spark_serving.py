@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,12 +21,15 @@ from tidecast.messages import MetricSample
 
 JOBS = ("orders", "rides")
 SCRIPT = """
+import os
 import sys
 from pathlib import Path
 from configs.settings import load
 from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.serve.stream.spark_server import serve_on_spark
-serve_on_spark(load(), lambda: FolderChampions(Path(sys.argv[1])))
+for cores in sys.argv[2:]:
+    os.environ["TIDECAST_SERVING__CORES"] = cores
+    serve_on_spark(load(), lambda: FolderChampions(Path(sys.argv[1])))
 """
 
 
@@ -69,18 +73,23 @@ class TwoJobs:
         self.publisher.close()
         self._forecasts.close()
 
-    def start(self, cores, **more):
-        """A server on so many cores, with further variables; and its log."""
-        log = self.folder / f"server-{cores}.log"
+    def start(self, *cores, **more):
+        """A server on so many cores, and after it a later one in the same process on as many as come next; their log.
+
+        Args:
+            cores: of each server; the later one has its Spark in the JVM of the one before.
+            more: further variables.
+        """
+        log = self.folder / "server.log"
         settings = load(kafka=self.kafka.model_dump())
         env = {
             **os.environ, "TIDECAST_VAR": str(self.folder / "var"),
             "TIDECAST_CONTRACTS": str(self.folder / "contracts"),
             "TIDECAST_KAFKA__BOOTSTRAP": settings.kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": settings.kafka.prefix,
-            "TIDECAST_TRAINING__STEP_S": str(STEP), "TIDECAST_SERVING__CORES": str(cores), "PYTHONPATH": os.getcwd(),
+            "TIDECAST_TRAINING__STEP_S": str(STEP), "PYTHONPATH": os.getcwd(),
             **more,
         }  # fmt: skip
-        command = [sys.executable, "-c", SCRIPT, str(self.folder / "champions")]
+        command = [sys.executable, "-c", SCRIPT, str(self.folder / "champions"), *map(str, cores)]
         with log.open("w") as sink:
             return subprocess.Popen(command, env=env, stdout=sink, stderr=sink, start_new_session=True), log
 
@@ -91,10 +100,11 @@ def ended(process, log, number=signal.SIGTERM):
     assert "Traceback" not in log.read_text() and "py4j" not in log.read_text(), log.read_text()
 
 
-def epoch_of(process, log):
+def epoch_of(process, log, number=1):
+    """Epoch of the first server of a process, or of a later one, once it has begun."""
+
     def begun():
         assert process.poll() is None, log.read_text()
-        return "serving: epoch" in log.read_text()
+        return re.findall(r"serving: epoch (\d+),", log.read_text())[number - 1 :]
 
-    wait_until(begun, "the server", PATIENCE_S, every_s=0.2)
-    return int(log.read_text().split("epoch ")[1].split(",")[0])
+    return int(wait_until(begun, f"server {number}", PATIENCE_S, every_s=0.2)[0])
