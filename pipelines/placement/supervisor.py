@@ -71,6 +71,10 @@ class Supervisor:
         for block in self._wanted():
             self.look_at(block)
 
+    def starting(self) -> bool:
+        """Return whether of a block that was started it is not known yet if it works, as of the last look."""
+        return any(known.since_s is not None for known in self._blocks.values())
+
     def settled(self) -> bool:
         """Return whether every block works where it is wanted, as of the last look."""
         return all(

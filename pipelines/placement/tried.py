@@ -89,6 +89,9 @@ def tried_job(
     with started_clusters(topology, live, folder.path / "clusters") as masters, Stack(home, ()) as drivers:
         supervisor = Supervisor(folder, drivers, masters, say)
         supervisor.start()
+        while supervisor.starting():  # at their first batches
+            time.sleep(LOOK_S)
+            supervisor.look()
         if not supervisor.settled():
             raise TrialError(f"{topology.name}: a query does not begin: " + " ".join(told[-2:]))
         yield TriedJob(live, folder, supervisor)

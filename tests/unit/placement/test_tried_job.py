@@ -1,4 +1,4 @@
-"""A job that is tried: its topics are there before it begins, and what does not begin is said."""
+"""A job that is tried: its topics are there before it begins, all of it works then, and what does not begin is said."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -7,8 +7,15 @@ import pytest
 
 from configs.settings import load
 from pipelines.bench.placement.real.cases import case_files
+from pipelines.placement import supervisor as supervising
 from pipelines.placement import tried
+from pipelines.placement.begun import note_tasks
+from pipelines.placement.running import job_folder
+from pipelines.placement.supervisor import Supervisor
 from pipelines.placement.tried import TrialError, tried_job
+from tests.fakes.clock import clock_with
+from tests.unit.placement.test_supervisor import FILE as ADVERTS
+from tests.unit.placement.test_supervisor import FIRST, SECOND, TWO, FakeHome
 
 FILE = case_files()["words_light"]
 
@@ -25,6 +32,9 @@ def world(monkeypatch):
         def start(self):
             seen.done.append("start")
             self.say("words_light.parse: does not begin on east" if not seen.works else "it runs")
+
+        def starting(self):
+            return False
 
         def settled(self):
             return seen.works
@@ -55,3 +65,25 @@ def test_a_query_that_does_not_begin_is_named(world, tmp_path):
         tried_job(load(var=tmp_path), FILE, None, lambda line: None),
     ):
         pass
+
+
+def test_queries_at_their_first_batches_are_waited_for(world, tmp_path, monkeypatch):
+    settings, home, now = load(var=tmp_path), FakeHome(), [0.0]
+    folder, home.slow = job_folder(settings, "adverts"), {FIRST, SECOND}
+
+    def sleep(seconds):
+        now[0] += seconds
+        for name, process in home.processes.items():
+            note_tasks(folder.newest(name))
+            if now[0] > 60:
+                folder.newest(name).note_work(process.pid)
+
+    monkeypatch.setattr(tried, "begin_job", lambda settings, file, say, placement: folder.begin(file, placement))
+    masters = {name: f"spark://{name}" for name in ("east", "west")}
+    monkeypatch.setattr(tried, "started_clusters", lambda topology, settings, folder: nullcontext(masters))
+    monkeypatch.setattr(tried, "Stack", lambda settings, parts: nullcontext(home))
+    monkeypatch.setattr(tried, "Supervisor", Supervisor)
+    for module in (tried, supervising):
+        monkeypatch.setattr(module, "time", clock_with(monotonic=lambda: now[0], sleep=sleep))
+    with tried_job(settings, ADVERTS, TWO, lambda line: None) as job:
+        assert job.supervisor.settled() and 60 < now[0] < 65
