@@ -52,7 +52,7 @@ def rollback(job: Job, agent: Agent = False) -> None:
     promotes no other version by itself until a person does, by `tidecast models promote` or the alias in MLflow.
 
     Raises:
-        RegistryError: nothing served before, or MLflow does not answer (status 2).
+        RegistryError: nothing served before, MLflow does not answer, or the model is another deployment's (status 2).
         MlflowException, OSError: MLflow refuses to change an alias or tag; `var/mlflow` cannot be written (status 1).
         SettingsError: a setting is wrong, or no job can have the name (status 2).
     """
@@ -69,7 +69,7 @@ def promote(
     After a rollback, the version that serves may be named, too: it stays, and only the hold on later winners ends.
 
     Raises:
-        RegistryError: MLflow does not answer (status 2).
+        RegistryError: MLflow does not answer, or the model is another deployment's (status 2).
         MlflowException, OSError: no such version; `var/mlflow` cannot be written (status 1).
         SettingsError: a setting is wrong, or no job can have the name (status 2).
     """
