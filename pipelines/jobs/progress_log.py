@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ LOGGED_BYTES = 512 << 20
 """Of a managed job's progresses, the newest, and as much before them: four days to a week at a trigger of 2 s."""
 NEWEST_BYTES = 64 << 20
 """Of the log's end, what a start reads where the newest is enough: half a day at a trigger of 2 s, a second's work."""
+READ_BYTES = 4096
+"""Of a log, what is read at once to find the end of its last whole line."""
 
 
 def progress_file(run_dir: Path, job: str) -> Path:
@@ -44,6 +47,28 @@ def newest_lines(file: Path, most_bytes: int = NEWEST_BYTES) -> Iterator[str]:
             for line in log:
                 yield line.decode(errors="replace")
         further -= size
+
+
+def append_line(file: Path, line: str) -> None:
+    """Append a line to a file that may be missing; one that a kill or a full disk has cut off is taken away before.
+
+    Joined with it this line would be lost, too.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with file.open("ab+") as log:
+        end = size = log.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(end - READ_BYTES, 0)
+            log.seek(begin)
+            if (newline := log.read(end - begin).rfind(b"\n")) >= 0:
+                end = begin + newline + 1
+                break
+            end = begin
+        if end < size:
+            log.truncate(end)
+        log.write(line.encode() + b"\n")
 
 
 class ProgressLog:
@@ -91,8 +116,7 @@ class ProgressLog:
             self.totals[name] += seen.get(name) or 0
         if self._most_bytes is not None and self._lines.is_file() and self._lines.stat().st_size >= self._most_bytes:
             self._lines.replace(_older(self._lines))
-        with self._lines.open("a") as file:
-            file.write(json.dumps(progress, separators=(",", ":")) + "\n")
+        append_line(self._lines, json.dumps(progress, separators=(",", ":")))
         self._summary.write_text(json.dumps(self.totals))
 
 

@@ -16,7 +16,7 @@ from configs.configurations import TRIGGER
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.contract.slow.configurations import DWELL, Configurations, advance_configurations, reward_of
-from pipelines.jobs.progress_log import kept_files, progress_file
+from pipelines.jobs.progress_log import append_line, kept_files, progress_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,8 +118,8 @@ def note_run(run_dir: Path, job: str, run_id: str, chosen: ChosenConfiguration) 
     Raises:
         OSError: it cannot be written.
     """
-    with _runs_file(run_dir, job).open("a") as file:
-        file.write(json.dumps({"run_id": run_id, "name": chosen.name, "settings": dict(chosen.settings)}) + "\n")
+    noted = {"run_id": run_id, "name": chosen.name, "settings": dict(chosen.settings)}
+    append_line(_runs_file(run_dir, job), json.dumps(noted))
 
 
 def earned_intervals(

@@ -219,3 +219,10 @@ def test_a_broker_that_is_away_is_not_the_doing_of_a_configuration(tmp_path):
         with pytest.raises(BrokerError):
             started(tmp_path, contract(), Session(), away)
     assert choose_configuration(tmp_path, "orders", contract()).name == "eager"
+
+
+def test_a_note_that_was_cut_off_by_a_kill_does_not_take_the_next_one_with_it(tmp_path):
+    runs = tmp_path / "orders.configurations.jsonl"
+    runs.write_text('{"run_id": "r')
+    note_run(tmp_path, "orders", "run 1", ChosenConfiguration("usual", {}, ""))
+    assert [json.loads(line)["run_id"] for line in runs.read_text().splitlines()] == ["run 1"]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.jobs.progress_log import ProgressLog, listener_of, newest_lines, progress_file
+from pipelines.jobs.progress_log import READ_BYTES, ProgressLog, listener_of, newest_lines, progress_file
 
 
 def progress(name, rows):
@@ -58,3 +58,14 @@ def test_what_was_set_aside_for_its_size_is_read_before_the_rest(tmp_path, most_
     file.with_suffix(".old.jsonl").write_text("one\ntwo\n")
     file.write_text("six\n")
     assert list(newest_lines(file, most_bytes)) == lines
+
+
+@pytest.mark.parametrize("cut", ['{"numInp', '{"name":"' + "x" * 2 * READ_BYTES], ids=["short", "long"])
+@pytest.mark.parametrize("lines", [0, 1, 400])
+def test_a_line_that_was_cut_off_by_a_kill_does_not_take_the_next_one_with_it(tmp_path, lines, cut):
+    file, before = progress_file(tmp_path, "orders"), '{"numInputRows":1}\n' * lines
+    file.write_text(before + cut)
+    log = ProgressLog(tmp_path, "orders", SimpleNamespace(applicationId="app-2", uiWebUrl=None))
+    for rows in (2, 3):
+        log.add(json.dumps({"numInputRows": rows}), 0)
+    assert file.read_text() == before + '{"numInputRows":2}\n{"numInputRows":3}\n'
