@@ -46,6 +46,7 @@ class PartitionWatch:
                     log.warning("serving: partitions of %s cannot be counted: %s", self._topic, error)
                 reported = str(error)
                 continue
+            reported = ""  # the next outage is another one, and is told again
             if there > self._followed:
                 print(
                     f"serving: topic {self._topic} has {there} partitions, of which {self._followed} are followed; "

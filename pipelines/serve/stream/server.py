@@ -40,6 +40,9 @@ GATHERED = 1 << 16
 """Bytes of metrics that are taken together where they come within 50 ms: a round costs 2 ms whatever it brings."""
 MARGIN_S = 60.0
 """Wall seconds that a sender's clock may be behind."""
+TROUBLE_S = 300.0
+"""Seconds without a forecast that was not taken, after which the next one is told again: of each that is sent again it
+shows within two minutes."""
 State = tuple[int | None, int]
 """A job's newest window, and the number of its deployment."""
 
@@ -80,7 +83,8 @@ class Server:
         self._issued: dict[str, State] = {}
         self._undelivered: deque[tuple[str, State, Exception]] = deque()
         """Job, state and error of forecasts that the broker did not take; filled by the publisher's thread."""
-        self._told: type[Exception] | None = None
+        self._untaken: tuple[type[Exception] | None, float] = None, 0.0
+        """Kind of error of the newest of these, and when it was seen, by the monotonic clock."""
         self._grown = threading.Event()
         self._partitions = PartitionWatch(kafka, "metrics", len(offsets), self._grown)
         self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, alias_poll_s)
@@ -151,9 +155,10 @@ class Server:
             job, state, error = self._undelivered.popleft()
             if self._issued.get(job) == state:
                 del self._issued[job]
-            if type(error) is not self._told:  # once, not for every forecast
-                self._told = type(error)
+            (told, last), now = self._untaken, time.monotonic()
+            if type(error) is not told or now - last > TROUBLE_S:  # once, not for every forecast
                 print(f"serving {job}: the broker did not take a forecast, it is sent again: {error!r}", flush=True)
+            self._untaken = type(error), now
 
     def _publish(self, sample: MetricSample, now: float) -> None:
         """Send the job's forecast if window or model changed since the last one, and a heartbeat if it is due."""

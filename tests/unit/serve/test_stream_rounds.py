@@ -21,6 +21,7 @@ from tests.fakes.waiting import wait_until
 from tidecast.messages import Forecast, decode
 
 JOB = "word_count"
+UNTAKEN = "did not take a forecast, it is sent again"
 
 
 class Sent:
@@ -119,7 +120,17 @@ def test_a_forecast_that_the_broker_did_not_take_is_sent_again_before_it_is_vouc
     first, again = (decode(Forecast, sent.value) for sent in broker.forecasts)
     assert (again.time, again.quantiles) == (first.time, first.quantiles)
     assert [count for count, _ in broker.beats[-2:]] == [1, 2]
-    assert capsys.readouterr().out.count("did not take a forecast, it is sent again") == 1
+    assert capsys.readouterr().out.count(UNTAKEN) == 1
+
+
+def test_that_no_forecast_is_taken_is_told_once_and_again_when_that_comes_back(server, broker, capsys, monkeypatch):
+    for window in range(30):
+        broker.put(BEGIN + window)
+    wait_until(lambda: server.tick() and broker.forecasts, "a forecast")
+    for apart_s, told in ((stream.TROUBLE_S, 1), (stream.TROUBLE_S, 0), (-1.0, 1)):
+        monkeypatch.setattr(stream, "TROUBLE_S", apart_s)
+        broker.forecasts[-1].fail()
+        assert server.tick() and capsys.readouterr().out.count(UNTAKEN) == told
 
 
 def test_a_forecast_that_a_newer_one_has_overtaken_is_not_sent_again(server, broker):
@@ -163,11 +174,13 @@ def there(monkeypatch):
     return looks
 
 
-def test_it_leaves_where_metrics_has_got_more_partitions(there, request, capsys):
-    there += [1, BrokerError("no broker"), BrokerError("no broker"), 1, 3]
+def test_it_leaves_where_metrics_has_got_more_partitions(there, request, capsys, caplog):
+    away = BrokerError("no broker")
+    there += [1, away, away, 1, away, 3]
     server = request.getfixturevalue("server")
     wait_until(lambda: not server.tick(), "the end")
     assert len(there) == 1 and "metrics has 3 partitions, of which 1 are followed" in capsys.readouterr().out
+    assert caplog.text.count("cannot be counted: no broker") == 2  # of an outage once, and of the next one again
 
 
 def test_the_fast_path_leaves_where_metrics_has_got_more_partitions(there, broker, monkeypatch, tmp_path):
