@@ -75,13 +75,15 @@ def by_query(spark, tmp_path, log, sets):
         .start()
     )
     assert query.awaitTermination(600), "the query goes on"
-    return out
+    states = spark.read.format("statestore").option("stateVarName", "kept").load(str(tmp_path / "checkpoint"))
+    return out, {row["key"]["key"] for row in states.collect()}
 
 
 def test_the_query_says_what_the_core_says(spark, tmp_path):
     log, sets = log_of(5), tmp_path / "sets"
     sent = by_core(tmp_path / "store", log, sets)
-    said = by_query(spark, tmp_path, log, sets)
+    said, kept = by_query(spark, tmp_path, log, sets)
+    assert b"stranger" in b"".join(log) and kept == {*JOBS}
     for job in JOBS:
         core = [decode(Forecast, value) for topic, key, _, value in sent if (topic, key) == ("forecasts", job)]
         query = [decode(Forecast, value) for topic, key, value in said if (topic, key) == ("forecasts", job)]

@@ -100,7 +100,7 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            """Serve one job's new records of a micro-batch in the order of partition and offset; update its state.
+            """Serve one job's new records of a micro-batch by partition and offset; update its state, if it has any.
 
             Args:
                 key: (the job's name,).
@@ -118,7 +118,10 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
             before = None if stored is None else bytes(stored[0])
             step = FleetStep(key[0], step_s, folder, known, epoch, oldest_s)
             after, messages = step.process(before, records, time.time())
-            self.state.update((after,))
+            if after is not None:
+                self.state.update((after,))
+            elif stored is not None:  # of an earlier release, which kept one for every key
+                self.state.clear()
             yield pd.DataFrame([(t, k, v.decode()) for t, k, v in messages], columns=["topic", "key", "value"])
 
         def close(self) -> None:

@@ -119,7 +119,7 @@ class FleetStep:
         self._oldest_s = oldest_s
         self._known = {job} if job in known else set()  # a record under another job's key is nobody's
 
-    def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Messages]:
+    def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes | None, Messages]:
         """Process a micro-batch of one job's records, and return (state after it, messages to send).
 
         A record that cannot be accepted becomes a message to `rejects`; a job whose state cannot be read, as that of
@@ -131,7 +131,8 @@ class FleetStep:
             now: wall time, epoch seconds.
 
         Returns:
-            The state as MessagePack, and messages as (topic "forecasts", "heartbeats" or "rejects", key, JSON).
+            The state as MessagePack, None where nothing is known of the job; and messages as (topic "forecasts",
+            "heartbeats" or "rejects", key, JSON).
 
         Raises:
             KeyError: a row lacks one of its names.
@@ -197,7 +198,7 @@ class FleetStep:
             log.error("serving %s: what the query knew of it cannot be read (%s); it begins anew", self.job, error)
             return FleetState(OpenWindow())
 
-    def _encode_state(self, jobs: ServedJobs) -> bytes:
+    def _encode_state(self, jobs: ServedJobs) -> bytes | None:
         served = jobs.job(self.job)
         model_state = b"" if served.model is None else served.model.state(self.job)
         windows = [] if served.newest is None else jobs.windows.rates(self.job, 0, served.newest)
@@ -205,7 +206,8 @@ class FleetStep:
             served.open_window, served.first, served.newest, served.streak, served.deployment_number, model_state,
             windows, served.last_heartbeat, served.standing,
         )  # fmt: skip
-        return msgspec.msgpack.encode(state)
+        # A key may be anything: of those under which no record is ever taken none is to be kept for good.
+        return None if state == FleetState(OpenWindow()) else msgspec.msgpack.encode(state)
 
     def _find_model(self, job: str, deployment: Deployment) -> Online:
         path = _path(self._folder, job, deployment.number)

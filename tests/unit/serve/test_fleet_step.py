@@ -8,6 +8,7 @@ import pytest
 from models.forecast.baselines.naive import Naive
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.step.deployments import Deployment
+from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.stream.fleet_step import FleetState, FleetStep, write_model_file
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -27,13 +28,21 @@ def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_n
     assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [], NOW)[0] == state
 
 
-@pytest.mark.parametrize("key", ["", "x" * 300, "../orders", "/tmp", "a\x00b"])
-def test_records_under_a_key_that_is_no_jobs_name_are_rejected_whatever_files_can_be_called(tmp_path, key):
+@pytest.mark.parametrize("key", ["", "x" * 300, "../orders", "/tmp", "a\x00b", "stranger"])
+def test_records_under_a_key_that_is_no_jobs_name_are_rejected_and_nothing_is_kept_of_it(tmp_path, key):
     """One that failed the task would fail it again after each restart, and no job had forecasts any more."""
-    step, row = FleetStep(key, STEP, tmp_path, {JOB}, 7), {"key": key, "value": raw(JOB, BEGIN, 5.0)}
-    state, out = step.process(None, [{**row, "partition": 0, "offset": 4}], NOW)
-    assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 4)]
-    assert FleetStep(key, STEP, tmp_path, {JOB}, 7).process(state, [], NOW) == (state, [])
+    row, earlier = {"key": key, "value": raw(JOB, BEGIN, 5.0)}, msgspec.msgpack.encode(FleetState(OpenWindow()))
+    for before in (None, earlier):  # an earlier release kept this of any key, for good
+        step = FleetStep(key, STEP, tmp_path, {JOB}, 7)
+        state, out = step.process(before, [{**row, "partition": 0, "offset": 4}], NOW)
+        assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 4)]
+        assert state is None
+
+
+def test_a_job_whose_contract_is_away_keeps_its_state(tmp_path):
+    row = {"key": JOB, "value": raw(JOB, BEGIN, 5.0), "partition": 0, "offset": 0}
+    state, _ = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(None, [row], NOW)
+    assert state is not None and FleetStep(JOB, STEP, tmp_path, set(), 7).process(state, [row], NOW)[0] == state
 
 
 def test_a_record_a_year_ahead_is_rejected_and_the_next_is_taken_also_after_a_restart(tmp_path):
