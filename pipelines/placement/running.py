@@ -27,6 +27,7 @@ from pipelines.placement.scaled.offloading import Offloading
 from pipelines.placement.scaled.target_shares import TargetShares
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.context import StackRunsError
+from pipelines.stack.kept_log import bound_log
 from pipelines.stack.stack import Stack
 
 LOOK_S = 1.0
@@ -111,6 +112,8 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
                 time.sleep(LOOK_S)
                 for one in (supervisor.look, relay.step, offloading.step, shares.step):
                     one()
+                for process in home.processes.values():
+                    bound_log(process.log)
 
 
 @contextmanager

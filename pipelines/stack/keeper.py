@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
+
+import psutil
 
 from pipelines.stack import processes
 
@@ -106,20 +108,26 @@ def run_keeper(lines: Iterable[str], stack_id: str) -> None:
         ValueError: a pid that is no number.
         PermissionError: a process belongs to another user.
     """
-    sessions: set[int] = set()
+    watched: dict[int, psutil.Process] = {}
     for line in lines:
         word, _, pid = line.strip().partition(" ")
         if word == "watch":
-            sessions.add(int(pid))
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended already
+                watched[int(pid)] = psutil.Process(int(pid))
         elif word == "forget":
-            sessions.discard(int(pid))
+            watched.pop(int(pid), None)
         elif word == "release":
             return
     processes.end_processes(
-        lambda: [p for p in processes.find_processes(sessions, stack_id) if p.pid != os.getpid()],
+        lambda: [p for p in processes.find_processes(_sessions(watched), stack_id) if p.pid != os.getpid()],
         grace_s=_GRACE_S,
-        leaders=sorted(sessions),
+        leaders=[pid for pid, leader in watched.items() if leader.is_running()],
     )
+
+
+def _sessions(watched: Mapping[int, psutil.Process]) -> list[int]:
+    """Those of which somebody may be left: no other process has begun one of that number since its leader ended."""
+    return [pid for pid, leader in watched.items() if leader.is_running() or not psutil.pid_exists(pid)]
 
 
 if __name__ == "__main__":

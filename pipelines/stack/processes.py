@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from configs.errors import CorrectableError
+from pipelines.stack.kept_log import open_log
 
 MARKER = "TIDECAST_STACK"  # environment variable of every process of a stack; its value is the stack's id
 GRACE_S = 8.0  # from SIGTERM to SIGKILL
@@ -49,6 +50,10 @@ class Process:
     def pid(self) -> int:
         """Process id, and id of its session."""
         return self.popen.pid
+
+    def session(self) -> list[int]:
+        """Return its session; none once another process has the number, which is free when nobody of it is left."""
+        return [] if not self.running() and psutil.pid_exists(self.pid) else [self.pid]
 
     def running(self) -> bool:
         """Return whether the process itself (not its children) is alive; reaps it when it has ended."""
@@ -87,7 +92,7 @@ class Process:
         Raises:
             subprocess.TimeoutExpired: it still runs 10 s later.
         """
-        end_processes(lambda: find_processes([self.pid]), grace_s=0)
+        end_processes(lambda: find_processes(self.session()), grace_s=0)
         self.popen.wait(10)
 
     def stop(self, grace_s: float = GRACE_S) -> int:
@@ -135,24 +140,22 @@ def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append:
         argv: the program and its arguments.
         env: the whole environment, marker included; nothing of this process's is added.
         log: file for stdout and stderr; its folder is created.
-        append: keep what the log already holds instead of truncating it.
+        append: keep what the log already holds instead of truncating it; 64 MiB are set aside as `NAME.old.log`.
 
     Raises:
         ProcessError: the program cannot be executed.
         OSError: the log cannot be written.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab" if append else "wb") as sink:
+    with open_log(log, append) as sink:
         try:
             popen = subprocess.Popen(
                 argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
             )
         except OSError as error:
             raise ProcessError(f"{name} does not start: {error}") from None
-    try:
+    created = time.time()
+    with contextlib.suppress(psutil.Error):
         created = psutil.Process(popen.pid).create_time()
-    except psutil.Error:
-        created = time.time()
     return Process(name, log, popen, created)
 
 
@@ -169,14 +172,12 @@ def find_processes(sessions: Iterable[int], stack_id: str | None = None) -> list
     wanted = set(sessions)
     found = []
     for process in psutil.process_iter():
-        try:
+        with contextlib.suppress(psutil.Error, OSError):  # gone meanwhile, or another user's
             mine = os.getsid(process.pid) in wanted or (
                 stack_id is not None and process.environ().get(MARKER) == stack_id
             )
             if mine and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
-        except (psutil.Error, OSError):  # gone meanwhile, or another user's
-            continue
     return found
 
 

@@ -221,9 +221,9 @@ class Stack:
         self._context.abandoned.set()
         for name in reversed(self._guests):
             self.end(name)
-        sessions = [p.pid for p in self.processes.values()]
         survivors = processes.end_processes(
-            lambda: processes.find_processes(sessions), leaders=[p.pid for p in self.processes.values() if p.running()]
+            lambda: processes.find_processes(pid for p in self.processes.values() for pid in p.session()),
+            leaders=[p.pid for p in self.processes.values() if p.running()],
         )
         for process in self.processes.values():
             process.wait(10)

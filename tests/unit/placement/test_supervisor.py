@@ -4,6 +4,7 @@ import os
 import subprocess
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -22,7 +23,7 @@ from pipelines.placement.job_folder import JobFolder, checkpoint_of
 from pipelines.placement.observed import observe_trips
 from pipelines.placement.running import JobRunsError
 from pipelines.placement.supervisor import STEADY_S, Supervisor
-from pipelines.stack import state
+from pipelines.stack import kept_log, state
 from pipelines.stack.state import StackState
 from tests.fakes.clock import clock_with
 
@@ -280,6 +281,23 @@ def test_what_a_job_that_was_killed_has_started_is_waited_for(begun):
         JobRunsError, match=r"^adverts: its queries still run. Try again ten seconds after .* was killed"
     ):
         running.run_blocks(settings, folder)
+
+
+def test_logs_of_blocks_are_bounded_while_they_run(begun, monkeypatch, tmp_path):
+    log, looks = tmp_path / f"{FIRST}.log", iter(range(3))
+    log.write_text("much")
+    home = SimpleNamespace(processes={FIRST: SimpleNamespace(log=log)})
+    watched = SimpleNamespace(start=lambda: None, look=lambda: next(looks))
+    for name, made in (
+        ("started_clusters", nullcontext({})), ("Stack", nullcontext(home)), ("Supervisor", watched),
+        ("Beside", SimpleNamespace(step=lambda: None, close=lambda: None)),
+    ):  # fmt: skip
+        monkeypatch.setattr(running, name, lambda *_, made=made: made)
+    monkeypatch.setattr(running, "LOOK_S", 0.0)
+    monkeypatch.setattr(kept_log, "LOG_BYTES", 4)
+    with pytest.raises(StopIteration):  # after three looks
+        running.run_blocks(*begun)
+    assert log.read_text() == "" and (tmp_path / f"{FIRST}.old.log").read_text() == "much"
 
 
 def test_who_cannot_be_told_ends_nothing():
