@@ -123,6 +123,22 @@ def test_a_scaled_query_is_not_moved_to_where_executors_are_of_another_size_than
     assert [block.cluster for block in folder.wanted().blocks] == ["west"]
 
 
+def test_a_plan_by_which_a_query_would_be_scaled_no_more_is_not_applied(began, tmp_path, monkeypatch):
+    plan("adverts", apply=True)
+    file, contract = tmp_path / "adverts.yaml", tmp_path / "adverts.parse.yaml"
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    file.write_text(file.read_text().replace("price: 0.6", "price: 0.4, executor_cores: 2"))
+    folder = begun_on("east", tmp_path, began[0][1])
+    contract.write_text("job: adverts.parse\nexecutors: {max: 3, cores: 1}\n")
+    before = folder.wanted()
+    with pytest.raises(SettingsError, match=r"adverts\.parse would not be scaled on west, where executor_cores=2: "):
+        plan("adverts", apply=True)
+    assert folder.wanted() == before and len(began) == 1
+    contract.unlink()
+    plan("adverts", apply=True)
+    assert [block.cluster for block in folder.wanted().blocks] == ["west"] and len(began) == 2
+
+
 def test_the_demonstration_applies_nothing_else(began):
     with pytest.raises(SettingsError, match="--demo"):
         plan(demo=True, apply=True)
