@@ -89,7 +89,7 @@ def _result(reduction: Reduction, partial: Partial) -> Any:
     if reduction.kind in ("sum", "mean"):
         many, total = partial.sums[reduction.columns[0]]
         if reduction.kind == "mean":
-            return _double(total) / many if many else None
+            return as_double(total) / many if many else None
         return total if many else None
     counts = partial.values[reduction.columns]
     if reduction.kind == "top":
@@ -103,8 +103,8 @@ def _result(reduction: Reduction, partial: Partial) -> Any:
     return (min(there) if reduction.kind == "min" else max(there))[0]
 
 
-def _double(total: int | Fraction) -> float:
-    """A sum as Spark casts it before it divides; beyond all doubles it is infinite."""
+def as_double(total: int | Fraction) -> float:
+    """Return a sum as Spark casts it; beyond all doubles it is infinite."""
     try:
         return float(total)
     except OverflowError:

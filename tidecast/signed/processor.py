@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType
 
 from tidecast.signed.columns import CLOCK, DERIVED, END, INGESTION_TIME, MULT, NOTE, ORIGIN
-from tidecast.signed.groups import Partial, empty_partial, results
+from tidecast.signed.groups import Partial, as_double, empty_partial, results
 from tidecast.signed.reductions import Reduction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -181,7 +181,7 @@ def _typed(its: Any, value: Any) -> Any:
     if not isinstance(value, int | Fraction) or isinstance(value, bool):
         return value
     if its.typeName() in ("double", "float"):
-        return float(value)
+        return as_double(value)
     if its.typeName() == "decimal":
         exact = Fraction(value)
         return _DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))

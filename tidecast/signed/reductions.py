@@ -52,7 +52,8 @@ def count() -> Reduction:
 def sum_of(column: str) -> Reduction:
     """Add a column up: bigint for whole numbers, decimal for decimals, else double. Nulls take no part.
 
-    Of decimals 34 digits are exact: Spark's own negation rounds longer ones.
+    Of decimals 34 digits are exact: Spark's own negation rounds longer ones. Beyond all doubles a sum is infinite;
+    in `totals` and on tables, where Spark adds, one of doubles may stay so, or be NaN, whatever is taken out of it.
     """
     return Reduction("sum", (column,))
 

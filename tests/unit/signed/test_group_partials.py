@@ -1,5 +1,7 @@
 """What a stateful operator keeps of a group gives what the reference gives, in any order, and survives being stored."""
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +79,21 @@ def test_a_mean_is_what_spark_divides_a_rounded_sum_by_and_infinite_beyond_doubl
     assert results(ALL, reduced([(x, 0, 1) for x in (2**53, 1, 0)]))["m"] == 2.0**53 / 3 != (2**53 + 1) // 3
     for x in (1.7e308, -1.7e308):
         assert results(ALL, reduced([(x, 0, 1), (x, 0, 1)]))["m"] == x * 2
+
+
+def test_a_sum_beyond_all_doubles_is_told_as_infinite_and_is_a_number_again_once_a_value_is_taken_out():
+    from pyspark.sql import types as T
+
+    summed = {"s": sum_of("x")}
+    schema = T.StructType([T.StructField("s", T.DoubleType())])
+    processor = GroupProcessor(GroupPlan(("k",), summed, schema, {}, False, 0))
+    partial, old, told = empty_partial(tuple(summed.values())), None, []
+    for mult in (1, 1, -1):
+        partial.add({"x": 1.7e308}, mult)
+        new = results(summed, partial)
+        told += [(row["s"], row["_mult"]) for row in processor._changes(("a",), partial, old, new)]
+        old = new
+    assert told == [(1.7e308, 1), (1.7e308, -1), (inf, 1), (inf, -1), (1.7e308, 1)]
 
 
 def test_a_key_may_be_named_as_an_argument_of_row_is():
