@@ -132,4 +132,7 @@ def _earlier(asked: TimeRange, wall: float) -> str:
     end = wall - asked.slack_s
     if end <= asked.begin:
         return "give another table, or read the range from the topic, without --table, if it holds it"
-    return f"give --to {asked.told(end)}, and read the rest from the topic, without --table, if it holds it"
+    return (
+        f"records of before --to may have come until {asked.told(asked.until)}, so give --to {asked.told(end)}, and "
+        "read the rest from the topic, without --table, if it holds it"
+    )

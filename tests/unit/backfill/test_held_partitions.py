@@ -39,6 +39,15 @@ def test_a_partition_that_is_not_in_the_table_is_refused_unless_it_was_quiet():
     assert check(whole, FULL, FULL, (0, 30, 31)) == [{2: (30, 31)}]  # a transaction's mark
 
 
+def test_a_table_that_ends_with_the_range_is_told_why_it_lacks_what_may_have_come_late():
+    ends = CopiedPartition(190, ASKED.end - 1)
+    why = r"records of before --to may have come until \S+T12:01:00Z, so give --to "
+    with pytest.raises(RangeError, match=rf"from \S+T12:00:04Z on, which the topic has: {why}\S+T11:59:04Z"):
+        check([ends], FULL, _0=ASKED.end + 4)
+    with pytest.raises(RangeError, match=rf"begins later, at offset 5000: {why}\S+T11:58:59Z"):
+        check([ends], (5_000, 5_000, 5_000))
+
+
 def test_records_that_neither_has_are_missed_though_nobody_can_show_them():
     with pytest.raises(RangeError, match=r"partition 1 of topic 'orders' until \S+T11:20:00Z only, .* at offset 170"):
         check([WHOLE, SHORT], FULL, (170, 170, 200))
