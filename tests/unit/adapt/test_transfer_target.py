@@ -99,6 +99,7 @@ def test_it_begins_with_nothing_and_says_what_it_rests_on(asked):
     assert target.basis(state) == "adapted" and np.isfinite(said).all()
 
 
+@pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # they are parameters too
 def test_what_is_exported_forecasts_as_the_network_does():
     generator = torch.Generator().manual_seed(1)
     network = TransferGru(4, 8, generator)

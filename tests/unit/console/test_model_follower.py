@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 
 import pytest
@@ -54,12 +55,12 @@ class FakeFollower:
         return {("metrics", 0): self.read}
 
     def poll(self, wait_s):
-        if self.topics.broken:
+        if self.topics.broken and not self.topics.over:
             raise BrokerError("the broker went away")
         if self.newest is DEEP:
             self.topics.deep_may_read.wait(20)
         if self.topics.over:
-            raise SystemExit  # ends the thread, which else ends with the process
+            raise SystemExit  # no `Exception`, after which it is tried again: it ends the thread, see `topics`
         if self.topics.steady:
             self.topics.records.append(interval("orders", NOW + len(self.topics.records)))
         elif not self.left:
@@ -78,13 +79,23 @@ class FakeFollower:
 
 @pytest.fixture
 def topics(monkeypatch):
-    made = Topics()
+    made, run, others = Topics(), ModelFollower._run, threading.enumerate()
+
+    def running():
+        return [one for one in threading.enumerate() if one.name == "console" and one not in others]
+
+    def run_until_over(*given):
+        with suppress(SystemExit):
+            run(*given)
+
+    monkeypatch.setattr(ModelFollower, "_run", run_until_over)
     monkeypatch.setattr(follow, "Follower", made.follower)
     monkeypatch.setattr(follow, "AGAIN_S", 0.01)
     monkeypatch.setattr(follow, "SHARE", 1.0)  # no pages of Airflow have to stay quick meanwhile
     yield made
     made.over = True
     made.deep_may_read.set()
+    wait_until(lambda: not running(), "the end of its threads", 20)
 
 
 def history(follower):

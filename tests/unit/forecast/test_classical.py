@@ -92,6 +92,7 @@ def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
 
 
 @pytest.mark.study
+@pytest.mark.filterwarnings("ignore:possible convergence problem")  # of a trial of its search
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_recursion_is_statsforecasts_own(kind):
     from statsforecast.models import AutoARIMA, AutoETS, OptimizedTheta

@@ -89,6 +89,7 @@ def test_one_that_an_earlier_release_accepted_and_this_one_cannot_decide_by_does
 
 
 @pytest.mark.parametrize("planning", ["catch_up_s: 1.0e+306", "per_record_s: 1.0e-320", "batch_s: 1.0e-17"])
+@pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_a_number_with_which_nothing_can_be_computed_stops_no_other_job(folder, accepted, watch, planning):
     write(folder, "orders", f"job: orders\nplanning: {{{planning}}}\nbackpressure: {{}}\n")
     write(folder, "rides")

@@ -105,10 +105,11 @@ def _beside(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
     from scipy.stats import spearmanr
 
     said, measured = zip(*pairs, strict=True)
-    rank = float(spearmanr(said, measured).statistic)  # NaN where all are alike
+    varied = min(len({*said}), len({*measured})) > 1
+    rank = float(spearmanr(said, measured).statistic) if varied else None
     errors = [abs(one / other - 1) for one, other in pairs]
     return {
-        "rank": rank if math.isfinite(rank) else None, "error": median(errors), "worst": max(errors), "n": len(pairs),
+        "rank": rank, "error": median(errors), "worst": max(errors), "n": len(pairs),
     }  # fmt: skip
 
 
