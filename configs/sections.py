@@ -213,7 +213,7 @@ class Training(Section):
 
 
 class AgentTraining(Section):
-    """How the agents of learned policies are trained, and compared with other policies in the job's simulator.
+    """How DQN policies ("agents" in the registry) are trained, and compared with other policies in the job's twin.
 
     Of fewer transitions than the least nothing is learned: three decisions of all runs come before the first update.
     """

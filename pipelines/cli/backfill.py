@@ -27,18 +27,18 @@ def backfill(
     begin: Annotated[str | None, typer.Option("--from", help="First moment of the range, job time, ISO 8601.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="The moment after it.")] = None,
     by: Annotated[str | None, typer.Option(help="Be done by then: 07:00, or a date; the job's own time.")] = None,
-    sure: Annotated[float | None, typer.Option(help="With this probability; 0.9 where --by is given.")] = None,
+    sure: Annotated[float | None, typer.Option(help="Probability of --by; 0.9 unless given.")] = None,
     rps: Annotated[float | None, typer.Option(help="Records per second at most, also if live leaves more.")] = None,
     weight: Annotated[
-        float | None, typer.Option(min=0.001, help="Of its part among replays that run at once; 1, or by its deadline.")
+        float | None, typer.Option(min=0.001, help="Share among replays that run at once; 1, or what --by needs.")
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Say what would change, and publish nothing yet.")] = False,
-    name: Annotated[str | None, typer.Option(help="Of the replay; by default after the range.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the replay; by default made of the range.")] = None,
     late_s: Annotated[
         float | None,
         typer.Option(help="How late a record may have been produced, wall seconds; as late as the job takes them."),
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="That the job reads; by default `events` with the prefix.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Topic of the job; by default `events` with the prefix.")] = None,
     table: Annotated[Path | None, typer.Option(help="A table of the topic's records, to read it from.")] = None,
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with it.")] = None,

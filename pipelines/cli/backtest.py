@@ -36,24 +36,27 @@ def backtest(
     policies: Annotated[str, typer.Option(help=f"Names separated by commas, or all: {', '.join(POLICIES)}.")] = "all",
     lead_s: Annotated[
         float | None,
-        typer.Option(help="Seconds from the request of an executor to its first task; 60 by default, the map's are 5."),
+        typer.Option(help="Seconds from an executor's request to its first task; 60 by default, the map takes five."),
     ] = None,
     job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
     as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
-    executors: Annotated[int | None, typer.Option(min=1, help="That the trace's 99.9 % quantile needs.")] = None,
-    agent: Annotated[Path | None, typer.Option(help="JSON of a trained agent, for the policy dqn.")] = None,
+    executors: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many the 99.9 % quantile needs; half of the job's most, else 20, by default."),
+    ] = None,
+    agent: Annotated[Path | None, typer.Option(help="JSON of a trained DQN policy, for the policy dqn.")] = None,
     engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",
     target_s: Annotated[
         float | None, typer.Option(min=0.1, help="Latency target; the fitted job's, else 10 s, by default.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of arrivals and delays.")] = 4,
-    knobs: Annotated[int, typer.Option(min=2, help="Values of each policy's knob.")] = 8,
+    knobs: Annotated[int, typer.Option(min=2, help="Values tried of each policy's knob.")] = 8,
     quick: Annotated[bool, typer.Option("--quick", help="Less of each trace, fewer seeds and values.")] = False,
     step: Step = None,
     time_column: TimeColumn = None,
     value_column: ValueColumn = None,
     timezone: Timezone = "UTC",
-    processes: Annotated[int, typer.Option(min=1, help="That it is computed in.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, help="Processes to compute in.")] = 2,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the map's lead times that the --json file holds.")
     ] = False,

@@ -13,7 +13,7 @@ TOPICS = ["events", "results", "windows"]
 
 def codecs(
     topics: Annotated[
-        list[str] | None, typer.Argument(help="Without the prefix; default: what jobs read and write.")
+        list[str] | None, typer.Argument(help="Topics, without the prefix; default: what jobs read and write.")
     ] = None,
 ) -> None:
     """Say which codec a query that starts now would compress a topic's records by, with the price of each.

@@ -22,7 +22,7 @@ def run(
     live_start: Annotated[str | None, typer.Option(help="Trace time at which the live load begins.")] = None,
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
     serving: Annotated[
-        str | None, typer.Option(help="stream, or fast: by the store, read as of each decision.")
+        str | None, typer.Option(help="stream (a topic), or fast (a store on disk that decisions read).")
     ] = None,
     also: Annotated[list[str] | None, typer.Option(help="A further job beside the main one, e.g. key_window.")] = None,
     airflow_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
@@ -31,9 +31,10 @@ def run(
 ) -> None:
     """Run the main job: history, training, serving, a live load on real executors, and a second training.
 
-    Status 1 where records were lost, live metrics or models are missing, or a process was left running; the run's
-    folder under `var/runs` has its report, `summary.json` and topics all the same. Its services are on the loopback,
-    their state in `var/demo`; all is stopped at the end. Blocks for minutes.
+    Status 1 where a record was lost or counted twice, the backfill left wrong results, no scale-up by the forecast was
+    confirmed (under a policy that uses one), live metrics or models are missing, or a process was left running; the
+    run's folder under `var/runs` has its report, `summary.json` and topics all the same. Its services are on the
+    loopback, their state in `var/demo`; all is stopped at the end. Blocks for minutes.
 
     Raises:
         typer.Exit: 1, as above.
@@ -72,7 +73,7 @@ def compare(
     hours: Annotated[float | None, typer.Option(help="Trace hours per run.")] = None,
     busy_cores: Annotated[int, typer.Option(min=0, help="Cores that something else keeps busy meanwhile.")] = 0,
     since: Annotated[
-        str, typer.Option(help="Go on: runs of this comparison from this one on, a name in var/runs, are kept.")
+        str, typer.Option(help="Go on with a comparison: its runs from this one on, a name in var/runs, are kept.")
     ] = "",
     as_json: JsonFile = None,
 ) -> None:

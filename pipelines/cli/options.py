@@ -35,7 +35,7 @@ Processes = Annotated[int, typer.Option(min=1, help="Processes.")]
 Step = Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")]
 TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")]
 ValueColumn = Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")]
-Timezone = Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")]
+Timezone = Annotated[str, typer.Option(help="Zone of times without an offset, e.g. Europe/Berlin.")]
 
 
 def command_group(text: str) -> typer.Typer:

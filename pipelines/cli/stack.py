@@ -77,7 +77,7 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def backup(file: Annotated[Path, typer.Argument(help="Of the archive; must not be there.")]) -> None:
+def backup(file: Annotated[Path, typer.Argument(help="The archive to write; must not be there yet.")]) -> None:
     """Write what the folder `var` holds and nothing makes again to one archive: models, lake, broker, Airflow, runs.
 
     The stack must not run on it (`make down`), nor anything else write to it. Prints what belongs to the deployment and
@@ -96,7 +96,7 @@ def backup(file: Annotated[Path, typer.Argument(help="Of the archive; must not b
         print(f"not in it: {other}")
 
 
-def restore(file: Annotated[Path, typer.Argument(help="An archive of `tidecast backup`.")]) -> None:
+def restore(file: Annotated[Path, typer.Argument(help="The archive to read, of `tidecast backup`.")]) -> None:
     """Restore an archive of `tidecast backup` to a folder `var` that holds nothing yet; `make up` starts it then.
 
     Each file is compared with its SHA-256 before the first one is put where it belongs.

@@ -12,7 +12,7 @@ from pipelines.figures.written import write_figure
 
 
 def measure_borders(
-    seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7, as_json: JsonFile = None
+    seed: Annotated[int, typer.Option(help="Seed of the drawn records.")] = 7, as_json: JsonFile = None
 ) -> None:
     """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop.
 
@@ -43,7 +43,7 @@ def measure_borders(
 
 def measure_damaged_inputs(
     count: Annotated[int, typer.Option("--inputs", min=1, help="For each border.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of the damage.")] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the damage.")] = 7,
     as_json: JsonFile = None,
 ) -> None:
     """Give damaged messages, frames, YAML, CSV, artifacts and states to what reads them; none may end it.

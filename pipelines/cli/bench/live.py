@@ -34,7 +34,7 @@ def measure_agent(
 
 
 def measure_raise_times(
-    raises: Annotated[int, typer.Option(min=1, help="Of each arm; runs of the job have 25 of them.")] = 150,
+    raises: Annotated[int, typer.Option(min=1, help="Raises of each arm; runs of the job have 25 of them.")] = 150,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the last call stopped.")] = False,
     as_json: JsonFile = None,
 ) -> None:
@@ -80,7 +80,7 @@ def measure_volume_per_day(
 
 def measure_fleet_sizes(
     jobs: Annotated[str, typer.Option("--jobs", help="Numbers of jobs, commas between.")] = "10,100,500",
-    minutes: Annotated[float, typer.Option(min=1, help="That count, for each number.")] = 5.0,
+    minutes: Annotated[float, typer.Option(min=1, help="Minutes that are measured, for each number.")] = 5.0,
     as_json: JsonFile = None,
 ) -> None:
     """Measure by the number of jobs how late autoscaler and stream server answer, and what all parts take.

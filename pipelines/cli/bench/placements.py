@@ -19,7 +19,7 @@ Save = Callable[[dict[str, Any]], None]
 
 
 def measure_placements(
-    parts: Annotated[str, typer.Option(help="Of the bench, with commas between; all by default.")] = "",
+    parts: Annotated[str, typer.Option(help="Parts of the bench, with commas between; all by default.")] = "",
     as_json: JsonFile = None,
 ) -> None:
     """Cut graphs into blocks, and put jobs on nodes, by this project's ways and others: how near is each to the best?

@@ -14,7 +14,7 @@ from pipelines.figures.written import write_figure
 
 
 def measure_real_neighbours(
-    rows: Annotated[str, typer.Option(help="Of the table, with commas between; all by default.")] = "",
+    rows: Annotated[str, typer.Option(help="Rows of the table, with commas between; all by default.")] = "",
     as_json: JsonFile = None,
 ) -> None:
     """Close a short ring on real neighbours, and see what a deployment keeps over a restart, a restore and an upgrade.

@@ -13,7 +13,7 @@ from pipelines.figures.written import write_figure
 
 
 def measure_long_run(
-    minutes: Annotated[float, typer.Option(min=6, help="Of live load.")] = 60.0, as_json: JsonFile = None
+    minutes: Annotated[float, typer.Option(min=6, help="Minutes of live load.")] = 60.0, as_json: JsonFile = None
 ) -> None:
     """Keep a site under live load for an hour: do memory, file handles, threads or checkpoints of a part grow?
 

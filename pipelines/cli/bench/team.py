@@ -16,7 +16,7 @@ WAITS = ("cold", "warm", "record")
 
 
 def measure_team(
-    parts: Annotated[str, typer.Option(help="Of the bench, with commas between; all by default.")] = "",
+    parts: Annotated[str, typer.Option(help="Parts of the bench, with commas between; all by default.")] = "",
     as_json: JsonFile = None,
 ) -> None:
     """Propose contracts, divide a pool that is too small, plant troubles, and open the console in a browser.

@@ -17,7 +17,7 @@ def propose_from_lake(
         float, typer.Option(min=LEAST_BUDGET, max=0.5, help="Share of seconds that may be late; the target follows.")
     ] = 0.01,
     price: Annotated[
-        float | None, typer.Option(min=0.0001, help="Of an executor-hour, in any currency; else none is stated.")
+        float | None, typer.Option(min=0.0001, help="Price of an executor-hour, in any currency; else none is stated.")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Write it among the contracts, where there is none.")] = False,
 ) -> None:

@@ -175,7 +175,7 @@ def time_forecaster(
 @app.command("table2")
 def repeat_published_table(
     quick: Annotated[bool, typer.Option("--quick", help="The 5-minute cells only.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of noise, weights and the order of training rows.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of noise, weights and the order of training rows.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the rows that the --json file already holds.")] = False,
     as_json: JsonFile = None,
 ) -> None:

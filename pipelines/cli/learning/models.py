@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 app = command_group("Registered forecasters, and the way back to the last good one.")
 Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.", callback=checked_job)]
-Agent = Annotated[bool, typer.Option("--agent", help="Of the job's agents, not its forecasters.")]
+Agent = Annotated[bool, typer.Option("--agent", help="The learned policy (DQN) of the job, not its forecaster.")]
 
 
 @app.command("list")
@@ -62,7 +62,7 @@ def rollback(job: Job, agent: Agent = False) -> None:
 
 @app.command()
 def promote(
-    job: Job, version: Annotated[str, typer.Argument(help="That is to serve, e.g. 3.")], agent: Agent = False
+    job: Job, version: Annotated[str, typer.Argument(help="The one that is to serve, e.g. 3.")], agent: Agent = False
 ) -> None:
     """Let a version serve by a person's word; later winners of trainings are then promoted by themselves again.
 

@@ -19,7 +19,7 @@ app = command_group("Run a job in blocks, move these, and talk to a running job'
 
 
 @app.command("up")
-def run_job_in_blocks(topology: str) -> None:
+def run_job_in_blocks(topology: Annotated[str, typer.Argument(help="A topology's name, or its file.")]) -> None:
     """Run a job's queries where its plan puts them, until ctrl-C; the same command goes on where it stopped.
 
     Plans the topology (`tidecast plan`), makes a topic for each edge between queries, and starts them, upstream first.
@@ -36,7 +36,11 @@ def run_job_in_blocks(topology: str) -> None:
 
 
 @app.command("move")
-def move_job_block(job: Job, operator: str, cluster: str) -> None:
+def move_job_block(
+    job: Job,
+    operator: Annotated[str, typer.Argument(help="Any operator of the query, e.g. count.")],
+    cluster: Annotated[str, typer.Argument(help="Where it is to run, a name of the topology, e.g. east.")],
+) -> None:
     """Move the query of an operator to another cluster, as soon as `tidecast job up` sees it, within a second.
 
     It ends, its state goes with it, and it goes on there: no record is lost or counted twice. Where it does not begin
@@ -98,7 +102,7 @@ def write_query_contracts(job: Job) -> None:
 
 @app.command("measure")
 def measure_job_in_blocks(
-    job: Job, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now.")] = 120.0
+    job: Job, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now that count.")] = 120.0
 ) -> None:
     """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
 
@@ -158,7 +162,7 @@ def repair_job_checkpoint(
 
 
 @app.command("mode")
-def set_job_mode(name: Job, mode: str) -> None:
+def set_job_mode(name: Job, mode: Annotated[str, typer.Argument(help="observe, freeze or act.")]) -> None:
     """Switch a running job's agent to observe (change nothing), freeze (keep the executors) or act (apply decisions).
 
     It goes at most to the mode that it was attached with. The topic `control` keeps the mode, so that agents attached

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def plan(
     topology: Annotated[str, typer.Argument(help="A topology's name, or its file.")] = "",
-    load: Annotated[float, typer.Option(min=0.001, help="Of the sources' rates, as 1.5 for half as much again.")] = 1.0,
+    load: Annotated[float, typer.Option(min=0.001, help="Factor on the sources' rates, e.g. 1.5.")] = 1.0,
     apply: Annotated[
         bool, typer.Option("--apply", help="Run the job so until ctrl-C; the queries of one that runs are moved.")
     ] = False,
