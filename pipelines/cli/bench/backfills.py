@@ -17,7 +17,7 @@ def measure_real_backfills(
     rows: Annotated[str, typer.Option(help="Rows of the table, with commas between; all by default.")] = "",
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.2, help="Minutes of each session; in fewer than a row's own, nothing is judged."),
+        typer.Option(min=0.2, help="Minutes of a session; in fewer than a row's own nothing is judged."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the last call stopped.")] = False,
     as_json: JsonFile = None,
