@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from configs.errors import CorrectableError
+from pipelines.stack.began import began_s
 from pipelines.stack.kept_log import open_log
 
 MARKER = "TIDECAST_STACK"  # environment variable of every process of a stack; its value is the stack's id
@@ -38,7 +39,7 @@ class Process:
         name: what error messages call it.
         log: file with its stdout and stderr.
         popen: its handle.
-        created: epoch seconds at which it began; tells it from a later process with the same pid.
+        created: when it began, see `began_s`; tells it from a later process with the same pid.
     """
 
     name: str
@@ -153,9 +154,9 @@ def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append:
             )
         except OSError as error:
             raise ProcessError(f"{name} does not start: {error}") from None
-    created = time.time()
+    created = 0.0  # it has ended, and no other one began then
     with contextlib.suppress(psutil.Error):
-        created = psutil.Process(popen.pid).create_time()
+        created = began_s(popen.pid)
     return Process(name, log, popen, created)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +14,7 @@ import psutil
 from configs.settings import Settings
 from pipelines.stack import processes
 from pipelines.stack.addresses import with_addresses
+from pipelines.stack.began import began_s, boot_id
 from pipelines.stack.context import StackError
 from pipelines.stack.private import write_private
 
@@ -26,9 +27,11 @@ class StackState:
         id: value of the environment variable that marks its processes.
         started: epoch seconds at which this was written.
         detached: left running by `up`; otherwise it ends with the process that started it.
-        processes: pid (also session id) and creation time in epoch seconds, by name.
+        processes: pid (also session id) and when it began (`began_s`), by name.
         addresses: where a person finds each service, by part.
         environment: variables that its children are given.
+        boot: of the computer, since which the processes began; "": they began so many seconds since 1970, as where an
+            earlier release wrote it.
     """
 
     id: str
@@ -37,10 +40,11 @@ class StackState:
     processes: dict[str, tuple[int, float]]
     addresses: dict[str, str]
     environment: dict[str, str]
+    boot: str = field(default_factory=boot_id)
 
     def living(self) -> list[str]:
-        """List the names of its processes that still run: same pid, same creation time within 1 s, no zombie."""
-        return [name for name, (pid, created) in self.processes.items() if _lives(pid, created)]
+        """List the names of its processes that still run: same boot, same pid, begun within 1 s of it, no zombie."""
+        return [name for name, (pid, created) in self.processes.items() if _lives(pid, created, self.boot)]
 
 
 def path(var: Path) -> Path:
@@ -58,7 +62,8 @@ def read(var: Path) -> StackState | None:
     """
     try:
         raw: dict[str, Any] = json.loads(path(var).read_text())
-        return StackState(**{**raw, "processes": {name: (pid, at) for name, (pid, at) in raw["processes"].items()}})
+        known = {name: (pid, at) for name, (pid, at) in raw["processes"].items()}
+        return StackState(**{"boot": "", **raw, "processes": known})
     except (FileNotFoundError, AttributeError, ValueError, TypeError, KeyError):
         return None
 
@@ -149,9 +154,11 @@ def with_stack_addresses(settings: Settings) -> Settings:
     return settings if state is None else with_addresses(settings, state.environment)
 
 
-def _lives(pid: int, created: float) -> bool:
+def _lives(pid: int, created: float, boot: str) -> bool:
     try:
         process = psutil.Process(pid)
-        return bool(abs(process.create_time() - created) < 1 and process.status() != psutil.STATUS_ZOMBIE)
+        began = began_s(pid) if boot else process.create_time()
+        same = boot in ("", boot_id()) and abs(began - created) < 1
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False

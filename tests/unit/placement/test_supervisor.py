@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from configs.errors import SettingsError
@@ -24,6 +23,7 @@ from pipelines.placement.observed import observe_trips
 from pipelines.placement.running import JobRunsError
 from pipelines.placement.supervisor import STEADY_S, Supervisor
 from pipelines.stack import kept_log, state
+from pipelines.stack.began import began_s
 from pipelines.stack.state import StackState
 from tests.fakes.clock import clock_with
 
@@ -275,7 +275,7 @@ def test_what_a_job_that_was_killed_has_started_is_waited_for(begun):
     settings, folder = begun
     east = folder.path / "clusters" / "east"
     east.mkdir(parents=True)
-    me = os.getpid(), psutil.Process().create_time()
+    me = os.getpid(), began_s(os.getpid())
     state.write(east, StackState("id", 0.0, False, {"spark-master": me}, {}, {}))
     with pytest.raises(
         JobRunsError, match=r"^adverts: its queries still run. Try again ten seconds after .* was killed"

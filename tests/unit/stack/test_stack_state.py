@@ -1,10 +1,13 @@
+import json
 import os
 import time
 
 import psutil
+import pytest
 
 from configs.settings import load
-from pipelines.stack import state
+from pipelines.stack import began, state
+from pipelines.stack.began import began_s
 from pipelines.stack.state import StackState
 
 
@@ -14,7 +17,7 @@ def of(processes: dict[str, tuple[int, float]]) -> StackState:
 
 
 def me() -> tuple[int, float]:
-    return os.getpid(), psutil.Process().create_time()
+    return os.getpid(), began_s(os.getpid())
 
 
 def test_state_is_read_back(tmp_path):
@@ -25,9 +28,32 @@ def test_state_is_read_back(tmp_path):
 
 
 def test_another_process_with_the_same_number_is_not_the_stack(tmp_path):
-    state.write(tmp_path, of({"broker": (os.getpid(), psutil.Process().create_time() - 100)}))
+    state.write(tmp_path, of({"broker": (os.getpid(), began_s(os.getpid()) - 100)}))
     assert state.read(tmp_path) is not None
     assert state.running(tmp_path) is None
+
+
+@pytest.mark.parametrize("by_s", [-3600, 5, 3600])
+def test_a_stack_runs_on_where_the_clock_is_set(tmp_path, monkeypatch, by_s):
+    state.write(tmp_path, of({"broker": me()}))
+    booted = psutil.boot_time() + by_s  # as the system reckons it from its clock
+    monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: booted)
+    assert state.running(tmp_path) is not None
+
+
+def test_a_process_of_another_boot_is_not_the_stack(tmp_path, monkeypatch):
+    state.write(tmp_path, of({"broker": me()}))
+    (tmp_path / "boot_id").write_text("another\n")
+    monkeypatch.setattr(began, "_BOOT_ID", tmp_path / "boot_id")
+    assert state.running(tmp_path) is None
+
+
+def test_a_stack_of_an_earlier_release_is_found_by_epoch_seconds(tmp_path):
+    state.write(tmp_path, of({"broker": (os.getpid(), psutil.Process().create_time())}))
+    told = json.loads(state.path(tmp_path).read_text())
+    del told["boot"]
+    state.path(tmp_path).write_text(json.dumps(told))
+    assert state.running(tmp_path) is not None
 
 
 def test_no_or_broken_file_is_no_stack(tmp_path):
