@@ -3,9 +3,10 @@
 Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
 done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
 under "Required actions"; without an answer within twelve hours nothing is ordered. The run then follows the order to
-its end and plans it anew as things come differently. Setting the run to failed cancels its own order and no other,
-whether it is followed then or waits to be; so does stopping Airflow while it is followed. The same orders can be
-listed, paused and cancelled by `tidecast backfill JOB`, also where the run has ended before them.
+its end and plans it anew as things come differently; two runs do at a time, and the order of a further one is read by
+the schedule that it was given until then. Setting the run to failed cancels its own order and no other, whether it is
+followed then or waits to be; so does stopping Airflow while it is followed. The same orders can be listed, paused and
+cancelled by `tidecast backfill JOB`, also where the run has ended before them.
 """
 
 from datetime import timedelta
@@ -17,6 +18,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.defaults import DEFAULTS, JOBS, optional_field
 
+FOLLOWED = 2
+"""Orders that are followed at a time: each holds for hours a place of the executor that others need, too."""
 MOMENT = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?(Z|[+-]\d\d:\d\d)?$"
 QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}."
 
@@ -79,7 +82,7 @@ def backfill() -> None:
 
         return backfills.order(dict(params), planned)
 
-    @task
+    @task(max_active_tis_per_dag=FOLLOWED)
     def follow(name: str, params: Any = None, ti: Any = None) -> dict[str, Any]:
         """Follow the order to its end; returns its `state` and `records`.
 

@@ -23,7 +23,7 @@ def facts(dag: Any) -> dict[str, Any]:
         "max_active_runs": dag.max_active_runs,
         "catchup": dag.catchup,
         "retries": {task.task_id: task.retries for task in dag.tasks},
-        "in_turn": sorted(task.task_id for task in dag.tasks if task.max_active_tis_per_dag == 1),
+        "at_most": {task.task_id: most for task in dag.tasks if (most := task.max_active_tis_per_dag)},
         "after": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
         "waits": {task.task_id: [task.response_timeout and task.response_timeout.total_seconds(), task.defaults]
                   for task in dag.tasks if hasattr(task, "response_timeout")},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from configs.sections import AgentTraining, Training
+from configs.settings import ROOT
 
+OVERLAY = "docker/kubernetes/example"
 HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
 DAGS = (
     "approve_champion",
@@ -108,9 +111,22 @@ def test_queries_are_moved_after_an_approval_alone(parsed):
         "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
         "apply": ["approve", "propose"],
     }  # fmt: skip
-    assert parsed["dags"]["plan_placement"]["in_turn"] == ["apply", "learn"]
+    assert parsed["dags"]["plan_placement"]["at_most"] == {"apply": 1, "learn": 1}
     assert parsed["dags"]["backfill"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # nobody's answer is no leave
     assert parsed["dags"]["plan_placement"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # before the next morning
+
+
+def test_followed_backfills_leave_places_for_an_ingest_and_a_training(parsed):
+    most = parsed["dags"]["backfill"]["at_most"]
+    assert most["order"] == 1
+    files = (
+        "pipelines/stack/services/airflow.py",
+        "docker/compose.yaml",
+        "docker/kubernetes/example/kustomization.yaml",
+    )
+    for file in files:
+        (places,) = re.findall(r"CORE__PARALLELISM\W+(\d+)", (ROOT / file).read_text())
+        assert int(places) - 1 - most["follow"] >= 2, f"{file}: serving has one for good"
 
 
 def test_a_form_takes_no_number_that_the_settings_refuse(parsed):

@@ -102,7 +102,7 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        "AIRFLOW__CORE__PARALLELISM": "4",  # the serving task holds one place for good
+        "AIRFLOW__CORE__PARALLELISM": "5",  # serving holds one place for good, two followed backfills theirs for hours
         # A task whose end its supervisor has just missed is looked at again only then, by default after 5 s.
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
