@@ -14,6 +14,8 @@ LONGEST_S = 86_400.0
 """Most seconds between two tellings of an alert that stands."""
 GAP_S = 30.0
 """Seconds between two messages to a webhook: what comes to stand meanwhile goes with the next."""
+MOST = 40
+"""Alerts in a message at most: chat systems refuse a longer text, and would each time that it is sent again."""
 FIRST_TRY_S, LAST_TRY_S = 10.0, 600.0
 """Seconds until a message that was not taken is sent again: first, and most, doubled each time."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -97,13 +97,21 @@ class Rounds:
         known = self._origins.get(topic)
         if known is None or known[0] != version:
             origins = tables.commit_origins(lake_folder(self._settings), topic)
-            # The newest run: one that repeats an older partition commits later, and takes older offsets.
-            known = self._origins[topic] = version, max(origins, key=lambda one: one.judged_at, default=None)
+            known = self._origins[topic] = version, _newest_run(origins)
         return known[1]
 
     def _ask_airflow(self) -> None:
         assert self._airflow is not None
         self.drifts = {**self.drifts, **newest_drifts(self._airflow.asset_events(INGEST_DAG))}
+
+
+def _newest_run(origins: Sequence[tables.Origin]) -> tables.Origin | None:
+    """Of origins, newest commit first, that of the newest run: one that repeats an older partition takes older offsets.
+
+    Not by what their clocks said: one that was ahead for a day would be the newest until then.
+    """
+    of_topic = [one for one in origins if one.topic_id == origins[0].topic_id]
+    return max(of_topic, key=lambda one: sum(one.end.values()), default=None)
 
 
 def _size(root: Path, names: Collection[str], now: float) -> LakeSeen:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from models.alerts.message import write_message
-from models.alerts.standing import Key, Notice, State, advance, due, next_try_s, told
+from models.alerts.standing import MOST, Key, Notice, State, advance, due, next_try_s, told
 
 WAIT_S = 10.0
 """Seconds that a connection, or a part of an answer, may take."""
@@ -76,7 +76,7 @@ class Channel:
             if (outcome := self._sent.outcome(now)) is None:
                 return None
             said = self._finish(self._sent, outcome, now)
-        notices = due(self.state, now, repeat_s) if now >= self._next_at else []
+        notices = due(self.state, now, repeat_s)[:MOST] if now >= self._next_at else []
         if notices:
             self._sent = _Sent(self._post, self._webhook, notices, now, ahead_s)
         return said

@@ -405,6 +405,13 @@ def test_a_round_tells_what_the_last_ingest_did_and_what_waits(lake):
     assert told == [("broker", ""), ("ingest", ""), ("lake", "")]
 
 
+def test_an_ingest_whose_clock_was_ahead_is_not_the_newest_for_ever(lake):
+    commit(lake_folder(lake), "metrics", 2, origin("c", NOW + 86_400, 110))
+    commit(lake_folder(lake), "metrics", 3, origin("d", NOW + 3600, 125))
+    known = gone_round(lake)[0].ingests["metrics"]
+    assert (known.began, known.waiting) == (NOW + 3600, 10)
+
+
 def test_without_a_broker_what_waits_is_not_known(lake, monkeypatch):
     def away(kafka, topic):
         raise BrokerError("away")

@@ -10,7 +10,7 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
-from models.alerts.standing import Key
+from models.alerts.standing import MOST, Key
 from models.pool.state import PoolState
 from pipelines.alerts import webhook
 from pipelines.alerts.follower import Alerting, Reports
@@ -156,6 +156,15 @@ def test_jobs_of_one_webhook_share_a_message_and_what_is_of_no_job_goes_to_all(t
     away = {Key("TidecastBudgetBurnsFast", (("job", job),)): 70.0 for job in "abcd"}
     looked(alerting(tmp_path, sent), {**away, Key("TidecastBrokerAway", ()): 0.0}, contracts, 0, 1, 70, 71)
     assert sent == [(ours, ["a", "b"]), (theirs, ["c"]), (ours, [""]), (theirs, [""])]
+
+
+def test_of_many_alerts_each_message_takes_so_many_that_a_chat_system_takes_it(tmp_path):
+    sent, jobs = [], [f"j{number:02d}" for number in range(90)]
+    contracts = {job: contract(job, "https://a.example/x") for job in jobs}
+    away = {Key("TidecastBrokerAway", ()): 0.0}
+    looked(alerting(tmp_path, sent), held(*jobs) | away, contracts, *range(100))
+    assert [len(told) for _, told in sent] == [MOST, MOST, 11]
+    assert sorted(job for _, told in sent for job in told) == ["", *jobs]
 
 
 def test_what_is_of_a_pool_goes_to_the_webhooks_of_its_jobs(tmp_path):
