@@ -163,7 +163,19 @@ def load(**overrides: Any) -> Settings:
             f"{' or '.join(given) or error}: not JSON ({error.__cause__}). Write it as JSON, "
             "or one variable per key, as TIDECAST_REPLAY__SPEED."
         ) from None
+    except yaml.YAMLError as error:  # whose own words show what stands there: a password that begins with `!` or `*`
+        mark = getattr(error, "problem_mark", None)
+        line = "it" if mark is None else f"line {mark.line + 1}"
+        raise SettingsError(
+            f"{_named(own)}: no settings can be read: {line} is not YAML. Quote a text that begins with a sign, as "
+            "! or *, and close each quote and bracket."
+        ) from None
     # The last three, in turn: a key is no text; `!!bool x`; brackets without end.
-    except (yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        named = f"TIDECAST_FILE={own}" if own else str(DEFAULT_FILE)
-        raise SettingsError(f"{named}: no settings can be read: {error}. A mapping in YAML is expected.") from None
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        raise SettingsError(
+            f"{_named(own)}: no settings can be read: {error}. A mapping in YAML is expected."
+        ) from None
+
+
+def _named(own: str | None) -> str:
+    return f"TIDECAST_FILE={own}" if own else str(DEFAULT_FILE)

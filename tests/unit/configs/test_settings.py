@@ -94,6 +94,20 @@ def test_a_file_that_holds_no_settings_is_named(monkeypatch, tmp_path, content):
         load()
 
 
+@pytest.mark.parametrize(
+    "password", ["!hunter2", "!hunter2!x", "*hunter2", "*hunter2+x", "'hunter2", "a: hunter2", "[hunter2"]
+)
+def test_a_file_that_is_no_yaml_for_its_password_is_named_without_it(monkeypatch, tmp_path, password):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"airflow:\n  username: me\n  password: {password}\n")
+    monkeypatch.setenv("TIDECAST_FILE", str(own))
+    with pytest.raises(
+        SettingsError, match=r"own\.yaml: no settings can be read: line [34] is not YAML. Quote"
+    ) as refused:
+        load()
+    assert "hunter2" not in str(refused.value)
+
+
 def test_settings_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
         load().replay.speed = 3
