@@ -1,7 +1,8 @@
 """Follow the metrics of every job and publish forecasts by its champion; models are swapped by their alias.
 
-Runs without end: when a run ends, the next one begins. Where a second server is started by
-mistake, the first one sees its later claim and leaves. To end it, pause the DAG and then set its run to failed.
+Runs without end: when a run ends, the next one begins, and one that fails at its start lasts a minute. Where a second
+server is started by mistake, the first one sees its later claim and leaves. To end it, pause the DAG and then set its
+run to failed.
 """
 
 from datetime import UTC, datetime
@@ -34,11 +35,12 @@ def serve_forecasts() -> None:
             StoreError, SocketError, OSError: fast path only: its store or socket cannot be opened.
             SystemExit, JavaError, JarsError: path "spark" only: its query failed, or Spark does not start.
         """
-        from pipelines.serve.path import await_broker, serve
+        from pipelines.serve.path import await_broker, failing_slowly, serve
 
-        settings = load()
-        await_broker(settings.kafka)
-        serve(settings)
+        with failing_slowly():
+            settings = load()
+            await_broker(settings.kafka)
+            serve(settings)
 
     serve()
 

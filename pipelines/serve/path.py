@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from configs.sections import Kafka
 from configs.settings import Settings
@@ -11,6 +12,8 @@ from pipelines.kafka.broker import BrokerError, Follower, TopicError
 
 LONGEST_PAUSE_S = 60.0
 """Between two tries to reach the broker; they double up to that."""
+LEAST_RUN_S = 60.0
+"""Seconds that a run which fails takes at least: the next one follows at once, and Airflow keeps each, and its log."""
 
 
 def await_broker(kafka: Kafka) -> None:
@@ -35,6 +38,22 @@ def await_broker(kafka: Kafka) -> None:
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
     if pause_s > 1.0:
         print("serving: the broker answers", flush=True)
+
+
+@contextmanager
+def failing_slowly() -> Iterator[None]:
+    """Let what fails in the `with` block within LEAST_RUN_S (60 s) be known at once, and fail once these have passed.
+
+    For a server that something starts again whenever it ends, and whose fault is there at the next start, too.
+    """
+    began = time.monotonic()
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if (rest_s := began + LEAST_RUN_S - time.monotonic()) > 0:
+            print(f"serving: begun again in {rest_s:.0f} s, as it failed: {type(error).__name__}: {error}", flush=True)
+            time.sleep(rest_s)
+        raise
 
 
 def serve(settings: Settings) -> None:

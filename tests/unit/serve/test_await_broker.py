@@ -57,3 +57,20 @@ def test_a_wrong_setting_is_not_waited_out(monkeypatch, paused):
     answers(monkeypatch, ValueError("security: unknown option"))
     with pytest.raises(ValueError, match="unknown option"):
         path.await_broker(KAFKA)
+
+
+@pytest.mark.parametrize("error", [BrokerError("no right to write control"), SystemExit("its query failed")])
+def test_a_run_that_fails_at_its_start_lasts_a_while_and_says_at_once_why(monkeypatch, capsys, error):
+    pauses = []
+    monkeypatch.setattr(path, "time", clock_with(monotonic=lambda: 100.0, sleep=pauses.append))
+    with pytest.raises(type(error), match=str(error)), path.failing_slowly():
+        raise error
+    assert pauses == [path.LEAST_RUN_S] and f"{error}" in capsys.readouterr().out
+
+
+def test_one_that_fails_later_ends_at_once(monkeypatch):
+    moments, pauses = iter([0.0, path.LEAST_RUN_S]), []
+    monkeypatch.setattr(path, "time", clock_with(monotonic=lambda: next(moments), sleep=pauses.append))
+    with pytest.raises(BrokerError), path.failing_slowly():
+        raise BrokerError("it stopped answering")
+    assert pauses == []
