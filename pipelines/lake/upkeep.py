@@ -19,11 +19,12 @@ FILE_BYTES = 128 << 20
 
 
 def maintain(settings: Settings | None = None) -> dict[str, int]:
-    """Run Delta's OPTIMIZE and VACUUM on the tables of ingests: merges small files, deletes what was replaced long ago.
+    """Run Delta's VACUUM and OPTIMIZE on the tables of ingests: deletes what was replaced long ago, merges small files.
 
     Other tables in the same folder are somebody else's, and stay as they are; so does one whose log says nothing sure.
     Files replaced in the last `lake.versions_h` hours stay, so older versions stay readable for as long. Rows and
-    commits' origins do not change. Starts a local Spark session and stops it; blocks until Spark is done.
+    commits' origins do not change. One table's trouble stops no other's upkeep, and is raised at the end. Starts a
+    local Spark session and stops it; blocks until Spark is done.
 
     Args:
         settings: as `load()` reads them, where not given.
@@ -34,7 +35,7 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
     Raises:
         SettingsError: a setting is wrong.
         JavaError, JarsError: no usable Java; the jars of Delta are missing.
-        LakeFullError: the lake's file system is full or read-only; tables before are done.
+        LakeFullError: the lake's file system is full or read-only.
         Exception: as pyspark raises it, where an ingest commits to the same table meanwhile; may be tried again.
         OSError: a table's log cannot be read.
     """
@@ -46,14 +47,20 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
     if not found:
         return {}
     spark = local_session("maintain-lake", delta=True)
+    files, failures = dict[str, int](), list[Exception]()
     try:
-        files = {}
         for table in found:
-            with naming_refusals(root / table):
-                files[table] = _maintained(spark, root, table, settings.lake.versions_h)
-        return files
+            try:
+                with naming_refusals(root / table):
+                    files[table] = _maintained(spark, root, table, settings.lake.versions_h)
+            except Exception as error:  # whatever it is, the other tables grow, too
+                _log.error("%s: not maintained, the others go on: %s", table, error)
+                failures.append(error)
     finally:
         spark.stop()
+    if failures:
+        raise failures[0]
+    return files
 
 
 def _is_ours(root: Folder, table: str) -> bool:
@@ -67,13 +74,13 @@ def _is_ours(root: Folder, table: str) -> bool:
 
 def _maintained(spark: SparkSession, root: Folder, table: str, versions_h: int) -> int:
     path = str(root / table)
+    spark.sql(f"VACUUM delta.`{path}` RETAIN {versions_h} HOURS")  # first: what it frees, the others may need
     if partition_columns(root, table):  # of the form that had a folder for every ingest, whose files cannot be merged
         rows = spark.read.format("delta").load(path)
         rows.coalesce(1).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", FILE_BYTES)
     spark.conf.set("spark.databricks.delta.optimize.minFileSize", FILE_BYTES)
     spark.sql(f"OPTIMIZE delta.`{path}`")
-    spark.sql(f"VACUUM delta.`{path}` RETAIN {versions_h} HOURS")
     files = int(spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]["numFiles"])
     _log.info("%s: %d files", table, files)
     return files
