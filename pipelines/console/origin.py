@@ -23,7 +23,7 @@ def objection(headers: Mapping[str, str], origins: Collection[str] = ()) -> str 
         return f"the header {HEADER} is missing"
     if (site := headers.get("sec-fetch-site", "same-origin")) != "same-origin":
         return f"it was sent from a page of another site or origin ({site})"
-    own = {headers.get("host", ""), *(urlsplit(address).netloc for address in origins)}
+    own = {headers.get("host", ""), *(urlsplit(address).netloc for address in origins)} - {""}  # as that of "null"
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc not in own:
         return f"it was sent from {origin}"

@@ -16,6 +16,7 @@ from pipelines.console.app import HEADERS, STATIC, build_app
 from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.follow import READING
+from pipelines.console.origin import objection
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
 from pipelines.kafka.broker import BrokerError
@@ -117,6 +118,11 @@ def test_a_change_without_the_header_that_no_form_sends_is_refused(client, switc
     form = client.post("/data/jobs/orders/mode", data={"mode": "act"}, headers={"authorization": "editor", **OURS})
     assert form.status_code == 422
     assert switch.made == []
+
+
+def test_an_airflow_without_an_address_of_its_own_takes_no_page_without_origin_for_its_own():
+    assert objection({**OURS, "host": "flow:8080", "origin": "null"}, ("",)) == "it was sent from null"
+    assert objection({**OURS, "host": "flow:8080", "origin": "https://flow:8080"}, ("",)) is None
 
 
 @pytest.mark.parametrize("origin", ["http://inside:8080", "https://flow.example"])
