@@ -59,7 +59,7 @@ def ingest_metrics() -> None:
             By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (stored ones that broke a rule
             which only warns, by column); `offsets`
             ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether this is a re-run;
-            `trouble`: why nothing was taken, else empty.
+            `trouble`: why nothing was taken, or drifts were not looked for, else empty.
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).
@@ -84,7 +84,7 @@ def ingest_metrics() -> None:
 
     @task
     def name_troubles(counts: dict[str, dict[str, Any]]) -> None:
-        """Fail the run where a topic could not be taken; only here, as a task that fails reports no asset event.
+        """Fail the run where a topic was not taken, or drifts not looked for; only here, as who fails reports no event.
 
         Raises:
             OffsetsError: the broker no longer has what a topic needs, or has another topic of its name (no retry).

@@ -52,10 +52,11 @@ def ingest(
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
-        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records; else empty:
-        one topic's stops no other, and `refuse_troubles` raises it). An earlier partition that had to be finished first
-        is left out. Second, the new drift events (`drift.newest_drift` has their keys), at most one per job; none where
-        no metrics were stored. A job whose times span over 10⁶ steps is logged and not checked.
+        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, or why no
+        drifts were looked for; else empty: one topic's stops no other, and `refuse_troubles` raises it). An earlier
+        partition that had to be finished first is left out. Second, the new drift events (`drift.newest_drift` has
+        their keys), at most one per job; none where no metrics were stored. A job whose times span over 10⁶ steps is
+        logged and not checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
@@ -93,13 +94,19 @@ def ingest(
             return counts, []
         # By files where that can be: of each job Spark would read twice, for half a second at least.
         readable = plain_lake(lake_folder(settings)) or lake.Lake(spark, lake_folder(settings))
-        return counts, find_drift_events(readable, settings, _jobs(settings), reported)
+        try:
+            return counts, find_drift_events(readable, settings, _jobs(settings), reported)
+        except Exception as error:  # the rows are stored, which those have to be told who train on them
+            _log.exception("drifts were not looked for")
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            counts["metrics"]["trouble"] = f"its rows are stored; drifts were not looked for, the next run does: {said}"
+            return counts, []
     finally:
         spark.stop()
 
 
 def refuse_troubles(counts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise where an ingest could not take a topic, by the counts that `ingest` returns; all others were taken.
+    """Raise where an ingest could not take a topic, or look for drifts, by the counts that `ingest` returns.
 
     Raises:
         OffsetsError: the broker no longer has what a topic needs, or has another topic of its name.

@@ -1,12 +1,15 @@
 """Whoever ingests without Airflow's task fails by name where a topic was not taken."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
 import pipelines.ingest
+from configs.settings import load
 from pipelines.bench.fleet.batch_work import ingest_all
 from pipelines.bench.site.kept import upgrade
+from pipelines.ingest import run
 from pipelines.ingest.offsets import OffsetsError
 
 
@@ -23,3 +26,21 @@ def test_a_topic_in_trouble_fails_who_ingests(caller, monkeypatch):
     with pytest.raises(OffsetsError, match=r"^outcomes: offsets 1 to 2 were deleted$"):
         caller()
     assert len(asked) == 2
+
+
+def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_stored(monkeypatch, tmp_path):
+    def damaged(*_):
+        raise ValueError("forecasts/part-0.parquet: not Parquet\nand much more")
+
+    stored = {"metrics": {"stored": 7, "trouble": ""}}
+    due, spark = SimpleNamespace(is_due=True, topic="metrics"), SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(run, "load", lambda: load(var=tmp_path))
+    monkeypatch.setattr(run, "plan_topic", lambda *_: [due])
+    monkeypatch.setattr(run, "ingest_ranges", lambda *_: stored)
+    monkeypatch.setattr(run, "find_drift_events", damaged)
+    monkeypatch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: spark)
+    monkeypatch.setattr("pipelines.ingest.quality.great_expectations", lambda: None)
+    counts, drifts = run.ingest("2014-10-22T04")
+    assert (counts["metrics"]["stored"], drifts) == (7, [])
+    with pytest.raises(OffsetsError, match=r"its rows are stored.*ValueError: forecasts/part-0.parquet: not Parquet$"):
+        run.refuse_troubles(counts)
