@@ -63,6 +63,28 @@ def read_deadline(text: str, now_s: float, zone: str) -> DeadlineInstant:
     return found
 
 
+def read_moment(text: str, zone: ZoneInfo) -> float:
+    """Read `--from` or `--to`, ISO 8601; without an offset it is in the zone. Returns epoch seconds.
+
+    Raises:
+        BackfillPlanError: it is no moment, or one that the zone's clock shows twice, or skips: of a range an hour
+            would be left out, or an hour more be read, without a word.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BackfillPlanError("a moment as 2026-03-01 or 2026-03-01T10:00 is expected.") from None
+    if moment.tzinfo is not None:
+        return moment.timestamp()
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if first.utcoffset() != second.utcoffset():
+        raise BackfillPlanError(
+            f"the clock of {zone.key} shows it twice, or skips it. Give its offset, as {first.isoformat()} or "
+            f"{second.isoformat()}."
+        )
+    return first.timestamp()
+
+
 def _instant(wall: datetime, where: ZoneInfo, now_s: float) -> DeadlineInstant:
     """What a wall clock's time means, of two the earlier that is not past."""
     early, late = (wall.replace(tzinfo=where, fold=fold) for fold in (0, 1))

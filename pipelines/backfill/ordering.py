@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
-from models.backfill.deadline import read_deadline
+from models.backfill.deadline import read_deadline, read_moment
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.apart import plan_order_apart, why_not_apart, with_apart
 from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
@@ -236,10 +236,9 @@ def publish_order(settings: Settings, job: str, name: str) -> ReplayOrder:
 
 def _moment(option: str, text: str, zone: ZoneInfo) -> float:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise SettingsError(f"{option} {text!r}: a moment as 2026-03-01 or 2026-03-01T10:00 is expected.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+        return read_moment(text, zone)
+    except BackfillPlanError as error:
+        raise SettingsError(f"{option} {text!r}: {error}") from None
 
 
 def _task_target_s(settings: Settings, job: str) -> float:

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from models.backfill.deadline import read_moment
 from models.backfill.given import BackfillPlanError
 from pipelines.backfill import ordering
 from pipelines.backfill.further import forecast_further, reaching
@@ -96,3 +98,17 @@ def test_a_deadline_beyond_the_served_forecast_is_planned_from_a_further_one_of_
     assert planned.plan.schedule.chance >= 0.9
     with pytest.raises(BackfillPlanError, match="too few to forecast"):
         forecast_further(moment(past=100).known.issued, WALL, NOW + 4 * 3600.0)
+
+
+@pytest.mark.parametrize(("text", "at"), [
+    ("2026-10-25", 1792879200.0), ("2026-10-25T02:30+02:00", 1792888200.0), ("2026-10-25T02:30+01:00", 1792891800.0),
+    ("2026-10-25T03:30", 1792895400.0),
+])  # fmt: skip
+def test_a_border_of_a_range_is_in_the_jobs_zone_unless_it_has_an_offset(text, at):
+    assert read_moment(text, ZoneInfo("Europe/Berlin")) == at
+
+
+@pytest.mark.parametrize("text", ["2026-10-25T02:30", "2026-03-29T02:30"])
+def test_a_border_that_the_zone_shows_twice_or_skips_is_refused_with_what_to_write(text):
+    with pytest.raises(BackfillPlanError, match=rf"of Europe/Berlin shows it twice.*{text}:00\+0\d:00 or {text}:00\+"):
+        read_moment(text, ZoneInfo("Europe/Berlin"))
