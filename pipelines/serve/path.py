@@ -12,7 +12,7 @@ from pipelines.kafka.broker import BrokerError, Follower, TopicError
 
 LONGEST_PAUSE_S = 60.0
 """Between two tries to reach the broker; they double up to that."""
-LEAST_RUN_S = 60.0
+LEAST_RUN_S = 20.0
 """Seconds that a run which fails takes at least: the next one follows at once, and Airflow keeps each, and its log."""
 
 
@@ -42,7 +42,7 @@ def await_broker(kafka: Kafka) -> None:
 
 @contextmanager
 def failing_slowly() -> Iterator[None]:
-    """Let what fails in the `with` block within LEAST_RUN_S (60 s) be known at once, and fail once these have passed.
+    """Let what fails in the `with` block within LEAST_RUN_S (20 s) be known at once, and fail once these have passed.
 
     For a server that something starts again whenever it ends, and whose fault is there at the next start, too.
     """
