@@ -111,8 +111,8 @@ class PoolDivision:
                     told += self._once(f"division of {name}", "")
                 jobs |= granted
                 lines += told
-        if (jobs, memories) != (dict(kept.jobs), dict(kept.memories)):
-            self._grants.write(KeptGrants(jobs, memories))
+        if _says_more(new := KeptGrants(jobs, memories), kept, now):
+            self._grants.write(new)
         return lines + self._once("topic pools", self._telling.tell(states, {*pools, *unread}, now))
 
     def _forget_times_ahead(self, now: float) -> None:
@@ -227,6 +227,21 @@ class PoolDivision:
 
 def _not_after(times: Mapping[K, float], now: float) -> dict[K, float]:
     return {about: min(at, now) for about, at in times.items()}
+
+
+def _says_more(new: KeptGrants, kept: KeptGrants, now: float) -> bool:
+    """Whether anything has changed but for how long what is held has been used, which is written every EVERY_S.
+
+    Each write is a flush to the disk, and is read by all who decide.
+    """
+    if dict(new.jobs) != dict(kept.jobs) or new.memories.keys() != kept.memories.keys():
+        return True
+    for name, one in new.memories.items():
+        old = kept.memories[name]
+        lately = old.at is not None and abs(now - old.at) < EVERY_S
+        if one.held != old.held or (one != old and not lately):
+            return True
+    return False
 
 
 def _as_grants(pool: ClusterPool, granted: Mapping[str, Grant]) -> dict[str, JobGrant]:
