@@ -129,7 +129,15 @@ def site(tmp_path, monkeypatch):
     return Site(tmp_path, monkeypatch)
 
 
-def test_both_have_what_they_want_while_there_is_room_and_the_dearer_one_is_served_at_the_peak(site):
+def check_log(site):
+    """What was logged of each decision tells it again."""
+    contracts = {contract.hash: contract for contract in CONTRACTS.values()}
+    for decision in site.decided["orders"] + site.decided["payments"]:
+        said = {"policy": decision.policy, "inputs": json.loads(json.dumps(decision.inputs))}
+        assert replay_decision(said, contracts) == (decision.executors, decision.reason, decision.codes)
+
+
+def test_the_dearer_one_is_served_at_the_peak_who_yields_says_it_once_and_a_restart_takes_nothing_from_the_silent(site):
     site.seconds(30, orders=300.0, payments=20.0)
     calm = dict(site.executors)
     assert calm["orders"] > calm["payments"]
@@ -139,6 +147,18 @@ def test_both_have_what_they_want_while_there_is_room_and_the_dearer_one_is_serv
     assert "pool shared: yields" in last.reason
     assert "a late second of payments costs 4 times as much" in last.reason
     assert last.codes[-1] == "pool"
+    before = len(site.decided["orders"])
+    site.seconds(60, orders=300.0, payments=900.0)
+    last = site.decided["orders"][-1]
+    assert last.codes[0] == "hold" and last.codes[-1] == "pool" and last.reason.startswith("hold: 300 rec/s")
+    assert len(site.decided["orders"]) - before <= 1
+    check_log(site)
+
+    has = site.grants.of("payments").executors
+    site.start()
+    site.seconds(30, orders=900.0)
+    assert site.grants.of("payments").executors == has
+    assert site.grants.of("orders").executors <= 6 - has
 
 
 def test_a_steady_load_raises_a_job_once_and_what_is_not_divided_yet_is_said(site):
@@ -146,15 +166,6 @@ def test_a_steady_load_raises_a_job_once_and_what_is_not_divided_yet_is_said(sit
     decided = [(one.executors, one.codes[0]) for one in site.decided["orders"]]
     assert decided[:2] == [(1, "hold"), (4, "up")] and {executors for executors, _ in decided[1:]} == {4}
     assert site.decided["orders"][0].reason.endswith("; pool shared: 1 until it is divided again")
-
-
-def test_who_yields_stands_and_says_it_once(site):
-    site.seconds(120, orders=300.0, payments=900.0)
-    before = len(site.decided["orders"])
-    site.seconds(60, orders=300.0, payments=900.0)
-    last = site.decided["orders"][-1]
-    assert last.codes[0] == "hold" and last.codes[-1] == "pool" and last.reason.startswith("hold: 300 rec/s")
-    assert len(site.decided["orders"]) - before <= 1
 
 
 def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_none():
@@ -211,14 +222,6 @@ def test_the_first_decision_of_a_job_that_keeps_what_it_has_is_no_change():
     assert (memory.target, memory.changed_at) == (1, None)
 
 
-def test_the_log_tells_the_same_decisions_again(site):
-    site.seconds(40, orders=300.0, payments=900.0)
-    contracts = {contract.hash: contract for contract in CONTRACTS.values()}
-    for decision in site.decided["orders"] + site.decided["payments"]:
-        said = {"policy": decision.policy, "inputs": json.loads(json.dumps(decision.inputs))}
-        assert replay_decision(said, contracts) == (decision.executors, decision.reason, decision.codes)
-
-
 def test_nothing_is_granted_before_the_pool_is_divided(site):
     for _ in range(5):
         site.second(orders=900.0, divide=False)
@@ -236,8 +239,20 @@ def test_who_is_not_scaled_keeps_what_it_has_and_is_told_what_its_policy_would_d
     assert site.decided["orders"][-1].executors == 1
 
 
-def test_what_was_granted_stands_over_a_restart_and_a_file_that_has_become_wrong(site):
+def test_what_was_granted_stands_over_a_folder_that_is_gone_a_restart_and_a_file_that_has_become_wrong(site):
     site.seconds(40, orders=300.0, payments=900.0)
+    before, there = site.grants.all().jobs, site.file.parent
+    there.rename(there.with_name("away"))
+    lines = [line for at in range(1, 40) for line in site.division.tick(site.now + at)]
+    (line,) = [line for line in lines if line.startswith("pool")]
+    assert line == f"pools: {there} is no folder; what was granted stays"
+    assert {job: one.executors for job, one in site.grants.all().jobs.items()} == {
+        job: one.executors for job, one in before.items()
+    }
+    there.with_name("away").rename(there)
+    assert "pools: over" in site.division.tick(site.now + 41)
+    site.seconds(5, orders=300.0, payments=900.0)
+
     before = site.grants.all().jobs
     site.file.write_text(POOL.replace("cores: 6", "cores: many"))
     assert "Until then the last one counts." in site.division.tick(site.now + 1)[0]
@@ -251,23 +266,6 @@ def test_what_was_granted_stands_over_a_restart_and_a_file_that_has_become_wrong
     assert site.grants.all().jobs == before
     assert "pool shared: its file is gone" in site.division.tick(site.now + 3 + GONE_S)[0]
     assert site.grants.of("orders") is None
-
-
-def test_after_a_restart_nobody_is_given_what_a_silent_one_has(site):
-    site.seconds(120, orders=300.0, payments=900.0)
-    has = site.grants.of("payments").executors
-    site.start()
-    site.seconds(30, orders=900.0)
-    assert site.grants.of("payments").executors == has
-    assert site.grants.of("orders").executors <= 6 - has
-
-
-def test_a_pool_that_is_too_small_says_so_once_and_when_that_is_over(site):
-    site.seconds(100, orders=900.0, payments=900.0)
-    (small,) = [line for line in site.lines if line.startswith("size of shared")]
-    assert "cores would be enough, it has 6" in small
-    site.seconds(90, orders=20.0, payments=20.0)
-    assert site.lines[-1] == "size of shared: over"
 
 
 def test_what_is_no_want_or_another_jobs_or_unsigned_is_not_taken(site, tmp_path, capsys):
@@ -344,21 +342,6 @@ def test_a_job_that_is_added_has_time_to_speak_before_anything_is_given_away(sit
         del CONTRACTS["rides"]
 
 
-def test_a_folder_that_is_gone_says_nothing_about_its_pools(site):
-    site.seconds(40, orders=300.0, payments=900.0)
-    before, there = site.grants.all().jobs, site.file.parent
-    there.rename(there.with_name("away"))
-    lines = [line for at in range(1, 40) for line in site.division.tick(site.now + at)]
-    (line,) = [line for line in lines if line.startswith("pool")]
-    assert line == f"pools: {there} is no folder; what was granted stays"
-    assert {job: one.executors for job, one in site.grants.all().jobs.items()} == {
-        job: one.executors for job, one in before.items()
-    }
-    there.with_name("away").rename(there)
-    assert "pools: over" in site.division.tick(site.now + 41)
-    site.seconds(5, orders=300.0, payments=900.0)
-
-
 def test_a_file_that_is_away_for_a_moment_is_not_gone_and_one_that_comes_back_knows_its_quota(site):
     site.seconds(40, orders=300.0, payments=900.0)
     used = site.grants.all().memories["shared"].day_s
@@ -433,7 +416,7 @@ def test_keys_that_are_no_members_leave_nothing_behind(site, capsys):
     assert not [about for about in site.division._told if "junk" in about]
 
 
-def test_how_a_pool_stands_is_told_as_it_was_granted(site):
+def test_how_a_pool_stands_is_told_as_it_was_granted_and_that_it_is_too_small_once_and_when_that_is_over(site):
     assert site.told.of["shared"][-1].state == "waits", "before anybody has spoken"
     site.seconds(100, orders=900.0, payments=900.0)
     state = site.told.of["shared"][-1]
@@ -445,6 +428,10 @@ def test_how_a_pool_stands_is_told_as_it_was_granted(site):
         assert share.wanted > share.granted or not share.reason
     assert [(share.job, share.weight) for share in state.jobs] == [("orders", 1.0), ("payments", 4.0)]
     assert "yields" in next(share for share in state.jobs if share.job == "orders").codes
+    (small,) = [line for line in site.lines if line.startswith("size of shared")]
+    assert "cores would be enough, it has 6" in small
+    site.seconds(90, orders=20.0, payments=20.0)
+    assert site.lines[-1] == "size of shared: over"
 
 
 def test_what_does_not_change_is_told_every_few_seconds_and_what_is_granted_at_once(site):
@@ -526,8 +513,6 @@ def hook():
     ("status", "told"),
     [
         (403, "its hook at 127.0.0.1 forbids it; nothing changes"),
-        (500, "answers 500 and neither 2xx (may) nor 403 (may not); nothing changes"),
-        (302, "answers 302 and neither 2xx (may) nor 403 (may not); nothing changes"),
         (None, "does not answer within 0.3 s"),
     ],
 )
@@ -554,6 +539,16 @@ def test_a_hook_that_forbids_fails_or_hangs_changes_nothing(tmp_path, monkeypatc
     assert site.lines.count("veto of shared: over") == 1, "a later one is told again"
     (change,) = [one for one in hook.asked[-1]["changes"] if one["job"] == "payments"]
     assert change["executors"]["after"] > change["executors"]["before"]
+
+
+@pytest.mark.parametrize("status", [500, 302])
+def test_a_hook_that_answers_otherwise_forbids(hook, status):
+    hook.status = status
+    veto = Veto(url=f"http://127.0.0.1:{hook.port}/")
+    assert ask_veto(veto, "shared", {}) == (
+        f"its hook at 127.0.0.1 answers {status} and neither 2xx (may) nor 403 (may not); nothing changes"
+    )
+    assert len(hook.asked) == 1, "no redirect is followed"
 
 
 def test_a_hook_that_trickles_has_not_answered_in_time():
