@@ -1,7 +1,9 @@
 """Load generator and managed job as processes of their own, on a real broker, in a run that began on another one."""
 
 import json
+import multiprocessing
 import os
+import runpy
 import shlex
 import signal
 import subprocess
@@ -52,11 +54,10 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def start(folder, tmp_path):
-    """Starts a module of `pipelines.jobs` on a cluster; what still runs at the end is killed."""
+def environment(tmp_path):
+    """Settings of a process, as variables."""
     (tmp_path / "word_count.yaml").write_text(f"job: word_count\nconfigurations: {CONFIGURATIONS}\n")
-    environment = {
-        **os.environ,
+    return {
         "TIDECAST_SPARK__MASTER": "local[2]",
         "TIDECAST_VAR": str(tmp_path / "var"),
         "TIDECAST_CONTRACTS": str(tmp_path),
@@ -68,14 +69,21 @@ def start(folder, tmp_path):
         "TIDECAST_REPLAY__PEAK_RPS": "500",
         "TIDECAST_REPLAY__WITHHELD_SHARE": "0",
     }
+
+
+def named(kafka):
+    return {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": kafka.prefix}
+
+
+@pytest.fixture
+def start(folder, environment):
+    """Starts the job on a cluster; what still runs at the end is killed."""
     started = []
 
-    def run(kafka, module, *options, stderr=None, **more):
-        own = {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": kafka.prefix}
-        command = [sys.executable, "-m", f"pipelines.jobs.{module}", "--run-dir", str(folder), *options]
-        started.append(
-            subprocess.Popen(command, env=environment | own | more, start_new_session=True, stderr=stderr, text=True)
-        )
+    def run(kafka):
+        command = [sys.executable, "-m", "pipelines.jobs.word_count", "--run-dir", str(folder), "--no-agent"]
+        own = {**os.environ, **environment, **named(kafka)}
+        started.append(subprocess.Popen(command, env=own, start_new_session=True))
         return started[-1]
 
     yield run
@@ -83,6 +91,35 @@ def start(folder, tmp_path):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@pytest.fixture
+def fork(folder, environment):
+    """Runs a module of `pipelines.jobs` on a cluster in a fork, which has imported much; what it complains of goes to a file."""
+    started = []
+
+    def run(kafka, module, *options, words=None, **more):
+        def become():
+            os.environ.update(environment | named(kafka) | more)
+            sys.argv = [module, "--run-dir", str(folder), *options]
+            if words is not None:
+                sys.stderr = words.open("w")
+            runpy.run_module(f"pipelines.jobs.{module}", run_name="__main__")
+
+        started.append(multiprocessing.get_context("fork").Process(target=become))
+        started[-1].start()
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.join()
+
+
+def status(process):
+    """Of a fork, once it has ended."""
+    process.join(PATIENCE_S)
+    return process.exitcode
 
 
 def wait_for(happened, what, every_s=0.2):
@@ -99,20 +136,19 @@ def counts_are_exact(folder, kafka):
 
 
 def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its_driver_is_killed_and_bad_events_come(
-    start, empty_topics, another, folder
+    start, fork, empty_topics, another, folder, tmp_path
 ):
     refuse_other_topics(another, folder, "word_count", TOPICS)  # as the run's first start does, there
-    refused = start(empty_topics, "word_count", "--no-agent", stderr=subprocess.PIPE)
-    _, said = refused.communicate(timeout=PATIENCE_S)
-    assert refused.returncode == 1
+    assert status(fork(empty_topics, "word_count", "--no-agent", words=tmp_path / "words")) == 1
+    said = (tmp_path / "words").read_text()
     names = f"{empty_topics.prefix}events, {empty_topics.prefix}results at {empty_topics.bootstrap}"
     assert f"{names}: not the topics on which" in said
     (command,) = [line.strip() for line in said.splitlines() if line.strip().startswith("mv ")]
     subprocess.run(shlex.split(command), check=True)
 
-    job = start(empty_topics, "word_count", "--no-agent")
+    job = start(empty_topics)
     wait_for((folder / "word_count.json").is_file, "first batch")
-    generator = start(empty_topics, "load_generator")
+    generator = fork(empty_topics, "load_generator")
     publisher = Publisher(empty_topics)
     for raw, _ in BAD_EVENTS.values():
         publisher.send_bytes("events", b"bad", raw)
@@ -125,8 +161,8 @@ def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its
     wait_for(lambda: rows() > len(BAD_EVENTS), "a batch with records")
     job.kill()
     job.wait()
-    job = start(empty_topics, "word_count", "--no-agent")
-    assert generator.wait(PATIENCE_S) == 0
+    job = start(empty_topics)
+    assert status(generator) == 0
     wait_for(lambda: counts_are_exact(folder, empty_topics), "counts equal to the truth", 0.5)
     job.terminate()
     assert job.wait(PATIENCE_S) == 0
@@ -148,12 +184,12 @@ def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its
     assert {clock.wall_start for clock in clocks} == {json.loads((folder / "truth.json").read_text())["wall_start"]}
 
 
-def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, folder):
+def test_sigterm_ends_a_replay_early_with_its_truth(fork, empty_topics, folder):
     minutes = {"TIDECAST_REPLAY__LIVE_HOURS": "48", "TIDECAST_REPLAY__PEAK_RPS": "200"}  # not done before it is ended
-    generator = start(empty_topics, "load_generator", **minutes)
+    generator = fork(empty_topics, "load_generator", **minutes)
     wait_for(lambda: sum(1 for _ in read_records(empty_topics, "events")) > 0, "first records")
     generator.terminate()
-    assert generator.wait(PATIENCE_S) == 0
+    assert status(generator) == 0
     truth = json.loads((folder / "truth.json").read_text())
     assert 0 < truth["produced"] < truth["planned"]
     assert truth["produced"] == sum(1 for _ in read_records(empty_topics, "events"))
