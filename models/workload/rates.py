@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,5 @@ def autoregressive(normals: Floats, keep: float, deviation: float) -> Floats:
         keep: what is kept from step to step, 0 to 1.
         deviation: of the process.
     """
-    from scipy.signal import lfilter  # it brings most of scipy, and many load these modules who draw nothing
-
-    return lfilter([1.0], [1.0, -keep], normals * deviation * np.sqrt(1 - keep**2))
+    noise = (normals * deviation * np.sqrt(1 - keep**2)).tolist()
+    return np.array([*accumulate(noise, lambda before, more: keep * before + more)])
