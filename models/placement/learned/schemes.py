@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,18 @@ def select_by_share(share: Floats, drawn: float) -> int:
     return int(reached[0]) if len(reached) else int(np.flatnonzero(share)[-1])
 
 
+def _each_once(values: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    """Values that are asked of the network once for each observation: walks come by the same ones again and again."""
+    known: dict[bytes, Floats] = {}
+
+    def told(seen: Floats) -> Floats:
+        if (key := seen.tobytes()) not in known:
+            known[key] = values(seen)
+        return known[key]
+
+    return told
+
+
 @dataclass(frozen=True)
 class Proposer:
     """Proposes placements of a job on nodes.
@@ -71,9 +83,10 @@ class Proposer:
         """
         random, least = np.random.default_rng(seed), self.weights.reward(outcome, outcome)
         found: dict[bytes, Proposal] = {}
+        once = replace(self, values=_each_once(self.values))
         for _ in range(episodes):
             best = Proposal(start, outcome, least)
-            for step in self._walk(start, outcome, random):
+            for step in once._walk(start, outcome, random):
                 if step.score > best.score:
                     best = step
             if best.score > least:
