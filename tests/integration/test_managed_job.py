@@ -95,7 +95,7 @@ def start(folder, environment):
 
 @pytest.fixture
 def fork(folder, environment):
-    """Runs a module of `pipelines.jobs` on a cluster in a fork, with all imported; what it complains of goes to a file."""
+    """Runs a module of `pipelines.jobs` on a cluster in a fork that has all imported; complaints go to a file."""
     started = []
 
     def run(kafka, module, *options, words=None, **more):
