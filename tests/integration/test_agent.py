@@ -130,7 +130,8 @@ class Life:
 def life(tmp_path_factory, broker):
     folder = tmp_path_factory.mktemp("agent")
     own = {"bootstrap": broker.bootstrap, "prefix": "life.", "event_partitions": EVENT_PARTITIONS}
-    with Stack(load(var=folder / "var", kafka=own), {"broker", "spark"}) as stack:
+    job = {"state_partitions": 1}  # a task and a state store fewer in each of its batches
+    with Stack(load(var=folder / "var", kafka=own, job=job), {"broker", "spark"}) as stack:
         made = Life(stack, folder / "run")
         yield made
         made.end()
