@@ -164,6 +164,14 @@ def test_a_walk_proposes_its_best_state_not_its_last():
     assert walking([outcome(30, 0.8)]).propose(counts, start, seed=4) == []
 
 
+def test_a_network_is_asked_once_for_each_observation_of_a_proposal():
+    asked = []
+    one = walking([outcome(19, 0.8)], values=lambda seen: asked.append(seen.tobytes()) or np.arange(8.0))
+    several = replace(one, observe=lambda counts, _: counts.astype(float))
+    several.propose(np.array([[2, 1], [1, 1]]), outcome(20, 0.8), seed=4)
+    assert len(asked) == len({*asked}) > 1
+
+
 def test_branches_of_a_walk_are_drawn_by_one_number():
     class Draws:
         """Draws of a list; chooses the first, so what is random is known."""

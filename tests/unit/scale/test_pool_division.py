@@ -434,11 +434,15 @@ def test_how_a_pool_stands_is_told_as_it_was_granted_and_that_it_is_too_small_on
     assert site.lines[-1] == "size of shared: over"
 
 
-def test_what_does_not_change_is_told_every_few_seconds_and_what_is_granted_at_once(site):
+def test_what_does_not_change_is_told_and_written_every_few_seconds_and_what_is_granted_at_once(site):
     site.seconds(60, orders=20.0, payments=20.0)
-    before = len(site.told.of["shared"])
-    site.seconds(50, orders=20.0, payments=20.0)
-    assert 9 <= len(site.told.of["shared"]) - before <= 11
+    before, first, written = len(site.told.of["shared"]), site.grants.all().memories["shared"], set()
+    for _ in range(50):
+        site.second(orders=20.0, payments=20.0)
+        written.add(site.grants.file.stat().st_mtime_ns)
+    assert 9 <= len(site.told.of["shared"]) - before <= 11 and 9 <= len(written) <= 12
+    last = site.grants.all().memories["shared"]
+    assert last.at > site.now - 6 and last.day_s - first.day_s == pytest.approx(2 * (last.at - first.at))
     had = {job: site.grants.of(job).executors for job in JOBS}
     while {job: site.grants.of(job).executors for job in JOBS} == had:
         site.second(orders=900.0, payments=20.0)
