@@ -192,7 +192,7 @@ class Replays:
         return decided_rates(self._job, orders, self._begun)
 
     def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
-        """Start an order's query once it has a rate: the first batch is the dearest, however little it reads."""
+        """Start an order's query once it has a rate and live's first batch is over: those are the dearest of both."""
         if order.then == "compare" and replayable.compare is None:
             raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
         read = {*self._job.topics}  # none before its first batch
@@ -201,7 +201,7 @@ class Replays:
                 f"the job reads {', '.join(sorted(read))}, the range is of {', '.join(strange)}: order it with --topic"
             )
         self._begun.setdefault(order.id, time.monotonic())
-        if rps <= 0:
+        if rps <= 0 or not self._pauses.is_first_over():
             self._say(order, None, "waiting", rps, "")
             return
         if not self._in_pool:

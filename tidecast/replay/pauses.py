@@ -29,7 +29,17 @@ class LivePauses:
         """
         self._query, self._clock = query, clock
         self._began: float | None = None
+        self._warm = query is None
         self._usual_s: float | None = None
+
+    def is_first_over(self) -> bool:
+        """Return whether the live query has run its first batch, or has none to run.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        self._warm = self._warm or self._query.lastProgress is not None or not self._query.status["isTriggerActive"]
+        return self._warm
 
     def may_begin(self) -> bool:
         """Return whether live batches leave the executors free now.
