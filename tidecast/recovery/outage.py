@@ -47,9 +47,17 @@ class Begun(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """What lies between a job and the newest records: offsets, how many, and since when the oldest waits."""
+    """What lies between a job and the newest records.
+
+    Attributes:
+        ends: offsets of the newest records.
+        noted_s: wall time, noted after them.
+        records: how many there are.
+        oldest_s: since when the oldest waits.
+    """
 
     ends: dict[Partition, int]
+    noted_s: float
     records: int
     oldest_s: float
 
@@ -73,23 +81,24 @@ def begin_epoch(
     Raises:
         RecoveryError, MergeError, ConnectionError: as `recover`.
     """
-    form = read_form(spark, asked.sink.table)
     if committed is None and epochs:
         gap = epochs[-1].gap  # it was killed before its first micro-batch
         committed = Committed(-1, gap.wall_time, gap.past, gap.begin_ms or 0)
     if committed is None:
         return None, "starts for the first time"
-    if form is None:
-        raise RecoveryError(
-            f"{asked.sink.table} is no table that MergeSink writes: live_first is for sinks that merge, because live "
-            "and gap meet in one table; write the results by MergeSink, or recover in_order"
-        )
     with Positions(asked.source) as positions:
         waiting = _waiting(positions, committed)
-        now_s = time.time()
+        now_s = waiting.noted_s
         if waiting.oldest_s > now_s - asked.least_s:
             since = f", the oldest for {max(now_s - waiting.oldest_s, 0):.0f} s" if waiting.records else ""
             return None, f"goes on in order: {waiting.records:,} records wait{since}"
+        # Only now: in a session that has just begun it takes ten seconds and more to read a Delta table first.
+        form = read_form(spark, asked.sink.table)
+        if form is None:
+            raise RecoveryError(
+                f"{asked.sink.table} is no table that MergeSink writes: live_first is for sinks that merge, because "
+                "live and gap meet in one table; write the results by MergeSink, or recover in_order"
+            )
         window_ms = _window_ms(spark, asked.sink.table)
         if window_ms is None:
             return None, "goes on in order: its table has no results yet"
@@ -120,7 +129,7 @@ def begin_epoch(
 
 
 def _waiting(positions: Positions, committed: Committed) -> Waiting:
-    ends = positions.ends()
+    ends, noted_s = positions.ends(), time.time()
     known = {place: committed.offsets.get(place, 0) for place in ends}
     behind = {place: at for place, at in known.items() if at < ends[place]}
     if lost := {place: at for place, at in positions.begins().items() if behind.get(place, at) < at}:
@@ -132,7 +141,7 @@ def _waiting(positions: Positions, committed: Committed) -> Waiting:
         )
     oldest_s = positions.oldest_s(behind) if behind else None
     waiting = sum(ends[place] - at for place, at in behind.items())
-    return Waiting(ends, waiting, time.time() if oldest_s is None else oldest_s)
+    return Waiting(ends, noted_s, waiting, noted_s if oldest_s is None else oldest_s)
 
 
 def _window_ms(spark: SparkSession, table: str) -> int | None:

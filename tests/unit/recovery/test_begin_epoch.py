@@ -1,6 +1,7 @@
 """Whether a job that starts again begins a new epoch, and what it orders then; broker and table are stood in for."""
 
 import errno
+import json
 import time
 
 import pytest
@@ -18,7 +19,7 @@ class Topic:
     """A record a second on each of two partitions for an hour up to now, as far as the topic still holds them."""
 
     def __init__(self, dropped=0):
-        self.now, self.dropped = time.time(), dropped
+        self.now, self.dropped, self.newest = time.time(), dropped, 3_600
 
     def __call__(self, source):
         return self
@@ -33,7 +34,7 @@ class Topic:
         return dict.fromkeys((A, B), self.dropped)
 
     def ends(self):
-        return dict.fromkeys((A, B), 3_600)
+        return dict.fromkeys((A, B), self.newest)
 
     def at(self, wall_s, ends):
         offset = int(wall_s - self.now) + 3_600
@@ -104,6 +105,26 @@ def test_an_outage_begins_an_epoch_at_the_newest_records_and_orders_the_gap(know
     assert again.epochs == made.epochs and "in order: 1 records wait, the oldest for" in again.text
 
 
+def test_what_comes_while_the_table_is_read_is_lives_and_not_the_gaps(known, tmp_path, monkeypatch):
+    read_s = []
+
+    def slowly(spark, table):
+        read_s.append(time.time())
+        time.sleep(0.01)
+        known["topic"].newest += 50
+        return known["form"]
+
+    monkeypatch.setattr(outage, "read_form", slowly)
+    made, asked = start(tmp_path)
+    (epoch,) = made.epochs
+    assert epoch.gap.past == {A: 3_600, B: 3_600} and asked["startingOffsets"] == json.dumps(epoch.gap.ends)
+    assert epoch.whole_from <= (read_s[0] + 10) * 1000 + 1
+    # Nor is it read at all where the job was not out for long.
+    known["committed"] = Committed(0, time.time(), {A: 3_649, B: 3_650}, 0)
+    again, _ = start(tmp_path)
+    assert again.epochs == (epoch,) and len(read_s) == 1
+
+
 def test_a_driver_that_is_killed_before_its_first_batch_waits_no_second_time(known, tmp_path):
     start(tmp_path)
     known["committed"] = None
@@ -151,6 +172,6 @@ def test_what_cannot_be_recovered_so_is_refused_by_name(known, tmp_path):
     known["topic"] = Topic(dropped=3_050)
     with pytest.raises(RecoveryError, match=r"partition 0 .* begins at offset 3050, .* come to 3000: .*--table"):
         start(tmp_path)
-    known["form"] = None
+    known |= {"topic": Topic(), "form": None}
     with pytest.raises(RecoveryError, match="is no table that MergeSink writes: live_first is for sinks that merge"):
         start(tmp_path)
