@@ -33,12 +33,12 @@ class LivePauses:
         self._usual_s: float | None = None
 
     def is_first_over(self) -> bool:
-        """Return whether the live query has run its first batch, or has none to run.
+        """Return whether the live query has run its first batch, or has looked for records and found none.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer.
         """
-        self._warm = self._warm or self._query.lastProgress is not None or not self._query.status["isTriggerActive"]
+        self._warm = self._warm or self._query.lastProgress is not None
         return self._warm
 
     def may_begin(self) -> bool:
