@@ -114,7 +114,7 @@ class FileLake:
             return (batch.to_pandas().dropna() for batch in batches)
 
         sums = sum_records(frames() if newest_s is None else newest_frames(frames, newest_s), step_s)
-        return loads_of_sums(sums, step_s, leave_out), self._of("metrics").version
+        return loads_of_sums(sums, step_s, leave_out), self._files_of("metrics").version
 
     def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:
         """Read a job's forecasts of the last `span_s` seconds of job time, see `Lake.read_served_forecasts`.
@@ -144,7 +144,7 @@ class FileLake:
         Raises:
             LakeError: nothing was ever ingested into it.
         """
-        return list(self._of(table).columns.names)
+        return list(self._files_of(table).columns.names)
 
     def newest_rows(self, table: str, columns: Sequence[str], filters: Filters, newest: int) -> pa.Table:
         """Read the rows of greatest `wall_time`, which is among the columns, the newest first.
@@ -155,14 +155,14 @@ class FileLake:
         """
         import pyarrow as pa
 
-        kept = self._of(table).columns.empty_table().select(list(columns))
+        kept = self._files_of(table).columns.empty_table().select(list(columns))
         for batch in self._batches(table, columns, filters):
             kept = pa.concat_tables([kept, pa.Table.from_batches([batch])])
             if len(kept) > 2 * newest:
                 kept = kept.sort_by([("wall_time", "descending")]).slice(0, newest)
         return kept.sort_by([("wall_time", "descending")]).slice(0, newest)
 
-    def _of(self, table: str) -> TableFiles:
+    def _files_of(self, table: str) -> TableFiles:
         if table not in self._files:
             raise LakeError(f"{self.root} has no table {table!r}. Run the DAG ingest_metrics, which fills it.")
         return self._files[table]
@@ -173,7 +173,7 @@ class FileLake:
         import pyarrow.compute as pc
         import pyarrow.dataset as ds
 
-        files = self._of(table)
+        files = self._files_of(table)
         if not files.paths:
             return iter(())
         whole = ds.dataset([str(path) for path in files.paths], schema=files.columns, format="parquet")

@@ -32,7 +32,7 @@ from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
 from pipelines.placement.restored import claim_sink
-from pipelines.placement.scaled.contracts import begun_with, contract_file, contract_of
+from pipelines.placement.scaled.contracts import contract_file, contract_of, starting_contract
 from pipelines.placement.topic_sink import BlockSink, once
 from pipelines.spark.session import cluster_session
 from tidecast.spark.admission import Admission, AdmissionError
@@ -69,7 +69,7 @@ def run_block(argv: list[str] | None = None) -> int:
         topics = [*epoch.block.reads.values(), *epoch.block.writes.values()]
         refuse_other_topics(settings.kafka, folder.path, args.name, topics, f"tidecast job up {topology.name}")
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
-        begun = begun_with(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
+        begun = starting_contract(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
         first, most = (
             batch_limits(topology, placement, epoch.block, many) for many in (begun.executors.min, begun.executors.max)
         )

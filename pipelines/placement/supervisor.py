@@ -12,7 +12,7 @@ from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import place_block
 from pipelines.placement.begun import last_tasks_ns
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
-from pipelines.placement.watched_block import STEADY_S, WatchedBlock, is_there, pause_after
+from pipelines.placement.watched_block import STEADY_S, WatchedBlock, is_as_wanted, pause_after
 from pipelines.stack.processes import Process, ProcessError
 
 BEGIN_S, STOP_S = 90.0, 20.0
@@ -78,7 +78,7 @@ class Supervisor:
     def settled(self) -> bool:
         """Return whether every block works where it is wanted, as of the last look."""
         return all(
-            (known := self._blocks.get(block.name)) is not None and is_there(known.epoch, block)
+            (known := self._blocks.get(block.name)) is not None and is_as_wanted(known.epoch, block)
             and known.worked_s is not None
             for block in self._wanted()
         )  # fmt: skip
@@ -91,12 +91,13 @@ class Supervisor:
         """
         try:
             known = self._blocks.get(block.name) or self._known(block)
-            waits, there = time.monotonic() < known.again_s and known.tried == block, is_there(known.epoch, block)
-            if known.since_s is not None and there:
+            waits = time.monotonic() < known.again_s and known.tried == block
+            as_wanted = is_as_wanted(known.epoch, block)
+            if known.since_s is not None and as_wanted:
                 self._await(known, block)
-            elif not there and not waits and not self._others_begin(block):
+            elif not as_wanted and not waits and not self._others_begin(block):
                 self._see_to_move(known, block)  # one after the other: what one leaves another may take
-            elif there and not self._runs(block.name) and not waits:
+            elif as_wanted and not self._runs(block.name) and not waits:
                 self._start_again(known, block)
             elif known.worked_s is not None and time.monotonic() - known.worked_s > STEADY_S:
                 known.failed = 0
@@ -228,7 +229,7 @@ class Supervisor:
 
     def _worked_before(self, epoch: BlockEpoch, block: BlockApplication) -> BlockApplication | None:
         """Where a block worked before it was wanted here in vain; None: it has worked here, or nowhere."""
-        if not is_there(epoch, block):
+        if not is_as_wanted(epoch, block):
             return epoch.block if epoch.worked_by() is not None else None  # its state could not be copied
         if epoch.worked_by() is not None:
             return None

@@ -47,7 +47,7 @@ def pause_after(failed: int) -> float:
     return min(AGAIN_S * 2 ** min(failed - 1, 9), LONGEST_S) if failed else 0.0  # of 1,025 it would be no float
 
 
-def is_there(epoch: BlockEpoch, block: BlockApplication) -> bool:
+def is_as_wanted(epoch: BlockEpoch, block: BlockApplication) -> bool:
     """Return whether a block is in an epoch as it is wanted; of a scaled one the autoscaler decides the executors."""
     but_for_executors = block._replace(executors=epoch.block.executors) == epoch.block
     return block == epoch.block or (but_for_executors and epoch.is_scaled())

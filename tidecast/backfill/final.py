@@ -25,7 +25,7 @@ def watermark_ms(live: Any) -> int | None:
     return None if stamp is None else round(datetime.fromisoformat(stamp).timestamp() * 1000)
 
 
-def open_windows(live: Any, end_ms: int) -> str:
+def why_open(live: Any, end_ms: int) -> str:
     """Say in words that live records may still change windows of a range; nothing where they cannot.
 
     Args:
@@ -56,7 +56,7 @@ def check_final(live: Any, end_ms: int, name: str) -> None:
             f"replay {name}: the live query has no watermark, so that none of its windows is ever final, and what it "
             "told of them after a correction would not be seen: give its plan one (withWatermark)"
         )
-    if told and (why := open_windows(live, end_ms)):
+    if told and (why := why_open(live, end_ms)):
         raise BackfillError(f"replay {name}: {why}: end the range there, or go on with it (--resume) then")
 
 

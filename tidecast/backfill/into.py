@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
 from tidecast.backfill.difference import compare
-from tidecast.backfill.final import check_final, live_query, open_windows
+from tidecast.backfill.final import check_final, live_query, why_open
 from tidecast.backfill.kept import discard_batch
 from tidecast.backfill.publish import publish_round, settle
 from tidecast.backfill.room import refuse_full_disk
@@ -152,7 +152,7 @@ class TableReplays:
         _written(backfill)
         if order.holds is None:  # a gap is published in rounds, as far as it goes
             live = live_query(self.spark, backfill.form.query)
-            if live is not None and (why := open_windows(live, backfill.spec.end)):
+            if live is not None and (why := why_open(live, backfill.spec.end)):
                 return why
         why = self.still_open(order)
         ends = None if why else self.ends(order)

@@ -195,7 +195,7 @@ def _room(topology: Topology, placement: Placement, number: int) -> int:
     return max(most_executors(topology, placement, number, one) for one in alike)
 
 
-def begun_with(contract: Contract, placed: int, room: int) -> Contract:
+def starting_contract(contract: Contract, placed: int, room: int) -> Contract:
     """Return the contract by which a query's application is started: from the executors that it was placed with.
 
     Args:

@@ -120,13 +120,13 @@ def _challenge(
         )
     except SeriesError as error:
         return f"no challenger: {error}"
-    champion_version, champion, remark = _champion(registry, job, task)
+    champion_version, champion, remark = _comparable_champion(registry, job, task)
     rivals: dict[str, Forecaster] = {"challenger": chosen.forecaster}
     if champion is not None:
         rivals["champion"] = champion
     rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
-    _log(run, backtests, chosen, candidates)
+    _log_challenge(run, backtests, chosen, candidates)
     run.metrics(loss_ratio_bounds(backtests))
     asked = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
     run.tags(asked)
@@ -136,7 +136,7 @@ def _challenge(
         fresh = learned if alike else rehearse(champion, source.series, live)
         registry.write_rehearsal(run, job, champion_version, fresh)
     notes = [
-        _why(chosen),
+        _describe_choice(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {asked[sources.WHY]}.",
         remark,
@@ -172,7 +172,7 @@ def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
     }
 
 
-def _why(chosen: ChampionChoice) -> str:
+def _describe_choice(chosen: ChampionChoice) -> str:
     """The choice in words: every candidate's loss, and why others could not be tried."""
     trials = ", ".join(f"{name} {trial.loss:.4g}" for name, trial in chosen.trials.items())
     skipped = "".join(f" Not tried: {name} ({reason})." for name, reason in chosen.skipped.items())
@@ -181,7 +181,7 @@ def _why(chosen: ChampionChoice) -> str:
     return f"Chosen by rolling origin, loss in records/s: {trials}.{skipped}"
 
 
-def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster | None, str]:
+def _comparable_champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster | None, str]:
     """The champion's version, itself if it can be compared, and a remark if not."""
     version, champion, remark = load_champion(registry, job)
     assert version is not None, "train_challenger has just seen to it"
@@ -193,7 +193,9 @@ def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster
     return version, champion, ""
 
 
-def _log(run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice, candidates: Candidates) -> None:
+def _log_challenge(
+    run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice, candidates: Candidates
+) -> None:
     figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.scores().items()}
     for name, trial in chosen.trials.items():
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}

@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from tidecast.backfill import namespace
-from tidecast.backfill.final import check_final, open_windows, watermark_ms
+from tidecast.backfill.final import check_final, watermark_ms, why_open
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic import into, send
@@ -152,9 +152,9 @@ def test_when_a_replay_ended_is_kept_beside_its_files_and_is_no_backfill(replays
 
 def test_windows_are_open_until_the_watermark_is_past_them():
     at = live(progress("1970-01-01T02:00:00.000Z"))
-    assert open_windows(at, 2 * HOUR) == ""
-    assert "is at 1970-01-01 02:00:00" in open_windows(at, 2 * HOUR + 1)
-    assert "not known yet" in open_windows(live(), HOUR)
+    assert why_open(at, 2 * HOUR) == ""
+    assert "is at 1970-01-01 02:00:00" in why_open(at, 2 * HOUR + 1)
+    assert "not known yet" in why_open(live(), HOUR)
 
 
 def test_a_query_whose_plan_has_no_watermark_has_no_final_windows():

@@ -20,7 +20,7 @@ from pipelines.jobs.restarts import same_topics
 from pipelines.placement import block as block_application
 from pipelines.placement.block import batch_limits, block_settings, run_block
 from pipelines.placement.job_folder import BlockEpoch, JobFolder
-from pipelines.placement.scaled.contracts import begun_with, contract_of, most_cores, write_contracts
+from pipelines.placement.scaled.contracts import contract_of, most_cores, starting_contract, write_contracts
 from pipelines.placement.scaled.target_shares import TargetShares
 from tidecast.spark.admission import AdmissionError
 
@@ -132,12 +132,12 @@ def test_a_block_with_a_contract_is_scaled_within_it_and_begins_as_it_was_placed
     contract, scaled = contract_of(settings, ADVERTS, second, print)
     assert scaled and (contract.executors.min, contract.executors.max) == (1, 4)
     assert contract.latency_target_s == pytest.approx(ADVERTS.target_s / 2) and contract.error_budget == 0.05
-    bounds = [begun_with(contract, placed, room).executors for placed, room in ((3, 4), (3, 2), (9, 9))]
+    bounds = [starting_contract(contract, placed, room).executors for placed, room in ((3, 4), (3, 2), (9, 9))]
     assert [(one.min, one.max) for one in bounds] == [(3, 4), (2, 2), (4, 4)]
     (tmp_path / "adverts.parse.yaml").write_text("job: adverts.parse\nexecutors: {min: 2, max: 2}\n")
     assert write_contracts(settings, folder) == []
     mine = contract_of(settings, ADVERTS, first, print)[0]
-    assert (begun_with(mine, 1, 4).executors.min, mine.executors.max) == (2, 2)
+    assert (starting_contract(mine, 1, 4).executors.min, mine.executors.max) == (2, 2)
 
 
 def test_the_target_is_shared_anew_where_queries_move_and_a_contract_that_was_edited_stays(tmp_path):

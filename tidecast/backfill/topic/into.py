@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
-from tidecast.backfill.final import check_final, open_windows
+from tidecast.backfill.final import check_final, why_open
 from tidecast.backfill.kept import discard_orphans, kept_folder
 from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
@@ -92,7 +92,7 @@ class TopicReplays:
             BackfillError: not all were acknowledged; publish again.
             Exception: as pyspark raises it.
         """
-        if why := open_windows(self.live, _range(order)[1]):
+        if why := why_open(self.live, _range(order)[1]):
             return why
         found = self._differences(order).persist()
         try:
