@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -16,8 +16,7 @@ from models.forecast.blend.lags import AROUND, NEAR, RECENT, Indices, Lags
 from models.forecast.core.series import Floats
 
 SCALES = ("identity", "root", "log")
-ALL = slice(None)
-"""Every step ahead."""
+ALL = slice(None)  # every step ahead
 BATCH = 64
 """At most so many rows are learnt at once; with few rows seen, fewer."""
 AT_ONCE = 4
@@ -68,6 +67,12 @@ class Ridge:
         pairs = np.array([[row[:2] for row in read] for _, read in by_ahead])
         prior = _PRIOR * np.array([variance for _, _, variance in by_ahead[0][1]])
         return base, np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1]), prior
+
+    @cached_property
+    def shared(self) -> Indices:
+        """Columns of `Lags` that it reads for every step ahead: without one of them a row is incomplete for all."""
+        base, plus, minus, _ = self.columns
+        return reduce(np.intersect1d, np.concatenate([base[:, None], plus, minus], axis=1))
 
     def _columns(self, h: int) -> tuple[int, list[tuple[int, int, float]]]:
         """Return the base column for h steps ahead, and each difference as (plus, minus, variance in priors)."""
@@ -166,11 +171,13 @@ def learn_rows(
         outcomes: (N, H) records/s; NaN where missing.
         ahead: which H steps ahead (less one) the equations and outcomes are of.
     """
+    rows, none_yet = equations.rows + len(levels), not equations.count.any()
+    if none_yet and np.isnan(gathered[:, ridge.shared]).any(axis=1).all():  # as before a day or a week of history
+        return replace(equations, rows=rows)
     base, x = ridge.rows(gathered, levels, ahead)
     y = ridge.forward(outcomes / levels[:, None]) - base
     known = np.isfinite(y) & np.isfinite(x).all(axis=-1)
-    rows = equations.rows + len(levels)
-    if not known.any() and not equations.count.any():
+    if none_yet and not known.any():
         return replace(equations, rows=rows)
     weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # the variance of counts grows with their mean
     x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T

@@ -116,3 +116,14 @@ def test_no_forecast_is_far_beyond_what_was_ever_seen():
     gathered, levels, _ = rows(values, 200, 210)
     wild = np.full(ridge.columns[1].shape, 50.0)
     assert (predict(ridge, wild, gathered, levels) <= 3 * np.nanmax(gathered, axis=1)[:, None]).all()
+
+
+@pytest.mark.parametrize(("season", "base", "scale"), KINDS)
+@pytest.mark.parametrize("since", [20, 21, 24, 25, 168, 169])
+def test_rows_that_cannot_be_complete_are_left_without_being_made(season, base, scale, since):
+    ridge, given = Ridge(LAGS, season, base, scale), rows(load(400), since, since + 4)
+    made = Ridge(LAGS, season, base, scale)
+    made.__dict__["shared"] = np.array([], int)  # of no column it is known that all steps read it
+    short, whole = (learn_rows(one, without_rows(one), *given) for one in (ridge, made))
+    for name in ("rows", "gram", "cross", "power", "count", "coefficients"):
+        np.testing.assert_array_equal(getattr(short, name), getattr(whole, name))
