@@ -16,6 +16,7 @@ FUTURE_S = 300.0
 RECORD_MOST = 1 << 20  # most bytes of a record: a broker's default limit
 NESTED_MOST = 32
 M = TypeVar("M")
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))  # `json.dumps` makes one for each call
 
 
 def encode(message: Any) -> bytes:
@@ -33,7 +34,7 @@ def encode(message: Any) -> bytes:
         if (value := getattr(message, spec.name)) is not None or spec.default is not None
     }
     try:
-        return json.dumps(values, allow_nan=False, separators=(",", ":")).encode()
+        return _ENCODER.encode(values).encode()
     except ValueError as error:
         raise MessageError(f"{type(message).__name__} of {getattr(message, 'job', '?')}: {error}") from None
 

@@ -21,25 +21,13 @@ from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, write_decision
-from tidecast.messages import (
-    Decision,
-    Forecast,
-    Heartbeat,
-    MessageError,
-    MetricSample,
-    Outcome,
-    PoolWant,
-    Reject,
-    decode_keyed,
-)
+from pipelines.serve.step.samples import fields_by_name, read_sample
+from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
 from tidecast.orders import ReplayProgress
 
 UNKNOWN_S = 600.0  # seconds between two rejects of a job without a contract, and until its memory is dropped
 
-_KINDS: dict[str, Any] = {
-    "metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat, "outcomes": Outcome,
-    "replays": ReplayProgress,
-}  # fmt: skip
+_KINDS = {"forecasts": Forecast, "heartbeats": Heartbeat, "outcomes": Outcome, "replays": ReplayProgress}
 
 
 class Scaler:
@@ -114,11 +102,11 @@ class Scaler:
         messages, rejects, has_interval = [], [], False
         for row in rows:
             try:
-                messages.append((decode_keyed(_KINDS[row["topic"]], self.job, row["value"], now), row))
+                messages.append((_decode(row, self.job, now), row))
             except MessageError as error:
                 rejects.append(_reject(row, error, now))
         for message, row in sorted(messages, key=lambda pair: pair[0].wall_time):
-            fields = dict(vars(message))  # nothing in them is changed: to copy that, too, takes longer
+            fields = fields_by_name(message)  # nothing in them is changed: to copy that, too, takes longer
             if isinstance(message, Forecast):
                 if held_forecast.begins_too_late(memory, fields):
                     reason = f"time={message.time}: the job has come to {memory.metric_time}, nobody forecasts beyond"
@@ -186,7 +174,7 @@ class Scaler:
         if rate.inputs is not None:
             inputs["replay"] = {**rate.inputs, "added": executors - made.executors}
         executors, reason, codes = with_relief(executors, reason, codes, rate.relief, most)
-        memory = dataclasses.replace(memory, replay=replay)
+        memory = memory if replay is memory.replay else dataclasses.replace(memory, replay=replay)
         if rate.relief is not None:
             inputs["relief"] = rate.relief
         if self.granted is not None:
@@ -248,3 +236,10 @@ class Scaler:
 
 def _reject(row: dict[str, Any], reason: object, now: float) -> Reject:
     return Reject.of(row["topic"], row["partition"], row["offset"], "autoscaler", reason, row["value"], now)
+
+
+def _decode(row: dict[str, Any], job: str, now: float) -> Any:
+    if row["topic"] == "metrics":
+        return read_sample(row["value"] or b"", now, job)
+    kind: Any = _KINDS[row["topic"]]
+    return decode_keyed(kind, job, row["value"], now)

@@ -27,11 +27,12 @@ from pipelines.serve.models.ready import ReadyModel
 from pipelines.serve.partitions import PartitionWatch
 from pipelines.serve.signals import stop_on_signals
 from pipelines.serve.step.deployments import choose_first_origin
+from pipelines.serve.step.forecasts import encode_forecast
 from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
-from tidecast.messages import MessageError, MetricSample, encode
+from tidecast.messages import MessageError, MetricSample
 
 log = logging.getLogger(__name__)
 TAIL = 10_000
@@ -165,7 +166,7 @@ class Server:
         job, served = sample.job, self._jobs.job(sample.job)
         state = served.newest, served.deployment_number
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
-            sent = self._publisher.send_bytes("forecasts", job.encode(), encode(forecast))
+            sent = self._publisher.send_bytes("forecasts", job.encode(), encode_forecast(forecast))
             sent.add_errback(lambda error: self._undelivered.append((job, state, error)))
             self._issued[job] = state
             served.note_sent(forecast)

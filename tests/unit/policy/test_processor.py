@@ -15,7 +15,12 @@ NOW = 1_000_000.0
 
 
 def row(topic, value, offset=0):
-    return {"topic": topic, "partition": 0, "offset": offset, "value": value}
+    return {
+        "topic": topic,
+        "partition": 0,
+        "offset": offset,
+        "value": value.encode() if isinstance(value, str) else value,
+    }
 
 
 def metric(**changes):

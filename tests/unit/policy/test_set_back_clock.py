@@ -18,10 +18,7 @@ class SteppedJob:
         self._scaler, self.memory, self.executors = Scaler("orders", CONTRACT, policy, "act"), None, 1
 
     def step(self, at, *messages):
-        rows = [
-            {"topic": topic, "partition": 0, "offset": 0, "value": encode(message).decode()}
-            for topic, message in messages
-        ]
+        rows = [{"topic": topic, "partition": 0, "offset": 0, "value": encode(message)} for topic, message in messages]
         self.memory, sent = self._scaler.step(self.memory, rows, at, at)
         return [message for kind, _, message in sent if kind == "decisions"]
 

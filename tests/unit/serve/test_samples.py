@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.serve.step.samples import read_sample
+from pipelines.serve.step.samples import fields_by_name, read_sample
 from tests.fakes.records import GOOD, NOW, bad_records, record
 from tidecast.messages import MessageError, MetricSample, decode, encode
 
@@ -59,11 +59,18 @@ def test_what_no_window_could_have_is_refused(changes, word):
         read_sample(record("metrics", **changes), NOW)
 
 
-def test_a_plain_interval_never_needs_the_slow_reader(monkeypatch):
-    sample = decode(MetricSample, record("metrics"), NOW)
+PLAIN_BATCH = {
+    "kind": "batch", "arrival_rps": None, "processed_rps": 210.5, "batch_id": 7, "batch_rows": 900, "batch_s": 2.5,
+    "executors": 2, "latency_max_s": 4.5, "watermark_lag_s": -1.5, "spilled_bytes": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [{}, PLAIN_BATCH])
+def test_a_plain_sample_never_needs_the_slow_reader(monkeypatch, changes):
+    sample = decode(MetricSample, record("metrics", **changes), NOW)
     monkeypatch.setattr("pipelines.serve.step.samples.decode", None)
     quick = read_sample(encode(sample), NOW)
-    assert {name: getattr(quick, name) for name in FIELDS} == dataclasses.asdict(sample)
+    assert fields_by_name(quick) == fields_by_name(sample) == dataclasses.asdict(sample)
 
 
 def test_a_name_that_stands_twice_is_refused():
