@@ -15,6 +15,7 @@ from pipelines.scale.contracts import AcceptedContracts
 from pipelines.scale.grants import Grants
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.processor import UNKNOWN_S, Scaler
+from pipelines.spark.frames import rows_of
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def make_stateful_processor(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
             """Run one step with a job's new records, update its state, and yield what to send as rows of OUTPUT."""
-            return self._step(key[0], [record for frame in rows for record in _records(frame)], timerValues)
+            return self._step(key[0], [record for frame in rows for record in rows_of(frame)], timerValues)
 
         def handleExpiredTimer(
             self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
@@ -170,12 +171,6 @@ def make_stateful_processor(
                 self.handle.registerTimer(done.timer_ms)
 
     return AutoscalerProcessor()
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame; pandas' own way takes five times as long, and there is a frame for each job and batch."""
-    names = list(frame)
-    return [dict(zip(names, row, strict=True)) for row in zip(*(frame[name].tolist() for name in names), strict=True)]
 
 
 def _signature(signer: Signer, job: str, topic: str, name: str, value: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
 from pipelines.kafka.spark import KEY, spark_options, topic_out
+from pipelines.spark.frames import rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,13 +109,13 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
                 timerValues: not used.
 
             Yields:
-                One frame of string columns topic, key and value (JSON), to be sent to Kafka; it may be empty.
+                One frame of string columns topic, key and value (JSON), to be sent to Kafka; none without a message.
             """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 
-            records = [record for frame in rows for record in frame.to_dict("records")]
+            records = [record for frame in rows for record in rows_of(frame)]
             records.sort(key=lambda row: (row["partition"], row["offset"]))
-            stored = self.state.get() if self.state.exists() else None
+            stored = self.state.get()
             before = None if stored is None else bytes(stored[0])
             step = FleetStep(key[0], step_s, folder, known, epoch, oldest_s)
             after, messages = step.process(before, records, time.time())
@@ -122,7 +123,8 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
                 self.state.update((after,))
             elif stored is not None:  # of an earlier release, which kept one for every key
                 self.state.clear()
-            yield pd.DataFrame([(t, k, v.decode()) for t, k, v in messages], columns=["topic", "key", "value"])
+            if messages:
+                yield pd.DataFrame([(t, k, v.decode()) for t, k, v in messages], columns=["topic", "key", "value"])
 
         def close(self) -> None:
             pass
