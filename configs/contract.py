@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,9 @@ class Contract(Section):
         """The first 16 hexadecimal digits of the SHA-256 of `text`, by which decisions name their contract."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
+    def __hash__(self) -> int:
+        return hash(self.hash)  # its fields have none where it holds tables
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Contract:
         """Return a copy, as pydantic does; one with other values has a hash of its own."""
         copy = super().model_copy(update=update, deep=deep)
@@ -122,9 +125,13 @@ class Contract(Section):
 
     def planned_for(self, lead_s: float, start_growth: float | None = None) -> Contract:
         """Return the contract with another lead time (wall seconds), and its growth unless None, in its planning."""
-        growth = self.planning.start_growth if start_growth is None else start_growth
-        known = {"lead_s": lead_s, "start_growth": growth}
-        return self.model_copy(update={"planning": self.planning.model_copy(update=known)})
+        return _planned_for(self, lead_s, self.planning.start_growth if start_growth is None else start_growth)
+
+
+@lru_cache(maxsize=1 << 12)  # each step of a job asks for one, and raises alone change which
+def _planned_for(contract: Contract, lead_s: float, start_growth: float) -> Contract:
+    known = {"lead_s": lead_s, "start_growth": start_growth}
+    return contract.model_copy(update={"planning": contract.planning.model_copy(update=known)})
 
 
 def load_contract(job: str, folder: Path) -> Contract:

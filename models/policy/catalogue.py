@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,7 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
     return Paced(made, interval_s) if interval_s > 0 else made
 
 
+@lru_cache(maxsize=1 << 12)  # each step of a live job asks for its own
 def build_steered(name: str, contract: Contract, start: float | None = None) -> Policy:
     """Build a policy that learns nothing; where the promise may steer its knob, it does (`Steered`).
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.contract import Contract
+from pipelines.watched import read_changed
 from pipelines.whole_json import write_json
 
 Read = Callable[[Path, Contract], Any]
@@ -143,8 +144,8 @@ class SyncedArtifacts(NamedTuple):
     def newest(self, contract: Contract) -> tuple[str, Any] | None:
         """Return (version, what `read` makes of its files) of the artifact that was synced last.
 
-        None before any, and where the pointer file cannot be read. Cached: a worker process reads each version once per
-        contract (the job's latency target and executor bounds).
+        None before any, and where the pointer file is damaged. Cached: a worker process reads a pointer again once it
+        has changed, and each version once per contract (the job's latency target and executor bounds).
 
         Raises:
             ValueError: the files cannot be parsed or do not fit the contract.
@@ -154,20 +155,24 @@ class SyncedArtifacts(NamedTuple):
         if pointed is None:
             return None
         version, files = pointed
-        return version, _read_once(self.read, files, contract.model_dump_json())
+        return version, _read_once(self.read, files, contract)
 
 
 @lru_cache(maxsize=4096)
-def _read_once(read: Read, files: str, contract: str) -> Any:
-    return read(Path(files), Contract.model_validate_json(contract))  # a contract with tables in it has no hash
+def _read_once(read: Read, files: str, contract: Contract) -> Any:
+    return read(Path(files), contract)
 
 
 def _pointed(folder: Path, job: str) -> tuple[str, str] | None:
     """Version that a job's pointer file names, and the folder of its files; None without one, and for a damaged one."""
+    version = read_changed(_pointer(folder, job), _read_pointer, None)
+    return None if version is None else (version, str(folder / job / version))
+
+
+def _read_pointer(pointer: Path) -> str | None:
     try:
-        version = str(json.loads(_pointer(folder, job).read_text())["version"])
-        return version, str(folder / job / version)
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(pointer.read_text())["version"])
+    except (ValueError, KeyError, TypeError):
         return None
 
 

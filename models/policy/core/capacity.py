@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,7 @@ class Capacity:
         return np.minimum(np.maximum(found, least), top), found > top
 
 
+@lru_cache(maxsize=256)
 def speed_table(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
     """Return (most + 1,) slots that 0 to `most` executors are worth: `parallelism ** scaling`, never falling.
 

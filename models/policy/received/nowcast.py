@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class ForecastRows:
         return replace(self, quantiles=self.quantiles[:, :, places], levels=tuple(self.levels[i] for i in places))
 
 
+@lru_cache(maxsize=1 << 10)
 def forecast_offsets(lead_s: float, hold_s: float) -> Floats:
     """Return (K,) rising seconds from now at which a policy is told the forecast; the last is lead + hold.
 
