@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 KEPT = 0.95
@@ -112,7 +112,7 @@ def learn_from_batch(
     """
     if rows <= 0 or slots <= 0 or duration_s <= 0:
         return known
-    so_far = astuple(known)
+    so_far = tuple(vars(known).values())
     known = BatchTime(*learn(rows, slots, duration_s, *so_far), *so_far[5:])
     return known if not tasks_s else _bounded(known, tasks_s * slots / rows)
 

@@ -7,7 +7,7 @@ that the ended batches span, from the end of the batch before the first of them 
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,7 @@ def close_look(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | No
         Sums of zero with the same `ended_at` and the new `processed_rps` (records/s), `busy` and `in_batch` (shares, 0
         to 1), each None before the first batch; and the mean seconds of the period's batches, None without any.
     """
-    _, *sums, rps, busy, in_batch = astuple(seen)
+    _, *sums, rps, busy, in_batch = vars(seen).values()
     last = np.array([[rps, busy, in_batch]], float)  # None is NaN
     began, lag = np.array([seen.ended_at is not None]), np.array([float(lag_records)])
     now = measure_shares(np.array([sums], float), last, began, lag)[0].tolist()

@@ -106,7 +106,7 @@ class Observation:
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""
         # What is in them is written out at once: to copy it as `asdict` does takes longer than to decide.
-        return {**vars(self), "ahead": None if self.ahead is None else dataclasses.asdict(self.ahead)}
+        return {**vars(self), "ahead": None if self.ahead is None else dict(vars(self.ahead))}
 
     @classmethod
     def from_inputs(cls, inputs: dict[str, Any]) -> Observation | None:
