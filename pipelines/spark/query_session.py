@@ -41,13 +41,14 @@ def query_session(app: str, settings: Settings, cores: int, master: str, delta: 
         JavaError, JarsError, OSError, Exception: as `local_session` and `cluster_session`.
     """
     if not master:
-        return local_session(app, cores=cores, delta=delta)
+        return local_session(app, cores=cores, delta=delta, prompt=not delta)
     spark = settings.spark.model_copy(update={"master": master})
     job = settings.job.model_copy(update={"state_partitions": cores})
     there = settings.model_copy(update={"spark": spark, "job": job})
     # A query with state in Python starts a Python beside its driver, too, by the path that executors have.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = cluster_session(app, there, Contract(job=app, executors=Executors(min=cores, max=cores)), delta=delta)
+    bounds = Executors(min=cores, max=cores)
+    session = cluster_session(app, there, Contract(job=app, executors=bounds), delta=delta, prompt=not delta)
     # Paths of ours are of a mounted file system, and HADOOP_CONF_DIR may name another one, to which YARN's client has
     # brought by now what the executors need.
     context: Any = session.sparkContext

@@ -22,6 +22,7 @@ from pipelines.spark.options import (
     LOCAL_CHECKPOINTS,
     LOCAL_JAVA,
     POOLS,
+    PROMPT,
     SPECULATION,
 )
 from pipelines.spark.own_pyspark import use_own_pyspark
@@ -38,7 +39,9 @@ _FORK_SERVERS: dict[str, Any] = {}
 """Of this process's sessions, by application: each ends when this process does."""
 
 
-def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Path | None = None) -> SparkSession:
+def local_session(
+    app: str, cores: int = 1, delta: bool = False, archive_to: Path | None = None, prompt: bool = False
+) -> SparkSession:  # fmt: skip
     """Return a Spark session in this process (`local[cores]`, no UI, loopback only): the running one, or a new one.
 
     Creates `var/spark` for its files; sets JAVA_HOME, SPARK_HOME, SPARK_LOCAL_IP, SPARK_LOCAL_DIRS and, unless it is of
@@ -51,6 +54,7 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
         delta: with Delta's catalogue.
         archive_to: file to which the JVM writes a class archive (AppCDS) when it ends; by default it uses the one in
             place.
+        prompt: as `cluster_session`.
 
     Raises:
         SettingsError: a setting is wrong.
@@ -64,6 +68,7 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
         **COMMON,
         **_on_loopback(settings),
         **(DELTA if delta else {}),
+        **(PROMPT if prompt else {}),
         "spark.driver.extraJavaOptions": f"{LOCAL_JAVA} {archive}",
         "spark.driver.extraClassPath": ":".join(class_archive.class_path()),
         "spark.driver.memory": "600m",
@@ -77,7 +82,7 @@ def local_session(app: str, cores: int = 1, delta: bool = False, archive_to: Pat
 
 def cluster_session(
     app: str, settings: Settings, contract: Contract, event_log: Path | None = None, stock_starts: bool = False,
-    delta: bool = False, grows: bool = True,
+    delta: bool = False, grows: bool = True, prompt: bool = False,
 ) -> SparkSession:  # fmt: skip
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
@@ -92,6 +97,7 @@ def cluster_session(
         stock_starts: executors start as stock Spark's do, without class archive and fork server: to be compared with.
         delta: whether the job writes Delta tables.
         grows: whether Spark itself may add executors to the least ones; the agent may in any case, up to the most.
+        prompt: whether rows of Python workers are handed on before a batch ends, and not by 64 KiB.
 
     Raises:
         SettingsError: no Spark master is set.
@@ -112,6 +118,7 @@ def cluster_session(
         **SPECULATION,
         **POOLS,
         **(DELTA if delta else {}),
+        **(PROMPT if prompt else {}),
         "spark.executor.cores": str(executors.cores),
         "spark.cores.max": str(executors.max * executors.cores),
         "spark.executor.memory": settings.spark.executor_memory,

@@ -50,7 +50,7 @@ def measure_spread(settings: Settings) -> dict[str, Any]:
 
 def _turn(folder: Path) -> dict[str, dict[str, Any]]:
     """Every number of jobs once, in a session of its own, so that none finds what the turn before has compiled."""
-    spark, found = local_session("spread", cores=max(PARTITIONS)), {}
+    spark, found = local_session("spread", cores=max(PARTITIONS), prompt=True), {}
     try:
         for jobs, minutes in COUNTED.items():
             warm = math.ceil(WARM_STEPS / jobs)
