@@ -51,7 +51,7 @@ DECOMMISSION = {
     "spark.storage.decommission.replicationReattemptInterval": "1s",
 }
 # A Python worker hands on what it has for the JVM once that fills a buffer, by default of 64 KiB: of a hundred jobs the
-# first decision of a micro-batch waited for its end. It is the size of Hadoop's buffers for files, too, and their own.
+# first decision of a micro-batch waited for its end. Hadoop's buffers for files get this size, too: their default.
 PROMPT = {"spark.buffer.size": "4096"}
 # What replays read beside live records takes a core only where live records have no task for it.
 POOLS = {
