@@ -22,7 +22,7 @@ from tests.fakes.waiting import wait_until
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.spark
-JOB, CORES = "word_count", "autoscaler.cores"
+JOB, CORES, EVERY = "word_count", "autoscaler.cores", {"trigger": "2 seconds"}
 
 
 class Job:
@@ -83,7 +83,7 @@ def changed_at(decision):
 
 def test_agents_policies_and_cores_change_and_the_state_stays(spark, empty_topics, tmp_path):
     kafka, registry, job = signed(empty_topics, tmp_path), Versions(JOB), Job(empty_topics)
-    settings, checkpoint = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"}), tmp_path / "query"
+    settings, checkpoint = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn", **EVERY}), tmp_path / "query"
     accepted = AcceptedContracts(accepted_file(checkpoint))
     sync = ArtifactSync(registry.source(), accepted.all, tmp_path / "agents", 0.1)
     assert kept_partitions(checkpoint) is None and spread_state(spark, checkpoint, 2, CORES) == []
@@ -101,10 +101,10 @@ def test_agents_policies_and_cores_change_and_the_state_stays(spark, empty_topic
             assert second["inputs"]["target"] == 2 and second["inputs"]["carried"]["asked"] > 0
             assert second["inputs"]["since_change_s"] < 600
         assert spread_state(spark, checkpoint, 1, CORES) == []
-        said = ["what is known of the jobs is spread over 3 partitions; it was 1"]
-        assert spread_state(spark, checkpoint, 3, CORES) == said
-        assert kept_partitions(checkpoint) == 3
-        other = load(kafka=kafka.model_dump(), autoscaler={"policy": "reactive"})
+        said = ["what is known of the jobs is spread over 2 partitions; it was 1"]
+        assert spread_state(spark, checkpoint, 2, CORES) == said
+        assert kept_partitions(checkpoint) == 2
+        other = load(kafka=kafka.model_dump(), autoscaler={"policy": "reactive", **EVERY})
         with running(spark, other, checkpoint):
             third = job.until(lambda d: d["policy"] == "reactive" and "needed_observed" in d["inputs"])[-1]
             # A batch that the stop cut off is repeated: nothing it did is known, its change to three executors neither.

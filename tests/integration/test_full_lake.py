@@ -11,8 +11,10 @@ from pipelines.ingest.run import ingest_ranges, plan_topic
 from pipelines.kafka.publisher import Publisher
 from pipelines.lake.errors import LakeError, LakeFullError
 from pipelines.lake.folder import lake_folder
-from pipelines.lake.tables import Lake, commit_origins, newest_version
+from pipelines.lake.table_files import table_files
+from pipelines.lake.tables import commit_origins
 from pipelines.lake.writable import refuse_read_only
+from tests.fakes.lake_rows import lake_rows
 from tests.fakes.records import NOW, record
 
 pytestmark = [
@@ -37,8 +39,8 @@ def publish(settings, *rates):
     publisher.close()
 
 
-def rates(spark, settings):
-    return sorted(row.arrival_rps for row in Lake(spark, lake_folder(settings)).read_table("metrics").collect())
+def rates(settings):
+    return sorted(row["arrival_rps"] for row in lake_rows(lake_folder(settings), "metrics"))
 
 
 def test_a_full_or_read_only_file_system_is_named_and_the_next_run_takes_the_same_records(spark, settings):
@@ -48,7 +50,7 @@ def test_a_full_or_read_only_file_system_is_named_and_the_next_run_takes_the_sam
         return ingest_ranges(spark, settings, plan_topic(settings, "metrics", partition, NOW))["metrics"]
 
     def kept():
-        return commit_origins(root, "metrics"), newest_version(root, "metrics"), rates(spark, settings)
+        return commit_origins(root, "metrics"), table_files(root, "metrics"), rates(settings)
 
     publish(settings, 1.0)
     assert ingested(HOURS[0])["stored"] == 1
@@ -73,4 +75,4 @@ def test_a_full_or_read_only_file_system_is_named_and_the_next_run_takes_the_sam
     free_disk(root.parent)
     again = ingested(HOURS[1])
     assert (again["stored"], again["again"]) == (398, False)
-    assert rates(spark, settings) == [float(at) for at in range(1, 400)]
+    assert rates(settings) == [float(at) for at in range(1, 400)]

@@ -23,6 +23,7 @@ from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import Lake
 from pipelines.scale.processor import Scaler
+from tests.fakes.lake_rows import lake_rows
 from tests.fakes.records import NOW, bad_records, record
 from tests.fakes.topics import delete_topics
 from tests.unit.policy.test_processor import metric, row
@@ -53,10 +54,10 @@ def plan(settings, partition, *topics, now=NOW, skip_lost=False):
     return [r for topic in topics for r in plan_topic(settings, topic, partition, now, skip_lost)]
 
 
-def contents(spark, settings):
-    store = Lake(spark, lake_folder(settings))
-    tables = [t for t in (*KINDS, lake.QUARANTINE) if lake.exists(store.root, t)]
-    return {t: sorted(store.read_table(t).collect(), key=lambda r: (r.kafka_offset, str(r))) for t in tables}
+def contents(settings):
+    root = lake_folder(settings)
+    tables = [t for t in (*KINDS, lake.QUARANTINE) if lake.exists(root, t)]
+    return {t: sorted(lake_rows(root, t), key=lambda r: (r["kafka_offset"], str(r))) for t in tables}
 
 
 def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created_anew_is_told(spark, settings):
@@ -77,18 +78,18 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     publish(settings, "contracts", [text, text], contract.hash)  # after a restart it is told again
 
     counts = ingest(spark, settings, "2014-10-22T04", *good, "contracts")
-    before = contents(spark, settings)
+    before = contents(settings)
     for topic in good:
         read, stored = len(good[topic] + bad[topic]), len(good[topic])
         assert (counts[topic]["read"], counts[topic]["stored"]) == (read, stored)
         assert counts[topic]["offsets"] == {0: [0, read]}
-        rows = [r for r in before["quarantine"] if r.topic == topic]
-        assert [r.raw for r in rows] == bad[topic] and counts[topic]["quarantined"] == len(rows)
-        assert all(r.reasons for r in rows)
-    assert [r.event_hour for r in before["metrics"]] == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
+        rows = [r for r in before["quarantine"] if r["topic"] == topic]
+        assert [r["raw"] for r in rows] == bad[topic] and counts[topic]["quarantined"] == len(rows)
+        assert all(r["reasons"] for r in rows)
+    assert [r["event_hour"] for r in before["metrics"]] == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
 
-    contracts = parse_contracts(found.asDict() for found in before["contracts"])
-    (found,) = (found.asDict() for found in before["decisions"])
+    contracts = parse_contracts(before["contracts"])
+    (found,) = before["decisions"]
     logged = {**found, "inputs": json.loads(found["inputs"])}
     assert replay_decision(logged, contracts) == (decision.executors, decision.reason, decision.codes)
     with pytest.raises(LookupError, match=contract.hash):
@@ -97,7 +98,7 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     # A day later the record from the near future no longer is one; the re-run must judge as the first run did.
     again = ingest(spark, settings, "2014-10-22T04", "metrics", now=NOW + 86_400)["metrics"]
-    assert contents(spark, settings) == before
+    assert contents(settings) == before
     assert again["again"] and again["stored"] == counts["metrics"]["stored"]
     (following,) = plan(settings, "2014-10-22T05", "metrics")
     read = counts["metrics"]["read"]
@@ -149,11 +150,10 @@ def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alon
     assert (counts["decisions"]["stored"], counts["decisions"]["trouble"]) == (1, "")
     assert "0 of 3 refused records reached the quarantine, 3 were deleted by the broker" in caplog.text
     assert plan(settings, "2014-10-22T07", *left)  # and the next run needs nobody's leave
-    store = Lake(spark, lake_folder(settings))
-    rows = store.read_table("quarantine").orderBy("topic", "kafka_offset").collect()
+    stored = contents(settings)
     healed = [("metrics", "2014-10-22T04", value) for value in bad["metrics"]]
-    assert [(r.topic, r.ingest_partition, r.raw) for r in rows] == healed
-    assert [store.read_table(topic).count() for topic in left] == [3, 3]
+    assert [(r["topic"], r["ingest_partition"], r["raw"]) for r in stored["quarantine"]] == healed
+    assert [len(stored[topic]) for topic in left] == [3, 3]
 
 
 def refuse_quarantine(commit, self, table, rows, origin):
