@@ -13,10 +13,10 @@ from importlib import import_module
 
 LIBRARIES = (
     "pyspark.sql.functions", "great_expectations", "mlflow.tracking",
-    "mlflow.pytorch", "statsforecast.models", "sklearn.linear_model", "river.drift", "matplotlib.figure",
+    "mlflow.pytorch", "sklearn.linear_model", "river.drift", "matplotlib.figure",
     "torch._dynamo",  # torch imports it when the first optimizer is made: 6 s of CPU on a busy computer
 )  # fmt: skip
-"""None of them starts a thread; a fork would lose it."""
+"""What tasks import by the settings as they are shipped. None of them starts a thread; a fork would lose it."""
 
 
 def main() -> None:
