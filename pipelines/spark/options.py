@@ -32,6 +32,14 @@ COMMON = {
     "spark.ui.retainedJobs": "200",
     "spark.ui.retainedStages": "200",
 }
+# Of drivers without pages: nobody sees plans in words for them, nor, in an error of ours, where in Python a column was
+# made, which is eight calls to the JVM for each.
+NO_PAGES = {
+    "spark.ui.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -21,6 +21,7 @@ from pipelines.spark.options import (
     EXECUTOR_JAVA,
     LOCAL_CHECKPOINTS,
     LOCAL_JAVA,
+    NO_PAGES,
     POOLS,
     PROMPT,
     SPECULATION,
@@ -66,6 +67,7 @@ def local_session(
     archive = class_archive.use_option() if archive_to is None else class_archive.write_option(archive_to)
     options = {
         **COMMON,
+        **NO_PAGES,
         **_on_loopback(settings),
         **(DELTA if delta else {}),
         **(PROMPT if prompt else {}),
@@ -75,7 +77,6 @@ def local_session(
         # Where HADOOP_CONF_DIR names another file system, `var` would be looked for there.
         "spark.hadoop.fs.defaultFS": "file:///",
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.ui.enabled": "false",
     }
     return _build(app, f"local[{cores}]", options)
 
