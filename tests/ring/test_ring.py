@@ -50,7 +50,7 @@ def ring(tmp_path_factory):
     settings = load(
         var=tmp_path_factory.mktemp("ring"),
         contracts=contracts,
-        kafka={"signing_keys": keys, "event_partitions": 6},
+        kafka={"signing_keys": keys, "event_partitions": 4},
         serving={"token": TOKEN, "poll_s": 1, "alias_poll_s": 10},
         # Of so long a history a challenger surely beats the naive forecast: a person is asked, and what serves is new.
         # From the hour on in which the load begins to rise.
