@@ -86,7 +86,8 @@ class Job:
 def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_is_told_once(
     spark, empty_topics, tmp_path, caplog, monkeypatch
 ):
-    driver.begin_large(monkeypatch, HOURS * HOUR_S // 60 // 4 // 2)  # two batches, of half of the records each
+    each = HOURS * HOUR_S // 60 // 4  # records of a partition
+    driver.begin_large(monkeypatch, each // 2)  # two batches, of half of the records each
     caplog.set_level("INFO", "tidecast")
     events = _events()
     kept, withheld = [e for e in events if not _is_withheld(e)], [e for e in events if _is_withheld(e)]
@@ -117,6 +118,7 @@ def test_what_live_dropped_is_counted_by_a_backfill_of_its_hour_and_each_window_
         assert compare_counts(truth, read_counts(empty_topics)) == right
         assert sorted(path.name for path in (tmp_path / "word_count.backfills").iterdir()) == [".ended", ".lock"]
 
+        driver.begin_large(monkeypatch, each)
         assert job.backfill("again").state == "done"
         assert len(job.results()) == len(after)
 
