@@ -94,8 +94,8 @@ class Memory:
 
     def to_json(self) -> str:
         """Serialise the memory; `from_json` is the inverse."""
-        # By `json`, which writes each number of the past by itself, it took a fifth of a step.
-        return msgspec.json.encode({**vars(self), "replay": _kept(self.replay)}).decode()
+        # By `json`, which writes each number of the past by itself, it took a fifth of a step. Numpy's numbers are none.
+        return msgspec.json.encode({**vars(self), "replay": _kept(self.replay)}, enc_hook=float).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Memory:

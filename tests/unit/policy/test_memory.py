@@ -2,6 +2,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from configs.contract import Contract, Executors, Planning
@@ -65,6 +66,11 @@ def test_survives_as_json():
     memory = with_forecast(with_interval(fresh(CONTRACT), interval()), forecast())
     memory, _, _ = evaluate(memory, 100.2, CONTRACT, FORECAST)
     assert Memory.from_json(memory.to_json()) == memory
+
+
+def test_numbers_of_numpy_survive_as_pythons():
+    memory = replace(fresh(CONTRACT), scatter=np.float64(0.1), arrivals=(np.float64(2.5),))
+    assert Memory.from_json(memory.to_json()) == replace(memory, scatter=0.1, arrivals=(2.5,))
 
 
 def test_the_window_of_a_forecast_is_lead_and_hold_in_job_time():
