@@ -94,7 +94,7 @@ class Memory:
 
     def to_json(self) -> str:
         """Serialise the memory; `from_json` is the inverse."""
-        # By `json`, which writes each number of the past by itself, it took a fifth of a step. Numpy's numbers are none.
+        # `json`, which writes number after number, took a fifth of a step. A float of numpy is none to msgspec.
         return msgspec.json.encode({**vars(self), "replay": _kept(self.replay)}, enc_hook=float).decode()
 
     @classmethod
