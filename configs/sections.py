@@ -149,7 +149,7 @@ class Replay(Section):
     live_hours: Positive = 24
     history_days: NotNegative = 28
     speed: Positive = 200
-    peak_rps: Positive = 90
+    peak_rps: Positive | None = None
     keys: Count = 50
     zipf: Positive = 1.1
     burst_share: Share = 0.02

@@ -17,6 +17,7 @@ from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
 from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion, wait_for_training
+from pipelines.demo.fitted_load import fit_load, measure_slowness
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
 from pipelines.kafka.broker import Follower
@@ -55,15 +56,18 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
         RunError, EventLogError, OSError: a file of the run is missing or broken, or another cannot be read or written.
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
+    settings, fitted = fit_load(settings, measure_slowness())
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
     for job in settings.replayed:
         load_contract(job, settings.contracts_dir)
     newcomer.check_newcomer(settings)
     began = time.time()
     run_dir = create_run_dir(settings)
+    if fitted:
+        screen.note(fitted)
     with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
         found = run_stages(stack, run_dir, screen, began)
-    run_facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
+    run_facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), fitted=fitted, **found)
     summary = write_summary(run_dir)
     page = render_report(run_dir)
     return summary, page, list_failures(summary, run_facts)

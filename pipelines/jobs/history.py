@@ -14,7 +14,7 @@ from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.kafka.publisher import Publisher
 from pipelines.traces.shipped import find_shipped
-from pipelines.traces.trace import load_trace
+from pipelines.traces.trace import highest_rps, load_trace
 from tidecast.messages import MetricSample
 
 
@@ -49,7 +49,7 @@ def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
 
 
 def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
-    """Return the first `newcomer.days` days of load of a job with a short history, scaled to peak `replay.peak_rps`.
+    """Return the first `newcomer.days` days of load of a job with a short history, scaled to peak `highest_rps`.
 
     Returns:
         Records per wall second for each step; NaN where the series lacks one.
@@ -75,7 +75,7 @@ def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
     peak = float(np.nanmax(values, initial=0.0))
     if peak == 0:
         raise SettingsError(f"{named}: its first {newcomer.days:g} days are 0. Choose more days or another series.")
-    return Series(series.start, series.step_s, values * replay.peak_rps / peak)
+    return Series(series.start, series.step_s, values * highest_rps(replay) / peak)
 
 
 def _publish(settings: Settings, job: str, times: Floats, rates: Floats, step_s: float) -> int:

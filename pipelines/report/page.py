@@ -86,6 +86,7 @@ def _head(measured: RunMeasures, figures: dict[str, Any], other_figures: dict[st
         f"{figures['policy']} policy, job {figures['job']}.",
         f"Trace {figures['trace']}, {begin:%a %-d %b %Y %H:%M} to {end:%a %-d %b %H:%M}, replayed in {length:.0f} s",
         f"({figures['time_scale']:g} times faster) on {started:%-d %B %Y at %H:%M} UTC.",
+        run.info.get("fitted", ""),
     ]
     if other_figures:
         about.append(f"Compared with {other_figures['id']} ({other_figures['policy']} policy).")

@@ -18,9 +18,16 @@ from pipelines.traces.trace_file import TraceRow, read_rows
 
 Floats = NDArray[np.float64]
 TRACES = Path(__file__).parent / "data"
+PEAK_RPS = 90.0
+"""Records/s at the highest value of a replayed load, where the settings state none."""
 FILL_STEPS = 3
 """A gap of at most so many steps is filled by interpolation, and said so; a longer one cannot be replayed."""
 _OFF_GRID = 0.01  # share of a step that a time may lie off its place
+
+
+def highest_rps(replay: Replay) -> float:
+    """Return the records per wall second at the highest value in use: `replay.peak_rps`, else PEAK_RPS."""
+    return PEAK_RPS if replay.peak_rps is None else replay.peak_rps
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +42,7 @@ class Trace:
         history_start: epoch seconds at which the history begins; a step border.
         live_start: epoch seconds at which the live load begins.
         live_end: epoch seconds at which it ends.
-        rps: records per wall second for one unit of `values`; the highest value in use becomes `replay.peak_rps`.
+        rps: records per wall second for one unit of `values`; the highest value in use becomes `highest_rps`.
         notes: what was filled, one sentence each.
     """
 
@@ -77,8 +84,8 @@ def load_trace(replay: Replay) -> Trace:
             trace hours are live; the history is the `history_days` days before.
 
     Returns:
-        The trace, scaled so that the highest value in use is `replay.peak_rps` records per wall second; gaps of at most
-        FILL_STEPS (3) steps are interpolated linearly and named in its notes.
+        The trace, scaled so that the highest value in use is `highest_rps` records per wall second; gaps of at
+        most FILL_STEPS (3) steps are interpolated linearly and named in its notes.
 
     Raises:
         TraceError: the file cannot be read; a wrong row, column or time zone, see `trace_file.read_rows`; irregular
@@ -96,7 +103,8 @@ def load_trace(replay: Replay) -> Trace:
         raise TraceError(
             f"{path}: every value between {_iso(history_start)} and {_iso(live_end)} is 0. Choose another part."
         )
-    return Trace(path.stem, times, values, step_s, history_start, live_start, live_end, replay.peak_rps / peak, notes)
+    rps = highest_rps(replay) / peak
+    return Trace(path.stem, times, values, step_s, history_start, live_start, live_end, rps, notes)
 
 
 def _path(trace: str) -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 from configs.contract import Contract
 from models.policy.core.batch_time import BatchTime
 from models.policy.received.observation import Observation
-from models.policy.replays.control import ReplayControl, decide_rate, with_latency, with_progress
+from models.policy.replays.control import decide_rate
+from models.policy.replays.kept import ReplayControl, with_latency, with_progress
 from pipelines.report.recorded.backfill import RecordedBackfill, write_backfill
 from tests.fakes import run_dir
 

@@ -20,7 +20,7 @@ from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
-from models.policy.replays.control import ReplayControl, with_latency, with_progress
+from models.policy.replays.kept import ReplayControl, with_latency, with_progress
 
 
 @dataclass(frozen=True)

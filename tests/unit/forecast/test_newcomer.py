@@ -15,6 +15,7 @@ from models.forecast.selection.champion import ChampionChoice, Trial
 from pipelines.demo.newcomer import check_newcomer, collect_newcomer_results
 from pipelines.jobs import history
 from pipelines.jobs.history import newcomer_load, publish_newcomer
+from pipelines.traces.trace import PEAK_RPS
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.transfer import sources
 
@@ -32,7 +33,7 @@ def test_the_default_newcomer_has_the_first_days_of_its_trace_at_the_peak_of_the
     settings = load()
     series = newcomer_load(settings.replay, settings.replay.newcomer)
     assert len(series) * series.step_s == 5 * DAY_S
-    assert series.values.max() == settings.replay.peak_rps
+    assert series.values.max() == PEAK_RPS
     check_newcomer(settings)
     check_newcomer(load(replay={"newcomer": None}))
 

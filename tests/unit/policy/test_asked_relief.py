@@ -10,7 +10,7 @@ from models.contract.controller import CHANGED
 from models.contract.terms import compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl
+from models.policy.replays.kept import ReplayControl
 from models.policy.replays.recomputed import recompute_interval
 from models.policy.replays.relief import with_relief
 from pipelines.scale.processor import Scaler

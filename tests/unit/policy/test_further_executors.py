@@ -11,9 +11,9 @@ from models.contract.signals import OperatorReading
 from models.contract.state import begin
 from models.policy.live.memory import fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl
 from models.policy.replays.executors import with_replays
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
+from models.policy.replays.kept import ReplayControl
 from models.policy.replays.recomputed import recompute_weighed
 from pipelines.scale.processor import Scaler
 from tests.fakes.shared_job import EAGER, queue_signals, shared_plan, shared_terms

@@ -9,7 +9,8 @@ from models.contract.promised.text import describe_terms
 from models.policy.core.batch_time import BatchTime
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
-from models.policy.replays.control import ReplayControl, decide_rate, with_progress
+from models.policy.replays.control import decide_rate
+from models.policy.replays.kept import ReplayControl, with_progress
 from models.policy.replays.live_load import Arrived, highest_ahead, highest_within
 from models.policy.replays.recomputed import recompute_rate
 

@@ -10,8 +10,8 @@ from configs.contract import Contract, Executors, Planning
 from models.contract.terms import LIVE, compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl, with_latency
 from models.policy.replays.interval_latency import interval_latencies
+from models.policy.replays.kept import ReplayControl, with_latency
 from models.policy.replays.recomputed import recompute_rate
 from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
@@ -26,7 +26,8 @@ CONTRACT = Contract(
 
 
 def progress(now, done=0, state="running", name="fix", records=100_000, **more):
-    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, 0.0, **more)
+    admitted = more.pop("admitted_rps", 0.0)
+    said = ReplayProgress(name, JOB, now, now, 1.0, state, records, done, admitted, **more)
     return {"topic": "replays", "partition": 0, "offset": 0, "value": encode(said)}
 
 
@@ -177,6 +178,24 @@ def test_live_records_that_are_too_late_stop_it_whatever_is_free():
     assert life.rates[-1] == 0.0
     life.lasts(120, progress, batch(4.0))
     assert life.rates[-1] > 0.0  # and it comes back once they are in time again
+
+
+def test_it_comes_back_where_no_live_record_comes_that_could_be_too_late():
+    """What the last records before a quiet night waited holds nothing up all night; records that wait do."""
+    life = Life()
+    life.lasts(100, progress)
+    life.lasts(31, progress, lambda now: second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=30.0))
+    known = life.memory.replay.level
+    assert life.logged[-1]["inputs"]["replay"]["state"]["relief"]["step"] >= 1
+    assert life.lasts(60, progress, rps=0.0, lag_records=40) == 0.0
+    quick = {"admitted_rps": 1e6, "warm": True}
+    assert life.lasts(80, lambda now: progress(now, **quick), rps=0.0, lag_records=0) > 20.0
+    assert life.memory.replay.level == known  # nothing was borne
+    last = [one["inputs"]["replay"] for one in life.logged[-80:]]
+    assert last[-1]["state"]["relief"]["step"] == 0 and not any(one["response_changed"] for one in last)
+    assert recompute_rate(last[-1]) == life.rates[-1]
+    life.lasts(100, progress, lambda now: second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=4.0))
+    assert not any(one["inputs"]["replay"]["response_changed"] for one in life.logged[-100:])
 
 
 def test_the_quantile_of_an_interval_is_that_of_its_worst_batch_below():

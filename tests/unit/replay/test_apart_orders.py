@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from models.policy.replays.control import ReplayControl, with_progress
+from models.policy.replays.kept import ReplayControl, with_progress
 from tests.fakes.driver import Sent
 from tests.fakes.driver import job as new_job
 from tests.fakes.noted_query import NotedQuery

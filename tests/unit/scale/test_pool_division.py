@@ -18,7 +18,7 @@ from configs.pool import Veto
 from configs.settings import load
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
-from models.policy.replays.control import ReplayControl
+from models.policy.replays.kept import ReplayControl
 from models.pool import divide
 from models.pool.state import PoolState
 from pipelines.kafka.broker import BrokerError, Record

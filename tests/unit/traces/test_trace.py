@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from configs.sections import Replay
-from pipelines.traces.trace import TRACES, TraceError, load_trace
+from pipelines.traces.trace import PEAK_RPS, TRACES, TraceError, load_trace
 
 
 def epoch(text):
@@ -36,7 +36,7 @@ def test_default_trace_is_cut_into_history_and_live_and_scaled_to_its_peak():
     begins, live = trace.live()
     assert (trace.step_s, len(times), len(begins)) == (1800, 28 * 48, 48)
     assert times[-1] + 1800 == begins[0] == epoch("2014-10-22T04:00:00")
-    assert max(rates.max(), live.max()) == pytest.approx(Replay().peak_rps)
+    assert max(rates.max(), live.max()) == pytest.approx(PEAK_RPS)
     assert trace.notes == ()
 
 
