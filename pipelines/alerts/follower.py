@@ -22,7 +22,7 @@ from pipelines.alerts.kept import digest_of, read_told, write_told
 from pipelines.alerts.rounds import Rounds
 from pipelines.alerts.topics import FollowedTopics
 from pipelines.alerts.webhook import Channel, Post, post
-from pipelines.kafka.broker import bootstrap_address
+from pipelines.kafka.connection import bootstrap_address
 from pipelines.serve.signals import stop_on_signals
 
 TICK_S, FIRST_S = 1.0, 60.0

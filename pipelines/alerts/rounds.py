@@ -14,7 +14,8 @@ from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
 from pipelines.airflow.drifts import INGEST_DAG, newest_drifts
 from pipelines.airflow.rest import Orchestrator
 from pipelines.ingest.columns import KINDS
-from pipelines.kafka.broker import TopicError, topic_offsets
+from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.connection import TopicError
 from pipelines.lake import tables
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size

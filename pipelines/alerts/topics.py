@@ -13,7 +13,8 @@ from configs.contract import Contract
 from configs.sections import Kafka
 from models.alerts.followed import STRANGE, Followed, take
 from models.pool.state import PoolState, with_pool
-from pipelines.kafka.broker import Follower, Place, Record, TopicError
+from pipelines.kafka.broker import Follower, Place, Record
+from pipelines.kafka.connection import TopicError
 from tidecast.messages import (
     Decision,
     Forecast,

@@ -13,7 +13,7 @@ from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
 from pipelines.backfill.orders import OrderError, change_order, newest_progress, send_order
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
 from pipelines.stack.processes import ProcessError, has_spawned, spawn
 from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY

@@ -13,7 +13,7 @@ from kafka import TopicPartition
 
 from configs.sections import Kafka
 from pipelines.backfill.ranges import FIRST_MS, RangeError, TimeRange, offsets_at
-from pipelines.kafka.broker import connect_client
+from pipelines.kafka.connection import connect_client
 from tidecast.connection.transport import consumer
 
 

@@ -13,7 +13,7 @@ from kafka import TopicPartition
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
-from pipelines.kafka.broker import connect_client
+from pipelines.kafka.connection import connect_client
 from tidecast.connection.transport import consumer
 from tidecast.control import WALL, Clock
 

@@ -27,7 +27,7 @@ def find_range(kafka: Kafka, topic: str, asked: TimeRange, table: Path | None = 
 
     Raises:
         RangeError: as `find_offsets`; or there is no such table, it has other columns, or does not hold the range.
-        BrokerError, ValueError, kafka.errors.KafkaError: as `find_offsets`.
+        BrokerError, ValueError: as `find_offsets`.
         JavaError, JarsError: Spark cannot be started.
     """
     if table is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Self
 
 from configs.contract import load_contract
@@ -12,7 +12,7 @@ from models.backfill.live.issued import read_issued
 from models.backfill.live.known import KnownJob
 from models.backfill.live.ordered import JobNow
 from models.policy.live.memory import Memory, fresh
-from pipelines.kafka.broker import STUCK_S, BrokerError, Follower, Record
+from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.signing import Signer
 from pipelines.scale.processor import Scaler
 from tidecast.control import WALL, clock_key, clock_of
@@ -52,7 +52,7 @@ class JobWatch:
         self._signer = Signer.of(settings.kafka)
         self._follower = Follower(settings.kafka, list(NEWEST))
         try:
-            self._take(_read_present(self._follower))
+            self._take(self._follower.read_until(self._follower.seek_to_newest(NEWEST)))
         except BaseException:
             self._follower.close()
             raise
@@ -113,19 +113,6 @@ class JobWatch:
         except MessageError:
             pass
         return None
-
-
-def _read_present(follower: Follower) -> Iterator[Record]:
-    """What there is of each topic; records that come meanwhile are among them, or are polled next."""
-    ends, until_s = follower.seek_to_newest(NEWEST), time.monotonic() + STUCK_S
-    while follower.unread(ends):
-        if found := follower.poll(0.5):
-            yield from found
-            until_s = time.monotonic() + STUCK_S
-        elif time.monotonic() > until_s:  # the client itself would try for ever
-            raise BrokerError(
-                f"nothing more came for {STUCK_S:g} s of topics that go on. See that the broker runs, then start again."
-            )
 
 
 def read_now(settings: Settings, job: str) -> JobNow:

@@ -24,8 +24,8 @@ def codecs(
     Raises:
         BrokerError: no broker is known (status 2).
     """
-    from pipelines.kafka.broker import bootstrap_address
     from pipelines.kafka.compression import NONE, chosen_codec, readable
+    from pipelines.kafka.connection import bootstrap_address
 
     kafka = settings_of_stack().kafka
     bootstrap_address(kafka)

@@ -33,7 +33,7 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
         DemoError: there was history, and no champion came of it.
         OrchestratorError: Airflow does not answer, does not know a DAG, or a run failed or did not end in time.
         TraceError: the trace cannot be used.
-        BrokerError, kafka.errors.KafkaTimeoutError: no broker, no topic `metrics`, or a record was not acknowledged.
+        BrokerError: no broker, no topic `metrics`, or a record was not acknowledged.
         RegistryError: MLflow does not answer.
         OSError: `var/mlflow` cannot be written.
     """

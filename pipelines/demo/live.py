@@ -20,7 +20,8 @@ from pipelines.demo.champion import DemoError
 from pipelines.demo.correction import Correction, begin_correction, judge_windows
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.truth import compare_counts, read_counts
-from pipelines.kafka.broker import BrokerError, Follower
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.connection import BrokerError
 from pipelines.report.recorded.backfill import write_backfill
 from pipelines.report.recorded.dump import dump_topics
 from pipelines.stack.processes import Process
@@ -105,7 +106,7 @@ class LiveReplay:
 
         Raises:
             DemoError: the load generator failed.
-            BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or a topic is missing.
+            BrokerError: the broker does not answer, or a topic is missing.
             AbandonedError, ProcessError: the stack was stopped, or a program cannot be executed or the keeper is gone.
             OSError: a log or `truth.json` cannot be read or written.
         """
@@ -137,7 +138,7 @@ class LiveReplay:
 
         Raises:
             FileNotFoundError: the load generator has not written `truth.json` yet.
-            BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or there is no topic `results`.
+            BrokerError: the broker does not answer, or there is no topic `results`.
             KeyError, ValueError: `truth.json` or a result is no JSON, or lacks a field.
         """
         return compare_counts(self._truth(), read_counts(self.settings.kafka))
@@ -152,7 +153,7 @@ class LiveReplay:
             `produced`, `counted`, `lost`, `duplicated`: numbers of records.
 
         Raises:
-            BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or a topic is missing.
+            BrokerError: the broker does not answer, or a topic is missing.
             OSError, KeyError, ValueError: `truth.json` is missing or malformed, or a file cannot be written.
             subprocess.TimeoutExpired: a process still runs 10 s after SIGKILL.
         """

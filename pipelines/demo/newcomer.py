@@ -50,7 +50,7 @@ def publish_newcomer_history(settings: Settings, screen: Screen) -> None:
 
     Raises:
         SettingsError, SeriesError: its trace cannot be used or read.
-        BrokerError, kafka.errors.KafkaTimeoutError: no broker, no topic `metrics`, or a record was not acknowledged.
+        BrokerError: no broker, no topic `metrics`, or a record was not acknowledged.
     """
     if newcomer := settings.replay.newcomer:
         rows = publish_newcomer(settings, newcomer)

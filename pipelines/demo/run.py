@@ -171,7 +171,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 
     Raises:
         DemoError: a stage did not get through.
-        OrchestratorError, BrokerError, RegistryError, kafka.errors.KafkaTimeoutError: a service failed.
+        OrchestratorError, BrokerError, RegistryError: a service failed.
         TraceError, SeriesError, SettingsError: a trace or contract cannot be used.
         ProcessError, subprocess.TimeoutExpired: a process cannot be started, or does not end.
         OSError, ValueError: a file of the run or the lake's log cannot be read or written.

@@ -158,7 +158,6 @@ def fix_first_offsets(
 
     Raises:
         BrokerError: no broker, or a topic is not there.
-        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         OSError: the file cannot be written or read.
         RunFileError: it is damaged.
         ValueError: kafka-python has no such security option.

@@ -32,8 +32,9 @@ from configs.settings import Settings, load
 from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.replay import ReplayPlan, plan_replay
 from pipelines.jobs.truth import read_warm_up, true_windows, write_truth, write_warm_up
-from pipelines.kafka.broker import BrokerError, topic_offsets
+from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.compression import NONE, chosen_codec
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
@@ -72,7 +73,6 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
         SettingsError: records are to be withheld, and the live part is too short for it.
         BrokerError: no broker, no topic `events`, the clock was not acknowledged within 120 s, or a record not queued
             within 5 minutes.
-        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
         OSError: `warmup.json` cannot be read or the truth not written.
     """
@@ -110,7 +110,6 @@ def warm_up(settings: Settings, run_dir: Path) -> int:
     Raises:
         TraceError: the trace, whose live start is the records' time, cannot be used.
         BrokerError: no broker, no topic `events`, or a record could not be queued within 5 minutes.
-        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
         OSError: `warmup.json` cannot be read or written.
     """
@@ -198,7 +197,7 @@ def main(argv: list[str] | None = None) -> int:
 
     Raises:
         SystemExit: wrong arguments (status 2) or `--help`.
-        kafka.errors.KafkaTimeoutError, ValueError, OSError: as `replay` and `warm_up`.
+        ValueError, OSError: as `replay` and `warm_up`.
     """
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.jobs.load_generator", description="Replay a trace into Kafka."

@@ -72,7 +72,6 @@ def run_job(
     Raises:
         SystemExit: wrong arguments (status 2) or `--help`.
         ValueError, tidecast.spark.cluster.ClusterError: the agent cannot be attached (`tidecast.agent.attach`).
-        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         OSError: the run folder cannot be written.
         Exception: whatever `start_query` raises.
     """

@@ -129,7 +129,6 @@ def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> Counted
 
     Raises:
         BrokerError: no broker answers, the topic is not there, or nothing more came for 30 s.
-        kafka.errors.KafkaTimeoutError: the broker gives no offsets within 30 s.
         ValueError: a record is no JSON, or kafka-python has no such security option.
         KeyError: a record lacks `n` or `seq_sum`.
     """

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower, Record, permitted, read_records
+from pipelines.kafka.broker import Follower, Record, read_records
+from pipelines.kafka.connection import answered
 from pipelines.kafka.publisher import Publisher
 from tidecast.messages import Control, MessageError, decode, encode
 
@@ -36,8 +37,8 @@ class Claim:
                 that replayed forecasts have the same bytes.
 
         Raises:
-            BrokerError: the broker does not answer, or forbids it (TopicError).
-            kafka.errors.KafkaError: it does not take the claim, or not within 30 s.
+            BrokerError: the broker does not answer, or not within 30 s, or forbids it (TopicError).
+            kafka.errors.KafkaError: it does not take the claim.
         """
         now, self._role = time.time(), role
         records = read_records(kafka, TOPIC)
@@ -47,7 +48,7 @@ class Claim:
             epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)
             message = encode(Control(job=role, wall_time=epoch / 1000))
             sent = publisher.send_bytes(TOPIC, claim_key(role).encode(), message)
-            with permitted(kafka):
+            with answered(kafka):
                 newest = int(sent.get(timeout=30).offset), epoch
         self._offset, self.epoch = newest
         self.epochs = frozenset({self.epoch, *(epoch for _, epoch in claims)})

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, read_records
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
 from tidecast.control import Clock, clock_key, clock_of
 from tidecast.messages import Control, MessageError, decode

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, topic_offsets
+from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.librdkafka import make_client
 
 WAIT_S = 30.0

@@ -18,7 +18,8 @@ from kafka.errors import KafkaError
 
 from configs.sections import Kafka
 from models.contract.slow.codecs import CHEAPER, PLAIN, MeasuredCodec, codec_cost, price
-from pipelines.kafka.broker import BrokerError, read_records
+from pipelines.kafka.broker import read_records
+from pipelines.kafka.connection import BrokerError
 
 NONE = "none"
 LEVELS: Mapping[str, int | None] = {"gzip": 6, "lz4": None, "zstd": 3}
@@ -91,7 +92,8 @@ def newest_values(kafka: Kafka, topic: str) -> list[bytes]:
     """Return values of a topic's newest records, up to SAMPLE_BYTES of them.
 
     Raises:
-        BrokerError, ValueError, kafka.errors.KafkaError: as `read_records`.
+        BrokerError, SettingsError: as `read_records`.
+        kafka.errors.KafkaError: a record is compressed in a way that kafka-python cannot read here.
     """
     kept: deque[bytes] = deque()
     size = 0

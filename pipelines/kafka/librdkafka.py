@@ -14,7 +14,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from configs.errors import SettingsError
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, Record, bootstrap_address
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import BrokerError, bootstrap_address
 from pipelines.kafka.security import librdkafka_options
 
 log = logging.getLogger(__name__)

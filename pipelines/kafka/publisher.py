@@ -9,7 +9,8 @@ from typing import Any
 from kafka.errors import AuthorizationError, KafkaError
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import RIGHTS, BrokerError, Record, bootstrap_address, connect_client
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import RIGHTS, BrokerError, bootstrap_address, connect_client
 from pipelines.kafka.signing import Signer
 from tidecast.connection.signing import HEADER
 from tidecast.connection.transport import producer

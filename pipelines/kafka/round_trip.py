@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.librdkafka import make_client
 
 PROBES, WAIT_S = 20, 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import bootstrap_address
+from pipelines.kafka.connection import bootstrap_address
 from pipelines.kafka.security import java_options
 from tidecast.connection.signing import HEADER
 

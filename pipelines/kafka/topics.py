@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, errors
 from kafka.admin import NewTopic
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, connect_client, permitted
+from pipelines.kafka.connection import BrokerError, answered, connect_client
 from tidecast.connection.transport import TOPICS, connect
 
 _HOUR_MS = 3_600_000
@@ -134,7 +134,7 @@ def _admin(kafka: Kafka) -> Iterator[KafkaAdminClient]:
     """A client for administration; what the broker refuses it is a BrokerError."""
     client: KafkaAdminClient = connect_client(partial(connect, KafkaAdminClient), kafka)
     try:
-        with permitted(kafka):
+        with answered(kafka):
             yield client
     except errors.KafkaError as error:
         raise BrokerError(

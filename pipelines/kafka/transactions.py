@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.librdkafka import make_client
 
 WAIT_S, AGAIN_S = 30.0, 0.2

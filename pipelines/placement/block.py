@@ -209,7 +209,7 @@ def _probe(launch: Launch, epoch: BlockEpoch) -> None:
 
     def probe(_: int) -> float | str:
         from configs.sections import Kafka
-        from pipelines.kafka.broker import BrokerError
+        from pipelines.kafka.connection import BrokerError
         from pipelines.kafka.round_trip import round_trip_s
 
         try:

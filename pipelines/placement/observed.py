@@ -22,8 +22,9 @@ from models.placement.plan.observed import (
 )
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
-from pipelines.kafka.broker import BrokerError, read_records
+from pipelines.kafka.broker import read_records
 from pipelines.kafka.committed import read_committed
+from pipelines.kafka.connection import BrokerError
 from pipelines.placement.job_folder import JobFolder
 from tidecast.messages import MessageError, MetricSample, decode
 

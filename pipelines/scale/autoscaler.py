@@ -61,7 +61,6 @@ def start_query(
 
     Raises:
         BrokerError: no broker, or a topic is not there.
-        kafka.errors.KafkaTimeoutError: the broker stopped answering when the offsets were looked up.
         SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks.
         pyspark.errors.PySparkException: Spark refuses trigger or checkpoint.
     """
@@ -142,11 +141,9 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
 
     Raises:
         SystemExit: the query failed, or Spark refuses its trigger or its checkpoint; the message holds the error.
-        BrokerError: no broker, or topics cannot be created.
+        BrokerError: no broker, topics cannot be created, or it stops answering before the query runs.
         AnotherAutoscalerError: one decides on these topics already, from another checkpoint; or has begun to, while no
             job ran, and this one has left.
-        kafka.errors.KafkaError: the broker refuses topics, or stops answering before the query runs
-            (KafkaTimeoutError).
         JavaError, JarsError: Spark cannot start.
         SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it.
         SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks; the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pipelines.kafka.broker import RIGHTS
+from pipelines.kafka.connection import RIGHTS
 from pipelines.spark.checkpoint import repair
 
 SLOW_WORKER = "connect back"  # how Spark says that a worker of Python was not there in time

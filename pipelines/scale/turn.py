@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, Follower, TopicError
+from pipelines.kafka.broker import Follower
 from pipelines.kafka.claim import AUTOSCALER, Claim
+from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, refuse_another, spoken
 from pipelines.scale.beside import report

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines.kafka.broker import BrokerError, Follower, TopicError
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.connection import BrokerError, TopicError
 
 LONGEST_PAUSE_S = 60.0
 """Between two tries to reach the broker; they double up to that."""

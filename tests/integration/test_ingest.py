@@ -16,7 +16,7 @@ from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import ingest_ranges, plan_topic
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.lake import tables as lake

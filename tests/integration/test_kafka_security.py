@@ -9,7 +9,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import UserScramCredentialUpsertion
 
-from pipelines.kafka.broker import BrokerError, Follower, read_records, topic_offsets
+from pipelines.kafka.broker import Follower, read_records, topic_offsets
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.librdkafka import Feed, Sender
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.spark import spark_options

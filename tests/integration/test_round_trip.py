@@ -4,7 +4,7 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka import round_trip
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.round_trip import round_trip_s
 from tests.fakes.clock import clock_with
 from tests.fakes.slow_way import slow_way

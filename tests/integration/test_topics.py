@@ -9,8 +9,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app
-from pipelines.kafka.broker import BrokerError, read_records
+from pipelines.kafka.broker import read_records
 from pipelines.kafka.compression import readable
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from tests.fakes.waiting import wait_until
 from tidecast.connection.transport import TOPICS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.transactions import BatchMark, BatchWriter, OutRecord, SupersededError
 from tests.fakes.committed import committed_records
 

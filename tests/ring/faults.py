@@ -16,7 +16,8 @@ import psutil
 from pipelines.bench.borders.corpus import JOB as STRANGER
 from pipelines.bench.borders.corpus import make_corpus
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.kafka.broker import BrokerError, Follower
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.executors import oldest_executor
 from pipelines.stack.stack import Stack

@@ -6,7 +6,8 @@ from kafka.errors import KafkaError
 
 from configs.sections import Kafka
 from pipelines.bench.site.brokers import ADMIN, Brokers
-from pipelines.kafka.broker import BrokerError, topic_offsets
+from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 

@@ -88,7 +88,7 @@ def time_by_kafka(
 
     Raises:
         ProcessError: a process does not start, or does not answer for a minute.
-        BrokerError, kafka.errors.KafkaTimeoutError: the broker does not answer, or its topics are not there.
+        BrokerError: the broker does not answer, or its topics are not there.
         OSError: the model cannot be written.
     """
     kafka, job, feed, folder = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1]), stack.settings.var_dir / "champions"

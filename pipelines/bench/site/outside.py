@@ -8,7 +8,8 @@ from typing import Any
 from configs.sections import Kafka
 from configs.settings import ROOT
 from pipelines.bench.site.certificates import write_certificates
-from pipelines.kafka.broker import BrokerError, read_records, topic_offsets
+from pipelines.kafka.broker import read_records, topic_offsets
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topic
 from pipelines.stack.ports import HOST

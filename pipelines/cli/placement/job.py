@@ -175,7 +175,7 @@ def set_job_mode(name: Job, mode: Annotated[str, typer.Argument(help="observe, f
         BrokerError: the broker cannot be reached or did not acknowledge the mode within 10 s (status 2).
     """
     from configs.contract import jobs_with_contract
-    from pipelines.kafka.broker import BrokerError
+    from pipelines.kafka.connection import BrokerError
     from pipelines.kafka.signing import Signer
     from tidecast.control import set_mode
 

@@ -41,7 +41,6 @@ def dump_topics(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
 
     Raises:
         BrokerError: the broker does not answer, a topic is missing, or nothing more came for 30 s.
-        kafka.errors.KafkaTimeoutError: the broker does not answer the look-up of offsets.
         ValueError: an unknown security option.
         OSError: a file cannot be written.
     """

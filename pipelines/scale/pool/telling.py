@@ -9,7 +9,7 @@ from dataclasses import replace
 from configs.errors import SettingsError
 from configs.sections import Kafka
 from models.pool.state import PoolState
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from tidecast.messages import MessageError, encode
 

@@ -116,7 +116,6 @@ def find_cursor(kafka: Kafka, store: Store) -> Cursor:
 
     Raises:
         BrokerError: the broker does not answer, or has no such topic.
-        kafka.errors.KafkaTimeoutError: the broker stopped answering while offsets were looked up.
         ValueError: an unknown security option.
         StoreError, msgspec.DecodeError: the stored cursor cannot be read or decoded.
     """

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.fast.reading import answer_request, refusal
 from pipelines.serve.fast.swapping import swap_model

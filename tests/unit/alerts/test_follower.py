@@ -23,7 +23,8 @@ from pipelines.alerts.follower import Reports
 from pipelines.alerts.rounds import Rounds, newest_drifts
 from pipelines.alerts.topics import FollowedTopics
 from pipelines.bench.team.alerts.made_up_job import BEGAN, CONTRACT, JOB, MadeUpJob
-from pipelines.kafka.broker import BrokerError, Record, TopicError
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
 from pipelines.watched import GONE_S

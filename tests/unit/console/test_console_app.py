@@ -19,7 +19,7 @@ from pipelines.console.follow import READING
 from pipelines.console.origin import objection
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.history import Point
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 
 KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe"),
          pool("shared", NOW, ["orders", "rides"])]  # fmt: skip

@@ -12,7 +12,7 @@ from pipelines.bench.team.console.records import NOW, contract, interval, order,
 from pipelines.console import follow
 from pipelines.console.follow import DEEP, ModelFollower
 from pipelines.console.read.newest import SHARED
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from tests.fakes.waiting import wait_until
 
 

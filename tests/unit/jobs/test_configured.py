@@ -20,7 +20,7 @@ from pipelines.jobs.restarts.configured import (
     set_configuration,
 )
 from pipelines.jobs.running import _started
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 
 BEGIN_S = 1_700_000_000
 SETTING = "spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB"

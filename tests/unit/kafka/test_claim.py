@@ -5,7 +5,8 @@ import pytest
 from kafka.errors import TopicAuthorizationFailedError
 
 from pipelines.kafka import claim
-from pipelines.kafka.broker import Record, TopicError
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import TopicError
 from tests.fakes.clock import clock_with
 from tidecast.messages import Control, encode
 

@@ -7,7 +7,7 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka import clocks
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from tests.fakes.clock import clock_with
 
 KAFKA = Kafka(bootstrap="broker:9092")

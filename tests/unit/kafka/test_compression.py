@@ -9,8 +9,8 @@ from configs.sections import Kafka
 from models.contract.slow.codecs import PLAIN, MeasuredCodec
 from pipelines.cli.app import app
 from pipelines.kafka import compression
-from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.compression import ChosenCodec, choose_codec, chosen_codec, measure_codec, newest_values, readable
+from pipelines.kafka.connection import BrokerError
 
 ORACLE = {"none": PLAIN, "lz4": MeasuredCodec(0.5, 5e8, 2e9), "zstd": MeasuredCodec(0.35, 3e8, 9e8)}
 """The plan's worked example: of 100 MB at 125 MB/s, idle, 0.8, 0.65 and 0.7244 s."""

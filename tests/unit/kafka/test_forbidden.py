@@ -6,7 +6,8 @@ from kafka import errors
 from configs.errors import SettingsError
 from configs.sections import Kafka
 from pipelines.kafka import broker, topics
-from pipelines.kafka.broker import BrokerError, Follower, connect_client, read_records
+from pipelines.kafka.broker import Follower, read_records
+from pipelines.kafka.connection import BrokerError, connect_client
 from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import refuse_another
 from tests.unit.kafka.test_read_all import Broker
@@ -76,7 +77,8 @@ def test_what_a_user_may_not_do_with_topics_is_named_with_where_the_rights_stand
     [
         (errors.InvalidReplicationFactorError, "1 broker.", r"^kafka\.replication=3: .*events: 1 broker.*brokers at"),
         (errors.PolicyViolationError, "No.", r"replication=3, kafka\.event_partitions=12, .*events: No\. Set them to"),
-        (errors.KafkaTimeoutError("late"), None, "broker:9092 does not do it: .*late.*start again"),
+        (errors.KafkaTimeoutError("late"), None, "broker:9092 does not answer: .*late.*start again"),
+        (errors.NotControllerError("moved"), None, "broker:9092 does not do it: .*moved.*start again"),
     ],
 )
 def test_why_a_broker_does_not_create_topics_is_told_with_the_setting(monkeypatch, error, said, words):

@@ -3,7 +3,7 @@ from kafka.future import Future
 
 from configs.sections import Kafka
 from pipelines.kafka import publisher
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 
 

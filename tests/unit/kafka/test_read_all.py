@@ -1,19 +1,24 @@
 """A topic is read to its end, also where the broker goes away meanwhile."""
 
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from configs.sections import Kafka
 from pipelines.kafka import broker
-from pipelines.kafka.broker import BrokerError, Follower, read_records
+from pipelines.kafka.broker import Follower, read_records, topic_offsets
+from pipelines.kafka.connection import BrokerError, TopicError
+
+HERE = Kafka(bootstrap="here:9092")
 
 
 class Broker:
     """Holds `held` records of one partition, says that there are `end`, and answers no more once they are given."""
 
-    def __init__(self, held, end):
-        self.held, self.end, self.at, self.closed = held, end, 0, 0
+    def __init__(self, held, end, at_once=1):
+        self.held, self.end, self.at_once, self.at, self.closed = held, end, at_once, 0, 0
 
     def partitions_for_topic(self, topic):
         return {0}
@@ -27,6 +32,12 @@ class Broker:
     def assign(self, partitions):
         (self.partition,) = partitions
 
+    def assignment(self):
+        return [self.partition]
+
+    def seek_to_beginning(self, *partitions):
+        self.at = 0
+
     def seek(self, partition, offset):
         self.at = offset
 
@@ -36,29 +47,114 @@ class Broker:
     def poll(self, timeout_ms):
         if self.at >= self.held:
             return {}
-        one = SimpleNamespace(
-            topic="forecasts", partition=0, offset=self.at, key=b"k", value=b"v", timestamp=5000, headers=[("a", b"b")]
-        )
-        self.at += 1
-        return {self.partition: [one]}
+        given = range(self.at, min(self.at + self.at_once, self.held))
+        self.at = given.stop
+        return {
+            self.partition: [
+                SimpleNamespace(
+                    topic="forecasts", partition=0, offset=at, key=b"k", value=b"v", timestamp=5000,
+                    headers=[("a", b"b")],
+                )
+                for at in given
+            ]
+        }  # fmt: skip
 
     def close(self):
         self.closed += 1
 
 
 def test_the_newest_are_read_with_their_headers(monkeypatch):
-    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: Broker(5, 5))
-    found = list(read_records(Kafka(bootstrap="here:9092"), "forecasts", newest=2))
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: Broker(5, 5))
+    found = list(read_records(HERE, "forecasts", newest=2))
     assert [(one.offset, one.headers, one.timestamp) for one in found] == [(3, {"a": b"b"}, 5.0), (4, {"a": b"b"}, 5.0)]
 
 
-def test_a_broker_that_dies_while_a_topic_is_read_to_its_end_is_an_error_with_words(monkeypatch):
+def follow_all(kafka, topic):
+    """What a follower reads up to the end that there is, which is closed then."""
+    with closing(Follower(kafka, [topic])) as follower:
+        yield from follower.read_until(follower.ends())
+
+
+@pytest.mark.parametrize("read", [read_records, follow_all])
+def test_a_broker_that_dies_while_a_topic_is_read_to_its_end_is_an_error_with_words(monkeypatch, read):
     gone = Broker(1, 2)
-    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: gone)
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: gone)
     monkeypatch.setattr(broker, "STUCK_S", 0.05)
     with pytest.raises(BrokerError, match=r"'forecasts' at here:9092: nothing more came for 0.05 s, 1 records.*start"):
-        list(read_records(Kafka(bootstrap="here:9092"), "forecasts"))
+        list(read(HERE, "forecasts"))
     assert gone.closed == 1
+
+
+@pytest.mark.parametrize(("read", "found"), [(read_records, [0, 1, 2]), (follow_all, [0, 1, 2, 3])])
+def test_what_comes_while_a_topic_is_read_is_left_out_unless_it_is_followed_on(monkeypatch, read, found):
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: Broker(4, 3, at_once=2))
+    assert [one.offset for one in read(HERE, "forecasts")] == found
+
+
+class Halves(Broker):
+    """Two partitions, of which one gives a record at each poll, for ever, and the other none."""
+
+    def partitions_for_topic(self, topic):
+        return {0, 1}
+
+    def assign(self, partitions):
+        self.partition, self.other = partitions
+
+    def assignment(self):
+        return [self.partition, self.other]
+
+    def seek_to_beginning(self, *partitions): ...
+
+    def position(self, partition):
+        return self.at if partition == self.partition else 0
+
+
+@pytest.mark.parametrize("read", [read_records, follow_all])
+def test_a_partition_that_gives_nothing_is_not_waited_for_while_another_one_grows(monkeypatch, read):
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: Halves(10**9, 1))
+    monkeypatch.setattr(broker, "STUCK_S", 0.05)
+    with pytest.raises(BrokerError, match=r"nothing more came for 0\.05 s"):
+        list(read(HERE, "forecasts"))
+
+
+class Silent(Broker):
+    """A broker that answered when it was connected, and does not answer one of the questions behind that."""
+
+    def __init__(self, silent):
+        super().__init__(1, 1)
+        setattr(self, silent, self.wait)
+
+    def wait(self, *_, **__):
+        raise KafkaTimeoutError("no answer within 30 s")
+
+
+@pytest.mark.parametrize(
+    ("read", "silent"),
+    [
+        (read, silent)
+        for read, asked in (
+            (read_records, ("partitions_for_topic", "beginning_offsets", "end_offsets", "position")),
+            (follow_all, ("partitions_for_topic", "end_offsets", "position")),
+            (topic_offsets, ("partitions_for_topic", "beginning_offsets", "end_offsets")),
+        )
+        for silent in asked
+    ],
+)
+def test_a_broker_that_ceases_to_answer_is_told_with_its_address_and_a_remedy(monkeypatch, read, silent):
+    there = Silent(silent)
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: there)
+    with pytest.raises(BrokerError, match=r"here:9092 does not answer: .*30 s.*`make up`.*start again"):
+        list(read(HERE, "forecasts"))
+    assert there.closed == 1
+
+
+def test_a_follower_of_a_topic_that_is_not_there_leaves_no_client_open(monkeypatch):
+    there = Broker(1, 1)
+    there.partitions_for_topic = lambda topic: None
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: there)
+    with pytest.raises(TopicError, match="'forecasts' does not exist"):
+        Follower(HERE, ["forecasts"])
+    assert there.closed == 1
 
 
 class Growing(Broker):
@@ -67,12 +163,6 @@ class Growing(Broker):
     def __init__(self, held, after):
         super().__init__(held, held)
         self.old, self.after = held, after
-
-    def assignment(self):
-        return [self.partition]
-
-    def seek_to_beginning(self, *partitions):
-        self.at = 0
 
     def seek_to_end(self, *partitions):
         self.at = None  # which is looked up later
@@ -101,6 +191,6 @@ class Growing(Broker):
 @pytest.mark.parametrize("after", ["ends", "times"])
 def test_no_record_is_skipped_that_comes_while_the_place_of_a_time_is_looked_up(monkeypatch, after):
     monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: Growing(5, after))
-    follower = Follower(Kafka(bootstrap="here:9092"), ["forecasts"])
+    follower = Follower(HERE, ["forecasts"])
     follower.seek_to_time(10.0)
     assert [one.offset for one in follower.poll(0.0)] == [5]

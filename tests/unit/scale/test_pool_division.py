@@ -21,7 +21,8 @@ from models.policy.live.replay import replay_decision
 from models.policy.replays.kept import ReplayControl
 from models.pool import divide
 from models.pool.state import PoolState
-from pipelines.kafka.broker import BrokerError, Record
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import BrokerError
 from pipelines.scale import pools
 from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
 from pipelines.scale.pool import telling

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import TopicError
+from pipelines.kafka.connection import TopicError
 from pipelines.scale import turn
 from pipelines.scale.alone import AnotherAutoscalerError
 from pipelines.scale.autoscaler import leave_if_lost

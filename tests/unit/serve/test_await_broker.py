@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, TopicError
+from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.serve import path
 from tests.fakes.clock import clock_with
 

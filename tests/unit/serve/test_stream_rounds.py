@@ -10,7 +10,8 @@ import pytest
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka import librdkafka
-from pipelines.kafka.broker import BrokerError, Record
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import BrokerError
 from pipelines.serve import partitions
 from pipelines.serve.fast import server as fast
 from pipelines.serve.stream import server as stream

@@ -28,7 +28,7 @@ def echo_topic(kafka: Kafka, source: str, target: str) -> None:
         target: topic that is written to; a record without a key gets an empty one.
 
     Raises:
-        BrokerError, kafka.errors.KafkaTimeoutError: the broker or the source topic is not there at the start.
+        BrokerError: the broker or the source topic is not there at the start.
         SettingsError: a security option that librdkafka lacks.
         Exception: whatever ended the reading later.
     """

@@ -14,7 +14,8 @@ from configs.settings import Settings
 from models.forecast.core.series import Series
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo.champion import DAGS
-from pipelines.kafka.broker import Record, TopicError, read_records, topic_offsets
+from pipelines.kafka.broker import Record, read_records, topic_offsets
+from pipelines.kafka.connection import TopicError
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.table_files import table_files
 from pipelines.lake.tables import tables

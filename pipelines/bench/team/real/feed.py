@@ -15,7 +15,7 @@ from pipelines.bench.team.real.job import events_of
 from pipelines.bench.team.real.mix import SPEED, DayLoad
 from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.load_generator import key_name
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 
 TICK_S, LINGER_MS, ACKNOWLEDGED_S = 0.05, 20, 60.0
