@@ -165,7 +165,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(begin_if_free)  # while the JVM starts
-        spark = query_session("autoscaler", settings, settings.autoscaler.cores, settings.autoscaler.master)
+        cores, master = settings.autoscaler.cores, settings.autoscaler.master
+        spark = query_session("autoscaler", settings, cores, master, python_state=True)
 
     def rehearse(folder: Path) -> StreamingQuery:
         ask_registry(settings)
@@ -174,7 +175,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
     if not stop.is_set() and (first.result() or stand_by(turn, stop, rehearse)):
         begun = first.result() or begin(settings, checkpoint, stop)
         watch = begin_to_repeat(partial(leave_if_lost, turn, stop), stop)
-        report(spread_state(spark, checkpoint, settings.autoscaler.cores, "autoscaler.cores"))
+        report(spread_state(spark, checkpoint, cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
         clock = JvmClock(spark)
         watch_clock = ClockWatch(clock.set_back_s, partial(wait_while_behind, settings.kafka, clock.now_s, stop))

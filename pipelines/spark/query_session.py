@@ -26,7 +26,9 @@ class SpreadError(CorrectableError, RuntimeError):
     """A query's state could not be spread over another number of cores; the message holds the remedy."""
 
 
-def query_session(app: str, settings: Settings, cores: int, master: str, delta: bool = False) -> SparkSession:
+def query_session(
+    app: str, settings: Settings, cores: int, master: str, *, delta: bool = False, python_state: bool = False
+) -> SparkSession:  # fmt: skip
     """Start the session of a query of the pipeline, or of an ingest, with a partition of a shuffle for each core.
 
     Args:
@@ -36,19 +38,21 @@ def query_session(app: str, settings: Settings, cores: int, master: str, delta: 
             the checkpoint, and those beside it, by the same path.
         master: address of the cluster, or `yarn`; empty: this process.
         delta: with Delta's catalogue.
+        python_state: whether it keeps state in Python, whose workers hand on what they make in small parts then: what
+            is made of the first jobs of a micro-batch does not wait for that of the last ones.
 
     Raises:
         JavaError, JarsError, OSError, Exception: as `local_session` and `cluster_session`.
     """
     if not master:
-        return local_session(app, cores=cores, delta=delta, prompt=not delta)
+        return local_session(app, cores=cores, delta=delta, prompt=python_state)
     spark = settings.spark.model_copy(update={"master": master})
     job = settings.job.model_copy(update={"state_partitions": cores})
     there = settings.model_copy(update={"spark": spark, "job": job})
     # A query with state in Python starts a Python beside its driver, too, by the path that executors have.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     bounds = Executors(min=cores, max=cores)
-    session = cluster_session(app, there, Contract(job=app, executors=bounds), delta=delta, prompt=not delta)
+    session = cluster_session(app, there, Contract(job=app, executors=bounds), delta=delta, prompt=python_state)
     # Paths of ours are of a mounted file system, and HADOOP_CONF_DIR may name another one, to which YARN's client has
     # brought by now what the executors need.
     context: Any = session.sparkContext

@@ -81,7 +81,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         loader.serving.update(_kept_versions(models))
         loader.start()
         # Before the claim: while that waits for a cluster's executors, or where it fails, the server before goes on.
-        spark = query_session("serving", settings, serving.cores, serving.master)
+        spark = query_session("serving", settings, serving.cores, serving.master, python_state=True)
 
         def run(claim: Claim) -> None:
             _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))

@@ -24,7 +24,8 @@ from types import SimpleNamespace
 from configs.settings import load
 from pipelines.scale import autoscaler, beside
 
-def session(*arguments):
+def session(*arguments, python_state):
+    assert python_state
     jvm = subprocess.Popen(["grep", "SigIgn", "/proc/self/status"], preexec_fn=lambda: None)  # as PySpark starts it
     jvm.wait()
     os.kill(os.getpid(), signal.SIGTERM)
@@ -62,7 +63,7 @@ def refuse(kafka):
 
 turn.refuse_another = refuse
 autoscaler.create_topics = lambda kafka: None
-autoscaler.query_session = lambda *_: print("session", flush=True)
+autoscaler.query_session = lambda *_, **__: print("session", flush=True)
 autoscaler.begin = lambda *_: print("begun", flush=True)
 try:
     autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoint"))

@@ -50,7 +50,8 @@ class Site:
         self.stop = stop
         return nullcontext()
 
-    def _session(self, *_):
+    def _session(self, *_, python_state):
+        assert python_state
         self.during_session()
         self.did.append("session")
         return SimpleNamespace(stop=lambda: self.did.append("no session"))

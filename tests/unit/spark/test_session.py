@@ -9,7 +9,7 @@ import pytest
 from configs.contract import Contract
 from configs.planning import Executors
 from configs.settings import load
-from pipelines.spark import java, session
+from pipelines.spark import java, query_session, session
 
 
 class Builder:
@@ -66,3 +66,13 @@ def test_spark_itself_adds_executors_only_where_it_may(monkeypatch, tmp_path, gr
     assert built["spark.dynamicAllocation.maxExecutors"] == most
     assert built["spark.dynamicAllocation.initialExecutors"] == "2"
     assert (built["spark.cores.max"], built["spark.executor.maxNumFailures"]) == ("12", "12")  # the agent may
+
+
+@pytest.mark.parametrize("python_state", [True, False])
+def test_a_query_with_state_in_python_hands_on_its_rows_in_small_parts(monkeypatch, python_state):
+    built = {}
+    monkeypatch.setattr(session, "_build", lambda app, master, options: built.update(options))
+    monkeypatch.setattr(session, "class_archive", SimpleNamespace(use_option=str, class_path=list))
+    monkeypatch.setattr(session, "_on_loopback", lambda settings: {})
+    query_session.query_session("serving", load(), 2, "", python_state=python_state)
+    assert ("spark.buffer.size" in built) is python_state
