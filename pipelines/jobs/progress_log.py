@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.whole_json import write_json
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -105,7 +107,7 @@ class ProgressLog:
 
         Raises:
             ValueError: it is no JSON.
-            OSError: a file cannot be written; `totals` has counted it already.
+            OSError: a file cannot be written; `totals` has counted it already, and `<job>.json` is as before.
         """
         progress = json.loads(progress_json)
         seen = progress.get("observedMetrics", {}).get("events", {})
@@ -117,7 +119,7 @@ class ProgressLog:
         if self._most_bytes is not None and self._lines.is_file() and self._lines.stat().st_size >= self._most_bytes:
             self._lines.replace(_older(self._lines))
         append_line(self._lines, json.dumps(progress, separators=(",", ":")))
-        self._summary.write_text(json.dumps(self.totals))
+        write_json(self._summary, self.totals)
 
 
 def _older(file: Path) -> Path:
