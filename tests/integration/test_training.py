@@ -16,7 +16,8 @@ from pipelines.lake.load import LakeSeries
 from pipelines.train.forecaster import challenge
 from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.candidates import Candidates
-from pipelines.train.forecaster.challenge import score_served_versions, train_challenger
+from pipelines.train.forecaster.challenge import train_challenger
+from pipelines.train.forecaster.served import score_served_versions
 from pipelines.train.promotion import promote_winner, with_form_values
 from tests.fakes.forecasters import STEP, TASK, put, series
 

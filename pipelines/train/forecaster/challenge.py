@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.core.series import SeriesError
+from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_kind
 from models.forecast.selection.champion import FEWEST, ChampionChoice, choose_champion
 from models.forecast.selection.gate import Rival
 from models.kinds import describe
+from models.policy.received.rehearsal import Rehearsal
 from pipelines.figures.written import find_commit
 from pipelines.lake.load import LakeSeries, format_minute
 from pipelines.registry import CHALLENGER, Registry, TrackedRun
-from pipelines.report.accuracy import error_by_version, match_forecasts
 from pipelines.train.forecaster import plots
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.card import model_card
 from pipelines.train.forecaster.rehearsal import LiveJob, describe_rehearsal, rehearse
+from pipelines.train.forecaster.served import score_served_versions
 from pipelines.train.promotion import load_champion
 from pipelines.train.transfer import sources
+
+
+class ServingChampion(NamedTuple):
+    """The version that serves; `forecaster` is None where it cannot be compared, and `remark` says why then."""
+
+    version: str
+    forecaster: Forecaster | None
+    remark: str
 
 
 def train_challenger(
@@ -69,87 +79,78 @@ def train_challenger(
         return run.id
 
 
-def score_served_versions(
-    registry: Registry, run: TrackedRun, job: str, source: LakeSeries
-) -> dict[str, dict[str, float]]:
-    """Score the forecasts that each registered version served against the load that followed.
-
-    Writes each figure as tag `live.<figure>` of the version and as metric `live.v<version>.<figure>` of the run.
-    Left out are versions that are not registered, those of whose forecast steps no load is known yet, and forecasts in
-    steps of another length than the load's, as from before `training.step_s` was changed.
-
-    Returns:
-        By version, as text: `n` (forecast steps whose load is known), `wape` (Σ|median - load| / Σ load), `rmse` (of
-        the median, records/s), `coverage_90` (share 0..1 at or under the quantile nearest to 0.9), `wape_last_value`
-        (WAPE of the load before the forecast as forecast); an undefined one is missing. Empty where nothing was served.
-
-    Raises:
-        RegistryError, MlflowException: MLflow does not answer.
-        MessageError: no job can have the name.
-    """
-    if source.served is None:
-        return {}
-    served = source.served[source.served["step_s"] == source.series.step_s]
-    known = {str(version.version) for version in registry.versions(job)}
-    found = {}
-    for version, errors in error_by_version(match_forecasts(served, source.series)).items():
-        figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float)}
-        if version not in known or not figures["n"]:
-            continue  # a forecast that says it is of a version we never registered, or of which nothing has come
-        registry.set_version_tags(job, version, {f"live.{name}": f"{value:g}" for name, value in figures.items()})
-        run.metrics({f"live.v{version}.{name}": value for name, value in figures.items()})
-        found[version] = figures
-    return found
-
-
 def _challenge(
     registry: Registry, run: TrackedRun, job: str, training: Training, source: LakeSeries, live: LiveJob | None
 ) -> str:
     """Choose by rolling origin on all but the newest steps, score all on these, register; says what came of it."""
-    if source.known < training.minimum_steps:
-        return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
-    task = Task(training.step_s, training.horizon, training.levels)
     older, held = source.series.split(training.holdout_steps)
-    if (known := int(np.isfinite(held.values).sum())) < FEWEST:
-        counted = f"{known} of the newest {len(held)} steps (training.holdout_steps) are known"
-        return f"no challenger: {counted}, at least {FEWEST} are needed to compare on"
+    if lacks := _what_lacks(training, source, held):
+        return f"no challenger: {lacks}"
+    task = Task(training.step_s, training.horizon, training.levels)
     candidates = Candidates(run, training, source.others, sources.why_no_transfer(source.series, source.others))
+    fits = candidates.fit_functions(task, older)
     try:
-        chosen = choose_champion(
-            task, older, candidates.fit_functions(task, older), default=default_kind(training.models)
-        )
+        chosen = choose_champion(task, older, fits, default=default_kind(training.models))
     except SeriesError as error:
         return f"no challenger: {error}"
-    champion_version, champion, remark = _comparable_champion(registry, job, task)
-    rivals: dict[str, Forecaster] = {"challenger": chosen.forecaster}
-    if champion is not None:
-        rivals["champion"] = champion
-    rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
-    backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
-    _log_challenge(run, backtests, chosen, candidates)
-    run.metrics(loss_ratio_bounds(backtests))
-    asked = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
-    run.tags(asked)
-    learned = rehearse(chosen.forecaster, source.series, live)
-    if champion is not None:  # it may serve on, and its load has grown
-        alike = describe(champion) == describe(chosen.forecaster)
-        fresh = learned if alike else rehearse(champion, source.series, live)
-        registry.write_rehearsal(run, job, champion_version, fresh)
-    notes = [
-        _describe_choice(chosen),
-        f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
-        f"Other loads: {asked[sources.WHY]}.",
-        remark,
-        describe_rehearsal(learned, chosen.forecaster, live),
-    ]
-    figures = {name: b.scores() for name, b in backtests.items()}
-    note = " ".join(filter(None, notes))
+    champion = _serving_champion(registry, job, task)
+    backtests = _backtests(task, chosen.forecaster, champion.forecaster, older, held)
+    _log_comparison(run, backtests, chosen, candidates)
+    origin = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
+    run.tags(origin)
+    learned = _rehearse_both(registry, run, job, chosen.forecaster, champion, source.series, live)
+    rehearsed = describe_rehearsal(learned, chosen.forecaster, live)
+    note = _describe_comparison(chosen, champion, len(held), origin, rehearsed)
+    figures = {name: backtest.scores() for name, backtest in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, note, run.id, find_commit())
     run.text(card, "card.md")
-    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **asked}, alias=CHALLENGER)
+    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **origin}, alias=CHALLENGER)
     registry.write_rehearsal(run, job, version, learned)
-    run.tags({"challenger": version, "champion": champion_version})
-    return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
+    run.tags({"challenger": version, "champion": champion.version})
+    return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {champion.remark}".strip()
+
+
+def _what_lacks(training: Training, source: LakeSeries, held: Series) -> str:
+    """In words, what is missing to choose and to compare; "" for nothing."""
+    if source.known < training.minimum_steps:
+        return f"{source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
+    if (known := int(np.isfinite(held.values).sum())) < FEWEST:
+        counted = f"{known} of the newest {len(held)} steps (training.holdout_steps) are known"
+        return f"{counted}, at least {FEWEST} are needed to compare on"
+    return ""
+
+
+def _serving_champion(registry: Registry, job: str, task: Task) -> ServingChampion:
+    version, champion, remark = load_champion(registry, job)
+    assert version is not None, "train_challenger has just seen to it"
+    if champion is None:
+        return ServingChampion(version, None, remark)
+    if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
+        made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
+        return ServingChampion(version, None, f"The champion forecasts {made_for}: not comparable.")
+    return ServingChampion(version, champion, "")
+
+
+def _backtests(
+    task: Task, challenger: Forecaster, champion: Forecaster | None, older: Series, held: Series
+) -> dict[str, Backtest]:
+    """By name, what challenger, champion and the naive forecasts say of the steps held out."""
+    rivals = {"challenger": challenger, **({} if champion is None else {"champion": champion})}
+    rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
+    return {name: roll(rival, older, held) for name, rival in rivals.items()}
+
+
+def _rehearse_both(
+    registry: Registry, run: TrackedRun, job: str, challenger: Forecaster, champion: ServingChampion, series: Series,
+    live: LiveJob | None,
+) -> Rehearsal:  # fmt: skip
+    """What policies learn of the past with the challenger; it is written of a champion, too, which may serve on."""
+    learned = rehearse(challenger, series, live)
+    if champion.forecaster is not None:
+        alike = describe(champion.forecaster) == describe(challenger)
+        fresh = learned if alike else rehearse(champion.forecaster, series, live)
+        registry.write_rehearsal(run, job, champion.version, fresh)
+    return learned
 
 
 def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
@@ -181,25 +182,23 @@ def _describe_choice(chosen: ChampionChoice) -> str:
     return f"Chosen by rolling origin, loss in records/s: {trials}.{skipped}"
 
 
-def _comparable_champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster | None, str]:
-    """The champion's version, itself if it can be compared, and a remark if not."""
-    version, champion, remark = load_champion(registry, job)
-    assert version is not None, "train_challenger has just seen to it"
-    if champion is None:
-        return version, None, remark
-    if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
-        made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
-        return version, None, f"The champion forecasts {made_for}: not comparable."
-    return version, champion, ""
+def _describe_comparison(
+    chosen: ChampionChoice, champion: ServingChampion, held: int, origin: Mapping[str, str], rehearsed: str
+) -> str:
+    """For the model card: the choice, with whom it was compared, what other loads gave, and what policies learned."""
+    compared = f"Compared with champion version {champion.version} on the newest {held} steps."
+    others = f"Other loads: {origin[sources.WHY]}."
+    return " ".join(filter(None, (_describe_choice(chosen), compared, others, champion.remark, rehearsed)))
 
 
-def _log_challenge(
+def _log_comparison(
     run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice, candidates: Candidates
 ) -> None:
     figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.scores().items()}
     for name, trial in chosen.trials.items():
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
     run.metrics({key: value for key, value in figures.items() if value == value})
+    run.metrics(loss_ratio_bounds(backtests))
     run.tags({"chosen": chosen.name, **{f"skipped.{name}": why[:500] for name, why in chosen.skipped.items()}})
     run.figure(plots.plot_forecasts(backtests["challenger"], "challenger"), "plots/fan.png")
     run.figure(plots.plot_error_by_horizon(backtests), "plots/error_by_horizon.png")
