@@ -239,12 +239,12 @@ def flat(offsets: Any, name: str) -> dict[tuple[str, int], int]:
     """Return {(topic, partition): offset} of {topic: {partition: offset}}.
 
     Raises:
-        MessageError: it has another form, or holds no offset of at least 0.
+        MessageError: it has another form, or holds a partition or an offset below 0.
     """
     try:
         found = {(topic, int(part)): offset for topic, parts in offsets.items() for part, offset in parts.items()}
     except (AttributeError, ValueError, TypeError):
         found = None
-    if found is None or not all(type(at) is int and 0 <= at <= COUNT_MOST for at in found.values()):
+    if found is None or not all(n >= 0 and type(at) is int and 0 <= at <= COUNT_MOST for (_, n), at in found.items()):
         raise MessageError(f"{name}={short_repr(offsets)}: {{topic: {{partition: offset}}}} is expected")
     return found

@@ -14,7 +14,6 @@ from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
 from pipelines.backfill.orders import OrderError, newest_progress, read_orders
 from pipelines.backfill.text import describe_followed
-from tidecast.orders import ReplayOrder
 
 DEARER = 1.1
 """How many times what was planned first an order may cost when it is given, after a person was asked."""
@@ -75,12 +74,17 @@ def follow(job: str, name: str) -> dict[str, Any]:
         `state` and `records` of it.
 
     Raises:
-        BackfillRunError: it failed or was cancelled, with the reason.
+        BackfillRunError: it failed or was cancelled, with the reason; or it is no more among the job's orders.
         BrokerError: the broker cannot be reached.
     """
     settings = load()
     with _cancelled_when_ended(job, name):
-        known: ReplayOrder = read_orders(settings.kafka, job)[name]
+        known = read_orders(settings.kafka, job).get(name)
+        if known is None:
+            raise BackfillRunError(
+                f"backfill {name} of job {job} is not among its orders on topic control, as where that was made anew: "
+                "order its range again"
+            )
         if known.wanted == "done":  # a task that is tried again
             said = newest_progress(settings.kafka, job).get(name)
             if said is None or said.state != "done":

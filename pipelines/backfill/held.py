@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import NamedTuple
 from kafka import TopicPartition
 
 from configs.sections import Kafka
-from pipelines.backfill.ranges import FIRST_MS, RangeError, TimeRange, offsets_at
-from pipelines.kafka.connection import connect_client
+from pipelines.backfill.ranges import RangeError, TimeRange, first_stamps, offsets_at
+from pipelines.kafka.connection import answered, connect_client
 from tidecast.connection.transport import consumer
 
 
@@ -60,9 +59,9 @@ class HeldTopic:
         """Ask the broker.
 
         Raises:
-            BrokerError, ValueError, kafka.errors.KafkaError: as `find_offsets`.
+            BrokerError, SettingsError: as `find_offsets`.
         """
-        with closing(connect_client(consumer, kafka)) as reader:
+        with closing(connect_client(consumer, kafka)) as reader, answered(kafka):
             places = [TopicPartition(name, number) for number in sorted(reader.partitions_for_topic(name) or ())]
             if not places:
                 return cls(kafka, name, {})
@@ -71,30 +70,15 @@ class HeldTopic:
         return cls(kafka, name, {p.partition: HeldPartition(kept[p], since[p], until[p]) for p in places})
 
     def first_stamps(self, spans: Mapping[int, tuple[int, int]]) -> dict[int, float]:
-        """Return the stamp of the first record in a span of offsets of each partition, wall epoch seconds.
-
-        Those without a record are left out: an offset may be a transaction's mark, or of what was compacted.
+        """Return what `ranges.first_stamps` does, by the numbers of the partitions.
 
         Raises:
             RangeError: the broker gives none within 10 s.
             BrokerError, ValueError: as `about`.
         """
-        waits, found = dict(spans), dict[int, float]()
-        with closing(connect_client(consumer, self.kafka)) as reader:
-            reader.assign([TopicPartition(self.name, number) for number in waits])
-            for number, (first, _) in spans.items():
-                reader.seek(TopicPartition(self.name, number), first)
-            give_up = time.monotonic() + FIRST_MS / 1000
-            while waits and time.monotonic() < give_up:
-                for place, records in reader.poll(timeout_ms=500).items():
-                    if place.partition in waits and records[0].offset < waits[place.partition][1]:
-                        found[place.partition] = records[0].timestamp / 1000
-                for number, (_, end) in list(waits.items()):
-                    if number in found or reader.position(TopicPartition(self.name, number)) >= end:
-                        del waits[number]
-        if waits:
-            raise RangeError(f"topic {self.name!r} gives no record of partition {min(waits)} within 10 s: try again")
-        return found
+        with closing(connect_client(consumer, self.kafka)) as reader, answered(self.kafka):
+            found = first_stamps(reader, {TopicPartition(self.name, number): span for number, span in spans.items()})
+        return {place.partition: at for place, at in found.items()}
 
 
 def check_copied(table: Path, held: HeldTopic, copied: Mapping[int, CopiedPartition], asked: TimeRange) -> None:

@@ -199,15 +199,6 @@ def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float
     return replace(order, by=due.epoch_s, sure=sure)
 
 
-def plan_at(order: ReplayOrder, by: str, sure: float, zone: str, moment: JobNow) -> PlannedOrder:
-    """Plan an order from what is known of its job at a moment.
-
-    Raises:
-        BackfillPlanError: as `plan_by`.
-    """
-    return plan_due(read_due(order, by, sure, zone, moment.clock.at(moment.now_s)), zone, moment)
-
-
 def plan_due(due: ReplayOrder, zone: str, moment: JobNow) -> PlannedOrder:
     """Plan an order that holds its deadline, from what is known of its job at a moment; `zone` is for the sentence.
 

@@ -16,6 +16,8 @@ from tidecast.messages import MessageError, decode, decode_keyed
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key, standing_order
 
 OVER = ("done", "cancelled", "failed")
+WITHIN = {"max_block_ms": 10_000, "request_timeout_ms": 5_000, "delivery_timeout_ms": 10_000}
+"""How long an order is on its way at most: what was said to have failed must not come later."""
 SILENT_S = 30.0
 """Seconds without a word of a job's agent after which it is said that there may be none."""
 
@@ -28,11 +30,10 @@ def send_order(kafka: Kafka, order: ReplayOrder) -> None:
     """Publish an order; it stands until it is over, also for agents that attach later.
 
     Raises:
-        BrokerError: no broker is set or answers, or the order was not acknowledged within 10 s.
+        BrokerError: no broker is set or answers, or the order was not acknowledged within 10 s: it is not sent later.
     """
-    with closing(Publisher(kafka)) as publisher:
+    with closing(Publisher(kafka, **WITHIN)) as publisher:  # which waits for the acknowledgement
         publisher.send("control", order_key(order.job, order.id), order)
-        publisher.flush(10)
 
 
 def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:

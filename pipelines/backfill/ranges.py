@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ from kafka import TopicPartition
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
-from pipelines.kafka.connection import connect_client
+from pipelines.kafka.connection import answered, connect_client
 from tidecast.connection.transport import consumer
 from tidecast.control import WALL, Clock
 
-FIRST_MS = 10_000
-"""How long a partition's first record is waited for, ms."""
+FIRST_S = 10.0
+"""Seconds that records are waited for which a partition has."""
 
 
 class RangeError(CorrectableError, ValueError):
@@ -85,12 +85,12 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
 
     Raises:
         RangeError: the range is empty or holds no record, ends in the future or so lately that records may still come,
-            or begins before what the topic holds.
-        BrokerError, ValueError: no broker answers within 10 s, or no such topic; an unknown security option.
-        kafka.errors.KafkaError: the offsets are not known within 30 s.
+            or begins before what the topic holds; or the broker gives no record within 10 s.
+        BrokerError: no broker answers within 10 s (30 s for the offsets), or the topic is forbidden.
+        SettingsError: an unknown security option.
     """
     check_moments(asked)
-    with closing(connect_client(consumer, kafka)) as reader:
+    with closing(connect_client(consumer, kafka)) as reader, answered(kafka):
         numbers = sorted(reader.partitions_for_topic(topic) or ())
         if not numbers:
             raise RangeError(f"topic {topic!r} is not on the broker: there is nothing to read again")
@@ -100,7 +100,7 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
         ends = {place: max(at, starts[place]) for place, at in offsets_at(reader, asked.until, ended).items()}
         ends = _past_strays(reader, ends, ended, asked.until)
         if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
-            _refuse_if_dropped(reader, cut, topic, asked)
+            _refuse_dropped(asked, first_stamps(reader, {place: (kept[place], ended[place]) for place in cut}), cut)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records:
         raise RangeError(
@@ -143,18 +143,42 @@ def offsets_at(reader: Any, wall: float, ended: Mapping[TopicPartition, int]) ->
     return {place: ended[place] if found.get(place) is None else found[place].offset for place in ended}
 
 
+def first_stamps(reader: Any, spans: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, float]:
+    """Return the stamp of the first record in a span of offsets of each partition, wall epoch seconds.
+
+    Those without a record are left out: an offset may be a transaction's mark, or of what was compacted.
+
+    Raises:
+        RangeError: the broker gives none within 10 s.
+    """
+    waits, found = dict(spans), dict[TopicPartition, float]()
+    reader.assign(sorted(waits))
+    for place, (first, _) in spans.items():
+        reader.seek(place, first)
+    give_up = time.monotonic() + FIRST_S
+    while waits and time.monotonic() < give_up:
+        for place, records in reader.poll(timeout_ms=500).items():
+            if place in waits and records[0].offset < waits[place][1]:
+                found[place] = records[0].timestamp / 1000
+        for place, (_, end) in list(waits.items()):
+            if place in found or reader.position(place) >= end:
+                del waits[place]
+    _refuse_silence(waits)
+    return found
+
+
 def _past_strays(
     reader: Any, ends: Mapping[TopicPartition, int], ended: Mapping[TopicPartition, int], until: float
 ) -> dict[TopicPartition, int]:
     """Ends behind records that were stamped too late by a clock that jumped: what follows them may be of the range.
 
-    Found are strays that are fewer than what one poll returns.
+    Found are strays that are fewer than what one poll returns; without an answer the range would lack what follows.
     """
     found, waits = dict(ends), {place for place, at in ends.items() if at < ended[place]}
     reader.assign(sorted(waits))
     for place in waits:
         reader.seek(place, ends[place])
-    give_up = time.monotonic() + FIRST_MS / 1000
+    give_up = time.monotonic() + FIRST_S
     while waits and time.monotonic() < give_up:
         for place, records in reader.poll(timeout_ms=500).items():
             inside = [record.offset for record in records if record.timestamp < until * 1000]
@@ -164,23 +188,26 @@ def _past_strays(
                 waits.discard(place)
                 reader.pause(place)
     reader.resume(*reader.assignment())
+    _refuse_silence(waits)
     return found
 
 
-def _refuse_if_dropped(reader: Any, cut: list[TopicPartition], name: str, asked: TimeRange) -> None:
+def _refuse_silence(waits: Iterable[TopicPartition]) -> None:
+    """Refuse partitions of which the broker gives nothing, though they have records."""
+    if place := min(waits, default=None):
+        raise RangeError(
+            f"topic {place.topic!r} gives no record of partition {place.partition} within {FIRST_S:g} s: see that the "
+            "broker runs, and try again"
+        )
+
+
+def _refuse_dropped(asked: TimeRange, stamps: Mapping[TopicPartition, float], cut: Sequence[TopicPartition]) -> None:
     """Where the range begins at the first record that is kept, older ones may have been of it."""
-    reader.assign(cut)
-    reader.seek_to_beginning(*cut)
-    firsts: dict[TopicPartition, float] = {}
-    until = time.monotonic() + FIRST_MS / 1000
-    while len(firsts) < len(cut) and time.monotonic() < until:
-        for place, records in reader.poll(timeout_ms=500).items():
-            firsts.setdefault(place, records[0].timestamp / 1000)
-    oldest = max(firsts.values(), default=asked.begin)
+    oldest = max(stamps.values(), default=asked.begin)
     raise RangeError(
-        f"topic {name!r} no longer holds all from {asked.told(asked.begin)}: in {len(cut)} of its partitions it begins "
-        f"at {asked.told(oldest)}. Give --from {asked.told_after(oldest)}, or read the rest from a table of the "
-        "same columns: --table PATH"
+        f"topic {cut[0].topic!r} no longer holds all from {asked.told(asked.begin)}: in {len(cut)} of its partitions "
+        f"it begins at {asked.told(oldest)}. Give --from {asked.told_after(oldest)}, or read the rest from a table of "
+        "the same columns: --table PATH"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from kafka import TopicPartition
 
 from configs.sections import Kafka
-from pipelines.kafka.connection import RIGHTS, BrokerError, TopicError, answered, connect_client
+from pipelines.kafka.connection import BrokerError, TopicError, answered, connect_client, no_such_topic
 from tidecast.connection.transport import consumer
 
 Place = tuple[str, int]
@@ -22,7 +22,10 @@ STUCK_S = 30.0
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a topic (named without the prefix); `timestamp` is Kafka's, epoch seconds; `key` may be None."""
+    """One record of a topic (named without the prefix); `timestamp` is Kafka's, epoch seconds; `key` may be None.
+
+    A record without a value, as takes a key away where a topic is compacted, has an empty one.
+    """
 
     topic: str
     partition: int
@@ -216,14 +219,11 @@ def _partitions(client: Any, kafka: Kafka, topic: str) -> set[int]:
     with answered(kafka):
         found = client.partitions_for_topic(topic)
     if not found:
-        raise TopicError(
-            f"topic {topic!r} does not exist on the broker, or this user may not see it. `tidecast autoscale` or "
-            f"`tidecast up` creates our topics. {RIGHTS}"
-        )
+        raise TopicError(no_such_topic(topic))
     return set(found)
 
 
 def _record(raw: Any, prefix: str) -> Record:
     key = raw.key.decode("utf-8", "replace") if raw.key is not None else None
     topic = raw.topic.removeprefix(prefix)
-    return Record(topic, raw.partition, raw.offset, key, raw.value, raw.timestamp / 1000, dict(raw.headers))
+    return Record(topic, raw.partition, raw.offset, key, raw.value or b"", raw.timestamp / 1000, dict(raw.headers))

@@ -58,7 +58,10 @@ def read_committed(kafka: Kafka, topic: str, newest: int | None = None) -> Itera
                 left.discard(message.partition())
             elif time.monotonic() > until:  # the client itself tries again by itself, and for ever
                 why = "" if error is None else f" ({error.str()})"
-                raise BrokerError(f"{topic}: nothing more came for {WAIT_S:.0f} s{why}. Is the broker there?")
+                raise BrokerError(
+                    f"topic {kafka.topic(topic)!r} at {kafka.bootstrap}: nothing more came for {WAIT_S:g} s{why}. "
+                    "See that the broker runs (`make up` starts one), then start again."
+                )
             else:
                 continue
             until = time.monotonic() + WAIT_S

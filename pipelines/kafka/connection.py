@@ -73,3 +73,11 @@ def bootstrap_address(kafka: Kafka) -> str:
     if not kafka.bootstrap:
         raise BrokerError("kafka.bootstrap is not set and no stack is running. `make up` starts one.")
     return kafka.bootstrap
+
+
+def no_such_topic(name: str) -> str:
+    """Say in words that a topic, by its whole name, is not there for this user."""
+    return (
+        f"topic {name!r} does not exist on the broker, or this user may not see it. `tidecast autoscale` or `tidecast "
+        f"up` creates our topics. {RIGHTS}"
+    )

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, errors
 from kafka.admin import NewTopic
 
 from configs.sections import Kafka
-from pipelines.kafka.connection import BrokerError, answered, connect_client
+from pipelines.kafka.connection import BrokerError, TopicError, answered, connect_client, no_such_topic
 from tidecast.connection.transport import TOPICS, connect
 
 _HOUR_MS = 3_600_000
@@ -87,7 +87,10 @@ def _await(admin: KafkaAdminClient, names: list[str]) -> None:
         for topic in admin.describe_topics(names)
     ):
         if time.monotonic() > until:
-            raise BrokerError(f"topics {names}: created, but after {_KNOWN_S} s no broker leads them.")
+            raise BrokerError(
+                f"topics {', '.join(names)}: created, but after {_KNOWN_S} s no broker leads all of their partitions. "
+                "See that all brokers run, then start again: topics that exist are left as they are."
+            )
         time.sleep(0.05)
 
 
@@ -104,10 +107,17 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     """Return the id that a topic got at its creation; a topic of the same name that is made anew has another.
 
     Raises:
+        TopicError: no such topic, or this user may not see it.
         BrokerError, SettingsError: as `connect_client`, or the broker refuses.
     """
     with _admin(kafka) as admin:
-        return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
+        (found,) = admin.describe_topics([kafka.topic(topic)])
+        error = errors.for_code(found["error_code"])
+        if issubclass(error, errors.AuthorizationError):
+            raise error(kafka.topic(topic))
+    if error is errors.UnknownTopicOrPartitionError:  # its id is one of noughts
+        raise TopicError(no_such_topic(kafka.topic(topic)))
+    return str(found["topic_id"])
 
 
 def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:

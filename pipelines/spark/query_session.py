@@ -70,7 +70,7 @@ def kept_partitions(checkpoint: Path) -> int | None:
         OSError: it cannot be read.
     """
     kept = Checkpoint(checkpoint).offsets
-    with suppress(LookupError, ValueError):
+    with suppress(LookupError, ValueError, TypeError):
         _, told, *_ = (checkpoint / OFFSETS / str(kept[-1])).read_text().splitlines()
         return int(json.loads(told)["conf"][_PARTITIONS])
     return None

@@ -8,6 +8,7 @@ from models.backfill.live.issued import read_issued
 from models.backfill.live.known import KnownJob
 from models.backfill.live.ordered import JobNow
 from models.policy.live import memory as memories
+from pipelines.backfill.ordering import plan_due, read_due
 from tidecast.control import WALL
 from tidecast.messages import Forecast
 from tidecast.orders import ReplayOrder, ReplayProgress
@@ -71,3 +72,8 @@ def order(name="fix", records=400_000, **fields):
 def progress(name="fix", done=0, state="running", records=400_000, at=NOW, **fields):
     """What the agent says of it."""
     return ReplayProgress(name, "orders", at, at, 1.0, state, records, done, **fields)
+
+
+def plan_at(asked, by, sure, zone, now):
+    """Plan an order beside live records, from what is known at a moment, as `plan_cheapest` does first."""
+    return plan_due(read_due(asked, by, sure, zone, now.clock.at(now.now_s)), zone, now)

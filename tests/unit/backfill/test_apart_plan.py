@@ -15,7 +15,7 @@ from models.backfill.live.known import grid_until, surroundings
 from models.backfill.live.ordered import look_again, plan_order
 from pipelines.backfill import ordering
 from pipelines.backfill.text import describe_order
-from tests.fakes.planned_job import CONTRACT, NOW, moment, order, progress
+from tests.fakes.planned_job import CONTRACT, NOW, moment, order, plan_at, progress
 
 ZONE = "UTC"
 """It is 22:13:20 there; live records are 100 to 260 per second, a slot serves about 100, eight executors at most."""
@@ -68,7 +68,7 @@ def test_how_sure_it_is_follows_from_what_is_not_known():
 
 def test_nothing_changes_without_an_application_in_the_contract():
     known = ordering.plan_cheapest(order(), "23:45", 0.9, ZONE, _moment())
-    beside = ordering.plan_at(order(), "23:45", 0.9, ZONE, _moment())
+    beside = plan_at(order(), "23:45", 0.9, ZONE, _moment())
     assert (known.order, known.sentence) == (beside.order, beside.sentence) and known.order.apart is None
 
 

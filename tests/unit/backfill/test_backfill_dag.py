@@ -64,6 +64,13 @@ def test_it_is_followed_to_its_end_and_a_failure_is_the_tasks(world, capsys):
     assert not world.changed
 
 
+def test_an_order_that_is_on_the_topic_no_more_is_named_with_what_to_do(world, monkeypatch):
+    monkeypatch.setattr(dag, "read_orders", lambda kafka, job: {})
+    with pytest.raises(dag.BackfillRunError, match=r"backfill fix of job orders is not among.*: order its range again"):
+        dag.follow("orders", "fix")
+    assert not world.changed
+
+
 def test_a_task_that_is_ended_cancels_its_own_order_and_gives_the_signal_back(world):
     before = signal.getsignal(signal.SIGTERM)
 

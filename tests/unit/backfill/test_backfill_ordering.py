@@ -11,7 +11,7 @@ from models.backfill.given import BackfillPlanError
 from pipelines.backfill import ordering
 from pipelines.backfill.further import forecast_further, reaching
 from pipelines.backfill.orders import OrderError
-from tests.fakes.planned_job import NOW, STEP_S, live_rps, moment, order
+from tests.fakes.planned_job import NOW, STEP_S, live_rps, moment, order, plan_at
 from tidecast.control import WALL, Clock
 
 ZONE = "UTC"
@@ -19,7 +19,7 @@ ZONE = "UTC"
 
 
 def test_a_plan_is_told_in_the_words_of_the_job_clock():
-    planned = ordering.plan_at(order(), "23:45", 0.9, ZONE, moment())
+    planned = plan_at(order(), "23:45", 0.9, ZONE, moment())
     assert re.fullmatch(
         r"400 k records; .*; done by 23:\d\d \(90 %\), (23:\d\d|00:\d\d|an unknown time) with 99 %; live promise kept; "
         r"[\d.]+ executor-hours more \(at once: [\d.]+\)",
@@ -32,7 +32,7 @@ def test_a_plan_is_told_in_the_words_of_the_job_clock():
 def test_in_a_replayed_trace_by_is_trace_time_and_so_are_the_words():
     clock = Clock(NOW, 1_400_000_000.0, 200.0)  # 2014-05-13T16:53:20Z; an hour of the wall is 8.3 days
     asked = order(records=100_000, begin_ms=0, end_ms=1_000)
-    planned = ordering.plan_at(asked, "2014-05-20 12:00", 0.9, ZONE, moment(clock))
+    planned = plan_at(asked, "2014-05-20 12:00", 0.9, ZONE, moment(clock))
     assert planned.order.by == 1_400_587_200.0 and planned.plan.by_s == pytest.approx(587_200 / 200)
     assert re.search(r"done by \d\d:\d\d \(\+\d d\) \(90 %\)", planned.sentence), planned.sentence
 
@@ -46,18 +46,18 @@ def test_in_a_replayed_trace_by_is_trace_time_and_so_are_the_words():
 ])  # fmt: skip
 def test_a_deadline_that_makes_no_sense_is_refused(by, sure, words):
     with pytest.raises(BackfillPlanError, match=words):
-        ordering.plan_at(order(), by, sure, ZONE, moment())
+        plan_at(order(), by, sure, ZONE, moment())
 
 
 def test_a_deadline_before_the_end_of_the_range_is_refused():
     later = order(end_ms=int((NOW + 7200) * 1000))
     with pytest.raises(BackfillPlanError, match=r"--by 2023-11-14T23:00:00\+00:00 is before --to 2023-11-15T00:13:20"):
-        ordering.plan_at(later, "23:00", 0.9, ZONE, moment())
+        plan_at(later, "23:00", 0.9, ZONE, moment())
 
 
 def test_a_deadline_that_cannot_be_met_is_refused_with_the_earliest_that_can_and_what_it_would_take():
     with pytest.raises(BackfillPlanError) as refused:
-        ordering.plan_at(order(records=1_000_000), "22:30", 0.9, ZONE, moment())
+        plan_at(order(records=1_000_000), "22:30", 0.9, ZONE, moment())
     told = re.fullmatch(
         r"--by 22:30 cannot be met with a probability of 0.9, not with all 8 executors from now on. The earliest that "
         r"can be met is (\d\d:\d\d); for 22:30 it takes (\d+) executors \(executors.max in the job's contract\), or a "
@@ -65,15 +65,15 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_the_earliest_that_can_and
         str(refused.value),
     )
     assert told and int(told[2]) > 8, refused.value
-    assert ordering.plan_at(order(records=1_000_000), told[1], 0.9, ZONE, moment()).plan.schedule.chance >= 0.9
+    assert plan_at(order(records=1_000_000), told[1], 0.9, ZONE, moment()).plan.schedule.chance >= 0.9
     with pytest.raises(BackfillPlanError, match=r"later than the forecast reaches; .* no number of executors"):
-        ordering.plan_at(order(records=10**9), "23:30", 0.9, ZONE, moment())
+        plan_at(order(records=10**9), "23:30", 0.9, ZONE, moment())
 
 
 def test_without_a_forecast_no_deadline_is_planned():
     now = moment()
     with pytest.raises(BackfillPlanError, match="no forecast of job 'orders' yet"):
-        ordering.plan_at(order(), "23:00", 0.9, ZONE, now._replace(known=replace(now.known, issued=None)))
+        plan_at(order(), "23:00", 0.9, ZONE, now._replace(known=replace(now.known, issued=None)))
 
 
 def test_a_second_backfill_of_a_name_or_over_a_part_of_a_range_is_refused():
@@ -94,7 +94,7 @@ def test_a_deadline_beyond_the_served_forecast_is_planned_from_a_further_one_of_
     assert further.reaches_s >= NOW + 4 * 3600
     ahead = further.outlook(NOW, live_rps(NOW), 8, 1800.0).median
     assert ahead == pytest.approx([live_rps(NOW + (k + 0.5) * 1800) for k in range(8)], rel=0.25)
-    planned = ordering.plan_at(order(), "02:00", 0.9, ZONE, long)
+    planned = plan_at(order(), "02:00", 0.9, ZONE, long)
     assert planned.plan.schedule.chance >= 0.9
     with pytest.raises(BackfillPlanError, match="too few to forecast"):
         forecast_further(moment(past=100).known.issued, WALL, NOW + 4 * 3600.0)

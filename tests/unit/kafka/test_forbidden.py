@@ -7,7 +7,7 @@ from configs.errors import SettingsError
 from configs.sections import Kafka
 from pipelines.kafka import broker, topics
 from pipelines.kafka.broker import Follower, read_records
-from pipelines.kafka.connection import BrokerError, connect_client
+from pipelines.kafka.connection import BrokerError, TopicError, connect_client
 from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import refuse_another
 from tests.unit.kafka.test_read_all import Broker
@@ -108,3 +108,27 @@ def test_a_record_that_may_not_be_written_is_not_to_be_sent_again(monkeypatch):
         publisher._failure = failure
         with pytest.raises(BrokerError, match=remedy):
             publisher.flush()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (errors.UnknownTopicOrPartitionError, r"topic 'site\.results' does not exist on the broker.*docs/security\.md"),
+        (errors.TopicAuthorizationFailedError, r"broker:9092 forbids it: .*site\.results.*docs/security\.md"),
+    ],
+)
+def test_a_topic_that_is_not_there_has_no_id(monkeypatch, error, words):
+    said = {"error_code": error.errno, "topic_id": "00000000-0000-0000-0000-000000000000"}
+    admin = SimpleNamespace(describe_topics=lambda names: [said], close=list)
+    monkeypatch.setattr(topics, "connect_client", lambda *_: admin)
+    with pytest.raises(TopicError, match=words):
+        topics.topic_id(HERE.model_copy(update={"prefix": "site."}), "results")
+
+
+def test_topics_that_no_broker_leads_are_told_with_a_remedy(monkeypatch):
+    answer(monkeypatch, errors.NoError, "")
+    admin = topics.connect_client()
+    admin.describe_topics = lambda names: [{"error_code": 0, "partitions": []} for _ in names]
+    monkeypatch.setattr(topics, "_KNOWN_S", 0)
+    with pytest.raises(BrokerError, match=r"topics events, .*no broker leads.*See that all brokers run"):
+        topics.create_topics(HERE)

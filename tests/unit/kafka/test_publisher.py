@@ -1,10 +1,13 @@
 import pytest
+from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 
 from configs.sections import Kafka
+from pipelines.backfill.orders import send_order
 from pipelines.kafka import publisher
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
+from tests.fakes.planned_job import order
 
 
 class Producer:
@@ -48,3 +51,28 @@ def test_close_tells_of_a_failure_and_leaves_all_the_same(producer):
     with pytest.raises(BrokerError):
         publisher.close()
     assert producer.closed
+
+
+class Away(Producer):
+    """Of a broker that has gone away: what waits fails once it was for long enough on its way, and not before."""
+
+    def __init__(self, delivery_timeout_ms=120_000, **_):
+        super().__init__()
+        self.gives_up_s, self.waited_s = delivery_timeout_ms / 1000, 0.0
+
+    def flush(self, timeout):
+        if self.waited_s + timeout < self.gives_up_s:
+            self.waited_s += timeout
+            raise KafkaTimeoutError("Timeout waiting for future")
+        self.waited_s = max(self.waited_s, self.gives_up_s)
+        for future in self.futures:
+            if not future.is_done:
+                future.failure(KafkaTimeoutError("expired"))
+
+
+def test_an_order_that_is_said_to_have_failed_is_given_up_and_not_sent_behind_that(monkeypatch):
+    made = []
+    monkeypatch.setattr(publisher, "producer", lambda *args, **options: made.append(Away(**options)) or made[-1])
+    with pytest.raises(BrokerError, match=r"127\.0\.0\.1:9 did not accept.*expired.*Send it again"):
+        send_order(Kafka(bootstrap="127.0.0.1:9"), order())
+    assert made[0].futures[0].is_done and made[0].closed and made[0].waited_s <= 10

@@ -19,6 +19,7 @@ class Broker:
 
     def __init__(self, held, end, at_once=1):
         self.held, self.end, self.at_once, self.at, self.closed = held, end, at_once, 0, 0
+        self.value = b"v"
 
     def partitions_for_topic(self, topic):
         return {0}
@@ -52,7 +53,7 @@ class Broker:
         return {
             self.partition: [
                 SimpleNamespace(
-                    topic="forecasts", partition=0, offset=at, key=b"k", value=b"v", timestamp=5000,
+                    topic="forecasts", partition=0, offset=at, key=b"k", value=self.value, timestamp=5000,
                     headers=[("a", b"b")],
                 )
                 for at in given
@@ -67,6 +68,13 @@ def test_the_newest_are_read_with_their_headers(monkeypatch):
     monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: Broker(5, 5))
     found = list(read_records(HERE, "forecasts", newest=2))
     assert [(one.offset, one.headers, one.timestamp) for one in found] == [(3, {"a": b"b"}, 5.0), (4, {"a": b"b"}, 5.0)]
+
+
+def test_a_record_without_a_value_has_an_empty_one(monkeypatch):
+    there = Broker(1, 1)
+    there.value = None
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: there)
+    assert [one.value for one in read_records(HERE, "forecasts")] == [b""]
 
 
 def follow_all(kafka, topic):

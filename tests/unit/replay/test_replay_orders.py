@@ -48,6 +48,7 @@ def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_a
     ({"ends": {"events": {"0": 4, "1": 7}}}, r"ends\['events', 0\]=4: it is before the start, 5"),
     ({"starts": {"events": {"0": 5, "one": 7}}}, "starts="),
     ({"starts": {"events": {"0": -1, "1": 7}}}, "starts="),
+    ({"starts": {"events": {"-1": 5, "1": 7}}}, "starts="),
     ({"starts": {"events": {"0": True, "1": 7}}}, "starts="),
     ({"starts": {"events": 3}}, "starts="),
     ({"wanted": "faster"}, "one of run, pause, cancel, done"),

@@ -1,0 +1,126 @@
+"""Offsets of a range where the broker forbids to read, or gives nothing of a partition that has records."""
+
+from types import SimpleNamespace
+
+import pytest
+from kafka import TopicPartition
+from kafka.errors import TopicAuthorizationFailedError
+
+from configs.sections import Kafka
+from pipelines.backfill import held, ranges
+from pipelines.backfill.held import HeldTopic
+from pipelines.backfill.ranges import RangeError, TimeRange, find_offsets
+from pipelines.kafka.connection import TopicError
+
+KAFKA = Kafka(bootstrap="broker:9092")
+DAY = 1_700_000_000.0
+ASKED = TimeRange(DAY, DAY + 600, 0.0, DAY + 3600)
+
+
+class Topic:
+    """Partition 0 holds offsets 5 to 9, stamped a minute apart from a moment on; how it is read, `poll` says."""
+
+    def __init__(self, since):
+        self.stamps, self.at, self.closed = {5 + n: since + 60 * n for n in range(5)}, 5, 0
+        self.partition = TopicPartition("events", 0)
+
+    def partitions_for_topic(self, topic):
+        return {0}
+
+    def beginning_offsets(self, places):
+        return dict.fromkeys(places, 5)
+
+    def end_offsets(self, places):
+        return dict.fromkeys(places, 10)
+
+    def offsets_for_times(self, times):
+        later = {place: [at for at, s in self.stamps.items() if s * 1000 >= since] for place, since in times.items()}
+        return {place: SimpleNamespace(offset=found[0]) if found else None for place, found in later.items()}
+
+    def assign(self, *places): ...
+
+    resume = pause = assign
+
+    def assignment(self):
+        return ()
+
+    def seek(self, place, at):
+        self.at = at
+
+    def position(self, place):
+        return self.at
+
+    def poll(self, timeout_ms):
+        found = [SimpleNamespace(offset=at, timestamp=self.stamps[at] * 1000) for at in range(max(self.at, 5), 10)]
+        self.at = 10
+        return {self.partition: found} if found else {}
+
+    def close(self):
+        self.closed += 1
+
+
+class Silent(Topic):
+    def poll(self, timeout_ms):
+        return {}
+
+
+class Forbidden(Topic):
+    def poll(self, timeout_ms):
+        raise TopicAuthorizationFailedError({"events"})
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Reads a topic of the given kind, whose records begin at a moment."""
+
+    def read(kind, since):
+        topic = kind(since)
+        for module in (ranges, held):
+            monkeypatch.setattr(module, "connect_client", lambda make, kafka: topic)
+        monkeypatch.setattr(ranges, "FIRST_S", 0.05)
+        return topic
+
+    return read
+
+
+def test_a_range_is_found_whose_records_are_followed_by_others(at):
+    topic = at(Topic, DAY + 420)
+    topic.beginning_offsets = lambda places: dict.fromkeys(places, 0)
+    found = find_offsets(KAFKA, "events", ASKED)
+    assert (found.starts, found.ends, topic.closed) == ({"events": {"0": 5}}, {"events": {"0": 8}}, 1)
+
+
+@pytest.mark.parametrize("since", [DAY + 420, DAY + 60])
+def test_a_partition_that_gives_nothing_is_named_and_not_taken_for_read(at, since):
+    """Records behind the range may be of it, and the first one that is kept says where a range can begin."""
+    topic = at(Silent, since)
+    with pytest.raises(RangeError, match=r"'events' gives no record of partition 0 within 0\.05 s: see.*try again"):
+        find_offsets(KAFKA, "events", ASKED)
+    assert topic.closed == 1
+
+
+def test_a_range_of_before_what_is_kept_is_told_by_the_first_stamp(at):
+    at(Topic, DAY + 60)
+    with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:14:20Z\. Give --from"):
+        find_offsets(KAFKA, "events", ASKED)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: find_offsets(KAFKA, "events", ASKED),
+        lambda: HeldTopic(KAFKA, "events", {}).first_stamps({0: (5, 10)}),
+    ],
+)
+def test_a_topic_that_may_not_be_read_is_named_with_where_the_rights_stand(at, read):
+    topic = at(Forbidden, DAY + 420)
+    with pytest.raises(TopicError, match=r"broker:9092 forbids it: .*events.*docs/security\.md"):
+        read()
+    assert topic.closed == 1
+
+
+def test_the_first_stamp_of_a_span_is_found_where_it_has_a_record(at):
+    at(Topic, DAY)
+    assert HeldTopic(KAFKA, "events", {}).first_stamps({0: (7, 10)}) == {0: DAY + 120}
+    at(Topic, DAY)
+    assert HeldTopic(KAFKA, "events", {}).first_stamps({0: (3, 5)}) == {}
