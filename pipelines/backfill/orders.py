@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower, read_records
+from pipelines.kafka.broker import Follower, Record, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
 from tidecast.messages import MessageError, decode, decode_keyed
@@ -47,16 +47,21 @@ def read_orders(kafka: Kafka, job: str) -> dict[str, ReplayOrder]:
     found: dict[str, ReplayOrder] = {}
     signer = Signer.of(kafka)
     for record in read_records(kafka, "control"):
-        if record.key is None or not record.key.startswith(order_key(job, "")):
-            continue
-        try:
-            signer.check_record(record, job)
-            order = decode(ReplayOrder, record.value)
-        except MessageError:
-            continue
-        if order_key(order.job, order.id) == record.key:
+        if (order := read_order(job, record, signer)) is not None:
             found[order.id] = standing_order(found.get(order.id), order)
     return found
+
+
+def read_order(job: str, record: Record, signer: Signer) -> ReplayOrder | None:
+    """Return what a record of the topic `control` orders of a job; None for all else, and for what is not signed."""
+    if record.key is None or not record.key.startswith(order_key(job, "")):
+        return None
+    try:
+        signer.check_record(record, job)
+        order = decode(ReplayOrder, record.value)
+    except MessageError:
+        return None
+    return order if order_key(order.job, order.id) == record.key else None
 
 
 def change_order(kafka: Kafka, job: str, name: str, wanted: str, then: str | None = None) -> ReplayOrder:

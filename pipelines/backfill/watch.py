@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Self
 
 from configs.contract import load_contract
@@ -12,12 +13,14 @@ from models.backfill.live.issued import read_issued
 from models.backfill.live.known import KnownJob
 from models.backfill.live.ordered import JobNow
 from models.policy.live.memory import Memory, fresh
+from pipelines.backfill.orders import read_order, read_progress
 from pipelines.kafka.broker import Follower, Record
+from pipelines.kafka.clocks import announced_clock
 from pipelines.kafka.signing import Signer
 from pipelines.scale.processor import Scaler
-from tidecast.control import WALL, clock_key, clock_of
-from tidecast.messages import Control, Forecast, MessageError, decode, decode_keyed
-from tidecast.orders import ReplayOrder, ReplayProgress, order_key, standing_order
+from tidecast.control import WALL
+from tidecast.messages import Forecast, MessageError, decode_keyed
+from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
 
 NEWEST = {"metrics": 4000, "outcomes": 200, "forecasts": 4000, "heartbeats": 200, "replays": 2000, "control": None}
 """Records of each partition that are read at first: batches for the capacity, raises for the lead time, and forecasts
@@ -82,37 +85,24 @@ class JobWatch:
                 rows.append(
                     dict(topic=record.topic, partition=record.partition, offset=record.offset, value=record.value)
                 )
-                if (one := self._told(record)) is not None:
+                if record.topic == "forecasts":
+                    self._forecast(record)
+                elif record.topic == "replays" and (one := read_progress(self.job, record.key, record.value)):
+                    self.progress[one.id] = one
                     said.append(one)
         self._memory, _, _ = self._scaler.update_memory(self._memory, rows, time.time())
         return said
 
     def _control(self, record: Record) -> None:
-        try:
-            if record.key is None or not record.key.startswith(f"{self.job}:"):
-                return
-            self._signer.check_record(record, self.job)  # what is ordered on top of it is signed
-            if record.key == clock_key(self.job):
-                self.clock = clock_of(decode(Control, record.value)) or self.clock
-            elif record.key.startswith(order_key(self.job, "")):
-                order = decode(ReplayOrder, record.value)
-                if order_key(order.job, order.id) == record.key:
-                    self.orders[order.id] = standing_order(self.orders.get(order.id), order)
-        except MessageError:
-            return
+        if (order := read_order(self.job, record, self._signer)) is not None:
+            self.orders[order.id] = standing_order(self.orders.get(order.id), order)
+        else:
+            self.clock = announced_clock(self.job, record, self._signer) or self.clock
 
-    def _told(self, record: Record) -> ReplayProgress | None:
-        try:
-            if record.topic == "forecasts":
-                forecast = decode_keyed(Forecast, record.key, record.value)
-                self._forecasts[forecast.time] = forecast
-            elif record.topic == "replays":
-                progress = decode_keyed(ReplayProgress, record.key, record.value)
-                self.progress[progress.id] = progress
-                return progress
-        except MessageError:
-            pass
-        return None
+    def _forecast(self, record: Record) -> None:
+        with suppress(MessageError):
+            forecast = decode_keyed(Forecast, record.key, record.value)
+            self._forecasts[forecast.time] = forecast
 
 
 def read_now(settings: Settings, job: str) -> JobNow:

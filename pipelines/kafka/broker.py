@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from kafka import TopicPartition
 
@@ -14,6 +14,7 @@ from configs.sections import Kafka
 from pipelines.kafka.connection import BrokerError, TopicError, answered, connect_client, no_such_topic
 from tidecast.connection.transport import consumer
 
+Start = Literal["earliest", "latest"]
 Place = tuple[str, int]
 """A topic, without the prefix, and the number of one of its partitions."""
 STUCK_S = 30.0
@@ -46,7 +47,7 @@ class Follower:
         SettingsError: as `connect_client`.
     """
 
-    def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest", gather_bytes: int = 1) -> None:
+    def __init__(self, kafka: Kafka, topics: list[str], start: Start = "earliest", gather_bytes: int = 1) -> None:
         self._consumer, self._kafka = connect_client(consumer, kafka, fetch_min_bytes=gather_bytes), kafka
         try:
             self._assign([kafka.topic(topic) for topic in topics], start)
@@ -132,7 +133,7 @@ class Follower:
         """Close the consumer."""
         self._consumer.close()
 
-    def _assign(self, topics: list[str], start: str) -> None:
+    def _assign(self, topics: list[str], start: Start) -> None:
         partitions = [
             TopicPartition(topic, number)
             for topic in topics

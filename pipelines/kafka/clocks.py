@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import Record, read_records
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
 from tidecast.control import Clock, clock_key, clock_of
@@ -29,13 +29,19 @@ def read_clock(kafka: Kafka, job: str) -> Clock | None:
     """
     clock, signer = None, Signer.of(kafka)
     for record in read_records(kafka, "control"):
-        if record.key == clock_key(job):
-            try:
-                signer.check_record(record, job)
-                clock = clock_of(decode(Control, record.value)) or clock
-            except MessageError:
-                continue
+        clock = announced_clock(job, record, signer) or clock
     return clock
+
+
+def announced_clock(job: str, record: Record, signer: Signer) -> Clock | None:
+    """Return the clock that a record of `control` announces for a job; None for all else, and where it is unsigned."""
+    if record.key != clock_key(job):
+        return None
+    try:
+        signer.check_record(record, job)
+        return clock_of(decode(Control, record.value))
+    except MessageError:
+        return None
 
 
 def wait_while_behind(kafka: Kafka, now_s: Callable[[], float], stop: threading.Event) -> None:

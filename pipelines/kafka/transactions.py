@@ -80,7 +80,8 @@ class BatchWriter:
 
         Raises:
             SupersededError: the query runs elsewhere with a higher epoch.
-            BrokerError: the broker refuses, does not answer within 30 s, or shut this writer out; nothing was sent.
+            BrokerError: the broker refuses, does not answer within 30 s, or shut this writer out; sent is nothing or
+                all, which the next call finds.
         """
         made, known = list(records), self._next is not None
         try:

@@ -1,0 +1,99 @@
+"""What a watch of a job takes of its topics: what is valid, signed where that is asked, and of this job."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from configs.settings import load
+from pipelines.backfill import watch
+from pipelines.backfill.watch import JobWatch
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import BrokerError
+from pipelines.kafka.signing import Signer
+from tests.fakes.planned_job import CONTRACT, forecast, order, progress
+from tidecast.connection.signing import HEADER
+from tidecast.control import clock_key
+from tidecast.messages import Control, encode
+from tidecast.orders import order_key
+
+JOB = "orders"
+
+
+class Topics:
+    """Topics of a broker, and how many of their followers are closed."""
+
+    def __init__(self):
+        self.there, self.comes, self.closed = [], [], 0
+
+    def follow(self, kafka, topics):
+        assert "control" in topics
+        return self
+
+    def seek_to_newest(self, newest):
+        assert newest["control"] is None
+        return {("control", 0): len(self.there)}
+
+    def read_until(self, ends):
+        if None in self.there:
+            raise BrokerError("nothing more came for 30 s")
+        yield from self.there
+
+    def poll(self, wait_s):
+        return self.comes
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Settings of a job with a key, its topics, and a way to write a record that is signed or not."""
+    (tmp_path / "keys.yaml").write_text(f"{JOB}: {'k' * 32}")
+    (tmp_path / f"{JOB}.yaml").write_text(CONTRACT.model_dump_json())
+    settings = load(contracts=tmp_path, kafka={"bootstrap": "127.0.0.1:9", "signing_keys": tmp_path / "keys.yaml"})
+    topics, signer = Topics(), Signer.of(settings.kafka)
+    monkeypatch.setattr(watch, "Follower", topics.follow)
+
+    def record(topic, key, value, signed=False):
+        headers = {HEADER: signer.sign(topic, key, value, JOB)} if signed else {}
+        return Record(topic, 0, 0, key, value, time.time(), headers)
+
+    return settings, topics, record
+
+
+def test_valid_records_of_the_job_count_and_no_others(site):
+    settings, topics, record = site
+    key, clock = order_key(JOB, "fix"), encode(Control(JOB, time.time(), None, time.time(), 0.0, 360.0))
+    forged = encode(order(ends={"events": {"0": 10**6}}, wall_time=time.time()))
+    topics.there = [
+        record("control", key, encode(order()), signed=True),
+        record("control", key, forged),
+        record("control", key, b"", signed=True),
+        record("control", order_key(JOB, "other"), encode(order()), signed=True),
+        record("control", clock_key(JOB), clock, signed=True),
+        record("control", clock_key(JOB), encode(Control(JOB, time.time(), None, time.time(), 0.0, 1.0))),
+        record("forecasts", JOB, b"{"),
+        record("forecasts", JOB, encode(forecast(time.time()))),
+        record("replays", JOB, encode(progress(done=10))),
+        record("replays", "sales", encode(progress(done=20))),
+        record("replays", JOB, b""),
+    ]
+    with JobWatch(settings, JOB) as found:
+        assert found.orders == {"fix": order()} and found.clock.scale == 360
+        assert found.progress == {"fix": progress(done=10)} and len(found._forecasts) == 1
+        topics.comes = [
+            record("replays", JOB, encode(progress(done=30))),
+            record("control", key, encode(order(wanted="pause", wall_time=time.time())), signed=True),
+        ]
+        assert found.poll(0.0) == [progress(done=30)]
+        assert found.orders["fix"] == replace(order(), wanted="pause", wall_time=found.orders["fix"].wall_time)
+    assert topics.closed == 1
+
+
+def test_a_watch_that_cannot_read_what_there_is_leaves_nothing_open(site):
+    settings, topics, _ = site
+    topics.there = [None]
+    with pytest.raises(BrokerError, match="nothing more came"):
+        JobWatch(settings, JOB)
+    assert topics.closed == 1
