@@ -146,8 +146,9 @@ def load_contract(job: str, folder: Path) -> Contract:
     """
     path = folder / f"{job}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
-        raise SettingsError(f"job {job!r} has no contract at {path}. Known contracts: {known}. Copy one and edit it.")
+        known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
+        remedy = f"Known contracts: {known}. Copy one and edit it." if known else "docs/attach.md shows a first one."
+        raise SettingsError(f"job {job!r} has no contract at {path}. {remedy}")
     return read_contract(path, job, "the file's name and the job's must be one. Rename one of them.")
 
 

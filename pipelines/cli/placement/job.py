@@ -15,7 +15,9 @@ from tidecast.messages import Control
 if TYPE_CHECKING:
     from models.placement.plan.measured import Placement
 
-app = command_group("Run a job in blocks, move these, and talk to a running job's agent.")
+app = command_group(
+    "See what is measured and decided of a running job, switch its agent's mode, and run a job as several queries."
+)
 
 
 @app.command("up")

@@ -128,6 +128,13 @@ def test_a_file_that_is_no_contract_is_refused(tmp_path):
     assert "has no contract at" in str(run("check", "nowhere").exception)
 
 
+def test_who_has_no_contract_yet_is_told_where_a_first_one_stands(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    assert str(run("check", "orders").exception).endswith("orders.yaml. docs/attach.md shows a first one.")
+    (tmp_path / "trips.yaml").write_text("job: trips\n")
+    assert str(run("check", "orders").exception).endswith("Known contracts: trips. Copy one and edit it.")
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A team's contracts: one is right, one wrong in two lines, one wrong in its terms, one called as nothing reads."""
