@@ -36,7 +36,7 @@ class Check:
         name: what is needed.
         ok: whether it is met.
         found: what was found, in words.
-        remedy: what to do if it is not met.
+        remedy: what to do if it is not met, where `found` does not say so.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Check:
 
     def __str__(self) -> str:
         line = f"{'ok     ' if self.ok else 'missing'}  {self.name:10} {self.found}"
-        return line if self.ok else f"{line}\n{'':20}{self.remedy}"
+        return line if self.ok or not self.remedy else f"{line}\n{'':20}{self.remedy}"
 
 
 def run_checks(settings: Settings) -> list[Check]:
@@ -167,6 +167,6 @@ def _services(settings: Settings) -> Check:
     try:
         addresses.check_reachable(settings, own)
     except StackError as error:
-        return Check("services", False, str(error), "Or unset it to use the embedded one.")
+        return Check("services", False, str(error))  # which says what helps
     yours = without_logins(", ".join(dict.fromkeys(own.values())))
     return Check("services", True, f"yours: {yours}" if own else "embedded, started when needed")

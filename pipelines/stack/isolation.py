@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from configs.errors import SettingsError
 from configs.settings import Settings
 from pipelines.stack.addresses import configured_addresses, environment_variable
@@ -18,9 +20,10 @@ def isolated_settings(settings: Settings, name: str) -> Settings:
     if settings.lake.address:
         own["TIDECAST_LAKE__ADDRESS"] = settings.lake.address
     for variable, address in own.items():
+        by_file = variable not in os.environ and "TIDECAST_FILE" in os.environ
         raise SettingsError(
             f"{variable}={address}: `{name}` fills and empties topics, tables and models, so it brings its own "
-            f"services and touches none of yours. Unset {variable} for this command."
+            f"services and touches none of yours. Unset {'TIDECAST_FILE' if by_file else variable} for this command."
         )
     return settings.model_copy(
         update={"var": settings.var_dir / name, "kafka": settings.kafka.model_copy(update={"prefix": ""})}

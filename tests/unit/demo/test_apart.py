@@ -35,6 +35,13 @@ def test_a_bench_refuses_a_configured_broker(tmp_path, monkeypatch):
         fastpath_settings(tmp_path)
 
 
+def test_a_broker_that_a_file_of_settings_names_is_refused_with_the_file(tmp_path, monkeypatch):
+    (tmp_path / "settings.yaml").write_text("kafka: {bootstrap: 'prod:9092'}\n")
+    monkeypatch.setenv("TIDECAST_FILE", str(tmp_path / "settings.yaml"))
+    with pytest.raises(SettingsError, match=r"TIDECAST_KAFKA__BOOTSTRAP=prod:9092: .*Unset TIDECAST_FILE for"):
+        isolated_settings(load(), "demo")
+
+
 def test_a_spark_master_of_a_persons_own_is_used(tmp_path):
     settings = isolated_settings(load(var=tmp_path, spark={"master": "yarn"}, kafka={"prefix": "acme."}), "demo")
     assert (settings.spark.master, settings.kafka.prefix, settings.var_dir) == ("yarn", "", tmp_path / "demo")

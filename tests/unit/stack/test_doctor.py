@@ -22,6 +22,11 @@ def test_missing_things_come_with_a_remedy(monkeypatch):
     assert str(found["python"]).startswith("ok")
 
 
+def test_a_service_that_does_not_answer_comes_with_one_remedy():
+    found = str(doctor._services(load(kafka={"bootstrap": "127.0.0.1:1"})))
+    assert found.startswith("missing  services") and found.count("unset it") == 1 and found == found.rstrip()
+
+
 @pytest.mark.parametrize(
     ("lock", "ok", "said"),
     [
