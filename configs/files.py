@@ -43,7 +43,7 @@ def read_lined(text: str) -> LinedYaml:
         RecursionError: it is nested too deep.
     """
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise LinesError(f"line {line}: not YAML: {error.reason}. Mend the line.") from None
@@ -53,16 +53,31 @@ def read_lined(text: str) -> LinedYaml:
             return LinedYaml(None)
         _refuse_twice(node)
         data = loader.construct_document(node)
-    except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
-        raise LinesError(f"line {mark.line + 1 if mark else 1}: not YAML: {problem}. Mend the line.") from None
-    except LinesError:
-        raise
-    except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:  # of a date, a number, a tag
-        raise LinesError(f"line 1: not YAML: a value is not what it looks like ({error}). Quote it.") from None
+    except yaml.YAMLError as error:  # whose own words show what stands there, as a secret that begins with `!` or `*`
+        mark = getattr(error, "problem_mark", None)
+        line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
+        raise LinesError(
+            f"line {line}: not YAML at column {column}. Quote a text that begins with a sign, as ! or *, and a number "
+            "or day that is none; close each quote and bracket."
+        ) from None
     finally:
         loader.dispose()
     return LinedYaml(data, dict(_places(node, (), frozenset())))
+
+
+class _Loader(yaml.SafeLoader):
+    """Says where a value stands that is not what it looks like, as a day that no month has."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return what a node says.
+
+        Raises:
+            yaml.YAMLError: it says nothing; the error has its place.
+        """
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError, AttributeError, IndexError, OverflowError):
+            raise yaml.constructor.ConstructorError(problem_mark=node.start_mark) from None
 
 
 def _places(
@@ -123,9 +138,9 @@ def read_section(path: Path, form: type[S], listed: str, root: str, begin: str) 
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     if not isinstance(read.data, dict):
-        raise SettingsError(
-            f"{path.name}, line 1: {read.data!r} is not a mapping of keys to values. Begin with {begin}."
-        )
+        found = "a list" if isinstance(read.data, list) else "one value"  # which may be a secret
+        what = "an empty file" if read.data is None else found
+        raise SettingsError(f"{path.name}, line 1: {what} is not a mapping of keys to values. Begin with {begin}.")
     try:
         return form.model_validate(read.data), read
     except ValidationError as error:

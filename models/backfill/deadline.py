@@ -85,6 +85,14 @@ def read_moment(text: str, zone: ZoneInfo) -> float:
     return first.timestamp()
 
 
+def name_moment(epoch_s: float, zone: ZoneInfo) -> str:
+    """Return what a moment is called in names: the zone's time, or that of UTC where the zone's clock shows it twice."""
+    local = datetime.fromtimestamp(epoch_s, zone)
+    if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
+        return f"{local.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    return f"{local:%Y%m%dT%H%M%S}"
+
+
 def _instant(wall: datetime, where: ZoneInfo, now_s: float) -> DeadlineInstant:
     """What a wall clock's time means, of two the earlier that is not past."""
     early, late = (wall.replace(tzinfo=where, fold=fold) for fold in (0, 1))

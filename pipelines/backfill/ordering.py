@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
-from models.backfill.deadline import read_deadline, read_moment
+from models.backfill.deadline import name_moment, read_deadline, read_moment
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.apart import plan_order_apart, why_not_apart, with_apart
 from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_order, with_plan
@@ -102,7 +102,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     lateness = read_lateness(settings.kafka, asked.job, clock)
     span = lateness.range_of(since, until, asked.late_s, time.time())
     found = find_range(settings.kafka, asked.topic or settings.kafka.topic("events"), span, table)
-    name = asked.name or "-".join(f"{datetime.fromtimestamp(moment, zone):%Y%m%dT%H%M%S}" for moment in moments)
+    name = asked.name or "-".join(name_moment(moment, zone) for moment in moments)
     known = read_orders(settings.kafka, asked.job)
     order = ReplayOrder(
         name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,

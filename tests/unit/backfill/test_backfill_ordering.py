@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from models.backfill.deadline import read_moment
+from models.backfill.deadline import name_moment, read_moment
 from models.backfill.given import BackfillPlanError
 from pipelines.backfill import ordering
 from pipelines.backfill.further import forecast_further, reaching
@@ -112,3 +112,11 @@ def test_a_border_of_a_range_is_in_the_jobs_zone_unless_it_has_an_offset(text, a
 def test_a_border_that_the_zone_shows_twice_or_skips_is_refused_with_what_to_write(text):
     with pytest.raises(BackfillPlanError, match=rf"of Europe/Berlin shows it twice.*{text}:00\+0\d:00 or {text}:00\+"):
         read_moment(text, ZoneInfo("Europe/Berlin"))
+
+
+def test_ranges_of_both_passes_of_the_hour_that_comes_twice_have_names_of_their_own():
+    zone = ZoneInfo("Europe/Berlin")
+    hours = ["2026-10-25T01:30", "2026-10-25T02:30+02:00", "2026-10-25T02:30+01:00", "2026-10-25T03:00"]
+    assert [name_moment(read_moment(text, zone), zone) for text in hours] == [
+        "20261025T013000", "20261025T003000Z", "20261025T013000Z", "20261025T030000",
+    ]  # fmt: skip

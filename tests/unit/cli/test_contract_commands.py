@@ -235,7 +235,7 @@ def test_configurations_are_tried_where_there_is_a_choice_and_load_enough(folder
     ("text", "told"),
     [
         ("job: rides\n", "a contract of 'orders' is compared"),
-        ("", "None is not a mapping"),
+        ("", "an empty file is not a mapping"),
         (None, "before: cannot be"),
     ],
 )

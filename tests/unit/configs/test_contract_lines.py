@@ -35,7 +35,7 @@ def refused(folder, text):
         ("# b\njob: b", 2, "job='b'; the file's name and the job's must be one. Rename"),
         ("job: a\nplanning: [", 2, "not YAML"),
         ("- a", 1, "is not a mapping of keys to values. Begin with job: a"),
-        ("", 1, "None is not a mapping"),
+        ("", 1, "an empty file is not a mapping"),
         ("job: a\nexecutors: {min: 1}\nexecutors: {max: 2}", 3, "executors is stated in line 2 already. Delete one"),
         ("job: a\nplanning:\n  lead_s: 1\n  hold_s: 2\n  lead_s: 3", 5, "lead_s is stated in line 3 already"),
         ("latency_target_s: 9", 1, "job: missing, and it has no default. State it"),
@@ -46,6 +46,24 @@ def refused(folder, text):
 def test_what_is_wrong_is_told_with_its_line(tmp_path, text, line, says):
     told = refused(tmp_path, text)
     assert told.startswith(f"a.yaml, line {line}: ") and says in told
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("job: a\nalerts:\n  webhook: !hunter2", "line 3: not YAML at column 12"),
+        ("job: a\nalerts:\n  webhook: !hunter2!x y", "line 3: not YAML at column 12"),
+        ("job: a\nalerts:\n  webhook: !!float hunter2", "line 3: not YAML at column 12"),
+        ("job: a\nalerts:\n  webhook: *hunter2", "line 3: not YAML at column 12"),
+        ("job: a\nalerts: [&hunter2 b, &hunter2 c]", "line 2: not YAML at column 22"),
+        ("job: a\nalerts: {webhook: 'hunter2", "line 2: not YAML at column 27"),
+        ("job: a\nwindow_days: 2026-13-45", "line 2: not YAML at column 14"),
+        ("webhook:hunter2", "line 1: one value is not a mapping"),
+    ],
+)
+def test_what_is_not_yaml_is_told_by_its_place_and_not_repeated(tmp_path, text, place):
+    told = refused(tmp_path, text)
+    assert told.startswith(f"a.yaml, {place}") and "hunter2" not in told
 
 
 def test_all_that_is_wrong_is_told_in_the_order_of_the_file(tmp_path):
