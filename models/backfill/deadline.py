@@ -86,7 +86,7 @@ def read_moment(text: str, zone: ZoneInfo) -> float:
 
 
 def name_moment(epoch_s: float, zone: ZoneInfo) -> str:
-    """Return what a moment is called in names: the zone's time, or that of UTC where the zone's clock shows it twice."""
+    """Return what a moment is called in names: the zone's time, or UTC's where the zone's clock shows it twice."""
     local = datetime.fromtimestamp(epoch_s, zone)
     if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
         return f"{local.astimezone(UTC):%Y%m%dT%H%M%SZ}"
