@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import time
@@ -27,21 +28,26 @@ from pipelines.serve.signals import stop_on_signals
 
 TICK_S, FIRST_S = 1.0, 60.0
 """Seconds between two looks at what is known, and after the start in which webhooks are told nothing."""
+CAUSES = 10
+"""Of one trouble that are said at most: their texts are others' words."""
 _FILE = "alerts.json"
 
 
 class Reports:
-    """Says on stderr what is wrong, each subject's newest trouble once, and once that it is over."""
+    """Says on stderr what is wrong, each cause of a subject's trouble once, and once that it is over."""
 
     def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+        self._said: dict[str, set[str]] = {}
 
     def __call__(self, about: str, what: str) -> None:
-        """Say what is wrong with something; "" where nothing is any more."""
-        before = self._said.get(about, "")
-        if bool(what) != bool(before):
+        """Say what is wrong with something; "" where nothing is any more. Numbers in it tell no causes apart."""
+        said, cause = self._said.setdefault(about, set()), re.sub(r"\d+", "", what)
+        news = cause not in said and len(said) < CAUSES if what else bool(said)
+        if news:
             print(f"metrics: {about}: {what or 'well again'}", file=sys.stderr, flush=True)
-        self._said[about] = what
+            said.add(cause)
+        if not what:
+            said.clear()
 
 
 class Alerting:
@@ -101,6 +107,8 @@ class Alerting:
             write_told(self._file, kept)
         except OSError as error:
             self._reports("alerts", f"what was told cannot be kept: {error}")
+        else:
+            self._reports("alerts", "")
 
 
 def _of_topics(key: Key) -> bool:
@@ -120,7 +128,8 @@ def _concerns(key: Key, jobs: Collection[str], members: Mapping[str, Collection[
 def run_follower(settings: Settings, host: str, port: int) -> None:
     """Follow topics, lake and contracts until SIGTERM or ctrl-C; answers scrapes, and posts alerts to webhooks.
 
-    Prints where it listens. What cannot be read is said on stderr once, and tried again. Call it from the main thread.
+    Prints where it listens. What cannot be read is said on stderr, each cause once, and tried again. Call it from the main
+    thread.
 
     Args:
         settings: of the whole pipeline.
@@ -166,7 +175,10 @@ def _tick(
         rounds.drifts, topics.pools, refused, alerting.failed,
         topics.unread,
     )  # fmt: skip
-    exposition.samples = samples_of(known, now, lambda job, error: reports(f"job {job!r}", f"left out: {error!r}"))
+    left_out: dict[str, Exception] = {}
+    exposition.samples = samples_of(known, now, left_out.__setitem__)
+    for job in {*contracts, *folder.wrong}:
+        reports(f"job {job!r}", f"left out: {left_out[job]!r}" if job in left_out else "")
     if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up):
         held = holding(exposition.samples, now)
         alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up)

@@ -38,6 +38,7 @@ AGAIN_S, TOPIC_AGAIN_S, POLL_S = 5.0, 30.0, 0.2
 """Seconds until the broker is tried again, and a topic of it that could not be read; longest wait for metrics."""
 MOST_S = 10.0
 """Most seconds that reading what was kept of decisions may take."""
+_WITHOUT = "What it tells is not known; the rest goes on."
 _REFUSING = ("autoscaler", "serving")
 
 
@@ -118,8 +119,7 @@ class FollowedTopics:
         if wrong and not self._followers:
             raise next(iter(wrong.values()))
         for topic in BACK_S:
-            said = f"{wrong[topic]} What it tells is not known; the rest goes on." if topic in wrong else ""
-            self._report(f"topic {topic}", said)
+            self._report(f"topic {topic}", f"{wrong[topic]} {_WITHOUT}" if topic in wrong else "")
         self.unread = frozenset(wrong)
 
     def _open_topic(self, topic: str) -> None:
@@ -164,7 +164,7 @@ class FollowedTopics:
             records = follower.poll(wait_s)
             self._next |= follower.positions()
         except TopicError as error:
-            self._report(f"topic {topic}", f"{error}")
+            self._report(f"topic {topic}", f"{error} {_WITHOUT}")
             del self._followers[topic]
             follower.close()
             self.unread |= {topic}

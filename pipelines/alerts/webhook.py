@@ -37,7 +37,9 @@ def post(webhook: str, message: Mapping[str, Any]) -> str:
         with httpx.stream("POST", webhook, json=message, timeout=WAIT_S, follow_redirects=False) as answer:
             if answer.is_success:
                 return ""
-            return f"it answered {answer.status_code}{', a redirect' if answer.is_redirect else ''}"
+            meaning = httpx.codes.get_reason_phrase(answer.status_code)  # the standard's word, not the server's
+            said = f"it answered {answer.status_code} {meaning}".rstrip()
+            return f"{said}, a redirect" if answer.is_redirect else said
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return type(error).__name__  # its text may hold the address
 

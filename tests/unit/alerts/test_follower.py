@@ -16,10 +16,11 @@ from models.alerts.metric import METRICS, Sample
 from models.alerts.samples import samples_of
 from models.alerts.standing import holding
 from models.pool.state import PoolState
-from pipelines.alerts import rounds
+from pipelines.alerts import follower, rounds
+from pipelines.alerts.clock import SteadyClock
 from pipelines.alerts.contracts import FolderOfContracts
 from pipelines.alerts.exposition import EndpointError, Exposition, open_endpoint
-from pipelines.alerts.follower import Reports
+from pipelines.alerts.follower import CAUSES, Alerting, Reports
 from pipelines.alerts.rounds import Rounds, newest_drifts
 from pipelines.alerts.topics import FollowedTopics
 from pipelines.bench.team.alerts.made_up_job import BEGAN, CONTRACT, JOB, MadeUpJob
@@ -218,6 +219,36 @@ def followed(monkeypatch, broker, again_s=0.0):
     topics = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, Reports())
     topics.run(broker.stop)
     return topics
+
+
+def test_each_cause_of_a_trouble_is_said_once_and_that_it_is_over(capsys):
+    reports = Reports()
+    for what in ("away for 3 s", "away for 8 s", "no rights", "away for 9 s", "no rights", "", "", "no rights"):
+        reports("topics", what)
+    said = ["away for 3 s", "no rights", "well again", "no rights"]
+    assert capsys.readouterr().err.splitlines() == [f"metrics: topics: {what}" for what in said]
+    for letter in "abcdefghijklmnop":
+        reports("airflow", letter)
+    assert len(capsys.readouterr().err.splitlines()) == CAUSES
+
+
+def test_a_job_that_is_left_out_is_said_again_after_it_was_well(monkeypatch, capsys, tmp_path):
+    settings, strange = load(var=tmp_path, contracts=tmp_path), iter([True, True, False, True])
+    (tmp_path / f"{JOB}.yaml").write_text(f"job: {JOB}\n")
+
+    def told(known, now, report):
+        if next(strange):
+            report(JOB, OverflowError("too much"))
+        return {}
+
+    monkeypatch.setattr(follower, "samples_of", told)
+    reports = Reports()
+    topics, rounds = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, reports), Rounds(settings, reports)
+    parts = FolderOfContracts(tmp_path), rounds, topics, Alerting(settings, reports, 0.0), Exposition(), reports
+    for _ in range(4):
+        follower._tick(SteadyClock(), *parts)
+    left_out = f"metrics: job {JOB!r}: left out: OverflowError('too much')"
+    assert capsys.readouterr().err.splitlines() == [left_out, f"metrics: job {JOB!r}: well again", left_out]
 
 
 def test_decisions_are_read_first_and_a_lost_broker_is_gone_on_with_where_it_was(monkeypatch, capsys):

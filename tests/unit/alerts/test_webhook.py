@@ -62,8 +62,8 @@ def ended(channel, held, now, seconds=5.0):
 @pytest.mark.parametrize(
     ("path", "outcome"),
     [
-        ("ok", ""), ("500", "it answered 500"), ("404", "it answered 404"),
-        ("302", "it answered 302, a redirect"),
+        ("ok", ""), ("500", "it answered 500 Internal Server Error"), ("404", "it answered 404 Not Found"),
+        ("302", "it answered 302 Found, a redirect"),
     ],
 )  # fmt: skip
 def test_only_a_success_counts_as_taken_and_no_redirect_is_followed(served, caplog, path, outcome):
