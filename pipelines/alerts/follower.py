@@ -128,8 +128,8 @@ def _concerns(key: Key, jobs: Collection[str], members: Mapping[str, Collection[
 def run_follower(settings: Settings, host: str, port: int) -> None:
     """Follow topics, lake and contracts until SIGTERM or ctrl-C; answers scrapes, and posts alerts to webhooks.
 
-    Prints where it listens. What cannot be read is said on stderr, each cause once, and tried again. Call it from the main
-    thread.
+    Prints where it listens. What cannot be read is said on stderr, each cause once, and tried again.
+    Call it from the main thread.
 
     Args:
         settings: of the whole pipeline.
