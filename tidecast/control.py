@@ -27,7 +27,7 @@ def clock_key(job: str) -> str:
 def set_mode(
     bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "",
     signing_key: str | None = None, by: str | None = None,
-) -> None:  # fmt: skip
+) -> Control:  # fmt: skip
     """Publish the mode that a job's agent is to be in; agents that attach later follow it too.
 
     It cannot widen the mode that an agent was attached with. Blocks until the broker has the message: at most 10 s to
@@ -41,6 +41,9 @@ def set_mode(
         prefix: of the names of Tidecast's topics.
         signing_key: the job's, where its agent has one; of several, separated by commas, the first one signs.
         by: login of who gives it, for those who ask later; None: not said.
+
+    Returns:
+        The message that the broker has. An agent refuses it where this computer's clock is over 300 s ahead of its own.
 
     Raises:
         ValueError: no such mode, no valid job name (`MessageError`), a security option that is unknown or has no such
@@ -65,6 +68,7 @@ def set_mode(
             client.close(timeout=1)
     except KafkaError as error:
         raise ConnectionError(f"topic {topic!r} at {bootstrap} did not take {key}: {error!r}. Is it there?") from None
+    return message
 
 
 @dataclass(frozen=True)

@@ -168,16 +168,19 @@ def set_job_mode(name: Job, mode: Annotated[str, typer.Argument(help="observe, f
     """Switch a running job's agent to observe (change nothing), freeze (keep the executors) or act (apply decisions).
 
     It goes at most to the mode that it was attached with. The topic `control` keeps the mode, so that agents attached
-    later obey it too. Blocks until the broker acknowledges it, at most about 20 s. Whether the job runs is not checked;
-    where there is no contract of that name here, or no key to sign with, stderr says so.
+    later obey it too. Blocks until the broker acknowledges it, at most about 20 s, and then until the agent says that
+    it is in that mode, 5 s at most; stderr says what it has said else, and where there is no contract of that name
+    here, or no key to sign with.
 
     Raises:
         SettingsError: no such mode, no valid job name, no broker is known, or a security option or the file of signing
             keys is wrong (status 2).
         BrokerError: the broker cannot be reached or did not acknowledge the mode within 10 s (status 2).
+        RefusedModeError: the agent refuses the message, as of a clock that is over 300 s ahead (status 2).
     """
     from configs.contract import jobs_with_contract
     from pipelines.kafka.connection import BrokerError
+    from pipelines.kafka.mode_word import await_answer
     from pipelines.kafka.signing import Signer
     from tidecast.control import set_mode
 
@@ -189,12 +192,11 @@ def set_job_mode(name: Job, mode: Annotated[str, typer.Argument(help="observe, f
     signer.check_file()
     keys = signer.keys_of(name)
     try:
-        set_mode(str(kafka.bootstrap), name, mode, kafka.security, kafka.prefix, keys)
+        word = set_mode(str(kafka.bootstrap), name, mode, kafka.security, kafka.prefix, keys)
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
     except ValueError as error:
         raise SettingsError(f"{error}. Correct kafka.security.") from None
-    print(f"{name}: {mode}")
     if keys is None:
         why = f"{signer.file} has no line for it" if signer.file else "no kafka.signing_keys"
         print_progress(
@@ -203,3 +205,7 @@ def set_job_mode(name: Job, mode: Annotated[str, typer.Argument(help="observe, f
     if name not in (known := jobs_with_contract(settings.contracts_dir)):
         there = f"{settings.contracts_dir} has contracts of {', '.join(known) or 'no job'}"
         print_progress(f"nobody here knows a job {name!r}: {there}. An agent of that name obeys, wherever it runs.")
+    unlike = await_answer(kafka, word)
+    print(f"{name}: {mode}")
+    if unlike:
+        print_progress(f"{name}: {unlike}.")

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from configs.errors import CorrectableError, without_logins
 from pipelines.cli.app import app, main
+from pipelines.kafka.mode_word import RefusedModeError
 from tests.fakes import run_dir
 
 
@@ -105,10 +106,24 @@ def test_a_word_to_a_job_that_nobody_here_knows_is_sent_and_told(monkeypatch, jo
     sent = []
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "127.0.0.1:1")
     monkeypatch.setattr("tidecast.control.set_mode", lambda *given: sent.append(given[1:3]))
+    monkeypatch.setattr("pipelines.kafka.mode_word.await_answer", lambda kafka, word: "no sign of its agent")
     ran = CliRunner().invoke(app, ["job", "mode", job, "freeze"])
     assert "not signed (no kafka.signing_keys): an agent with a signing key refuses it" in ran.stderr
     assert sent == [(job, "freeze")] and ran.stdout == f"{job}: freeze\n" and ran.exit_code == 0
     assert (f"nobody here knows a job '{job}'" in ran.stderr) is told
+    assert f"{job}: no sign of its agent.\n" in ran.stderr
+
+
+def test_a_mode_that_an_agent_refuses_is_no_success(monkeypatch, capsys):
+    def refused(kafka, word):
+        raise RefusedModeError("the agent of orders refuses the mode: set the sender's clock")
+
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "127.0.0.1:1")
+    monkeypatch.setattr("tidecast.control.set_mode", lambda *given: None)
+    monkeypatch.setattr("pipelines.kafka.mode_word.await_answer", refused)
+    assert "tidecast: the agent of orders refuses the mode" in fails(
+        monkeypatch, capsys, "job", "mode", "orders", "act"
+    )
 
 
 def test_an_address_of_mlflow_without_a_scheme_is_told_in_a_line(monkeypatch, capsys, tmp_path):
