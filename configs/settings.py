@@ -131,7 +131,10 @@ class Settings(BaseSettings):
 
 
 _SECTIONS = set(Settings.model_fields)
-_NOT_SETTINGS = {"TIDECAST_FILE", "TIDECAST_REPLAY", "TIDECAST_SIGNING_KEY", "TIDECAST_STACK"}
+_NOT_SETTINGS = {
+    "TIDECAST_FILE", "TIDECAST_ORDER", "TIDECAST_ORDER_TIME", "TIDECAST_SIGNING_KEY", "TIDECAST_STACK",
+}  # fmt: skip
+"""Variables of other things; none may be called as a section, whose value as JSON it would be."""
 
 
 def load(**overrides: Any) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,16 @@ from configs.settings import Settings
 from pipelines.backfill.orders import OrderError, change_order, newest_progress, send_order
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
-from pipelines.stack.processes import ProcessError, has_spawned, spawn
-from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY
+from pipelines.stack.processes import ProcessError, environments_of, spawn
+from tidecast.connection.environment import ADDRESS, ORDER, PREFIX, SIGNING_KEY
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 
 EARLY_S = 2.0
 """Seconds within which a command that is wrong has ended."""
 HEARD_S, POLL_S = 15.0, 1.0
 """Seconds within which an application that runs says something, which it does every five; and between two looks."""
+ORDER_TIME = "TIDECAST_ORDER_TIME"
+"""Variable of the wall time of the order for which an application was started."""
 ENDED = ("paused", "compared", "failed", "cancelled", "done")
 """What an application says last."""
 
@@ -77,11 +80,10 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     """
     assert order.apart is not None
     kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
-    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, REPLAY: order_key(order.job, order.id)}
+    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, ORDER: order_key(order.job, order.id)}
     last = newest_progress(kafka, order.job).get(order.id)
-    ended_at = last.wall_time if last is not None and last.state in ENDED else 0.0
     # While Spark starts nothing is said yet; one that has said its last word ends, and meets no order any more.
-    if has_spawned(told, ended_at) or _still_speaks(settings, order, last):
+    if any(_is_to_read(order, begun, last) for begun in environments_of(told)) or _still_speaks(settings, order, last):
         return None
     stated = load_contract(order.job, settings.contracts_dir).backpressure
     if stated is None or stated.apart is None:
@@ -90,7 +92,7 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
             "has no backpressure.apart any more: state it until the replay is over"
         )
     secret = Signer.of(kafka).keys_of(order.job)
-    env = os.environ | told | ({} if secret is None else {SIGNING_KEY: secret})
+    env = os.environ | told | {ORDER_TIME: repr(order.wall_time)} | ({} if secret is None else {SIGNING_KEY: secret})
     try:
         begun = spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
         with suppress(subprocess.TimeoutExpired):
@@ -99,6 +101,15 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     except ProcessError as error:
         raise OrderError(f"{error}. It stands in {order.job}.yaml, backpressure.apart.command") from None
     return log
+
+
+def _is_to_read(order: ReplayOrder, begun: Mapping[str, str], last: ReplayProgress | None) -> bool:
+    """Whether an application that runs with an environment reads an order, or is to: its last word is not said yet.
+
+    What came first is told by the orders' times, which rise whatever is done to clocks.
+    """
+    for_order = replace(order, wall_time=float(begun.get(ORDER_TIME, 0.0)))
+    return last is None or last.state not in ENDED or not last.answers(for_order)
 
 
 def _still_speaks(settings: Settings, order: ReplayOrder, first: ReplayProgress | None) -> bool:

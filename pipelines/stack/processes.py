@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from pipelines.stack.kept_log import open_log
 MARKER = "TIDECAST_STACK"  # environment variable of every process of a stack; its value is the stack's id
 GRACE_S = 8.0  # from SIGTERM to SIGKILL
 ASK_S = 0.1  # between two looks whether a process is ready
-BEGAN_S = 1.0  # by which the time at which a process began may be wrong: it is counted from a boot in whole seconds
 
 
 class ProcessError(CorrectableError, RuntimeError):
@@ -182,25 +181,16 @@ def find_processes(sessions: Iterable[int], stack_id: str | None = None) -> list
     return found
 
 
-def has_spawned(variables: Mapping[str, str], since: float = 0.0) -> bool:
-    """Return whether a process runs that `spawn` has begun, here or elsewhere, with these variables of its environment.
+def environments_of(variables: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Yield the environment of each process that `spawn` has begun, here or elsewhere, with these variables in it.
 
     What such a process has started itself does not count, nor what this user may not inspect.
-
-    Args:
-        variables: of its environment, among others.
-        since: epoch seconds; what began more than BEGAN_S before does not count.
     """
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if (
-                os.getsid(process.pid) == process.pid
-                and process.create_time() >= since - BEGAN_S
-                and variables.items() <= process.environ().items()
-                and process.status() != psutil.STATUS_ZOMBIE
-            ):
-                return True
-    return False
+            known = process.environ() if os.getsid(process.pid) == process.pid else {}
+            if variables.items() <= known.items() and process.status() != psutil.STATUS_ZOMBIE:
+                yield known
 
 
 def end_processes(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidecast.connection.environment import ADDRESS, PREFIX, REPLAY, SIGNING_KEY
+from tidecast.connection.environment import ADDRESS, ORDER, PREFIX, SIGNING_KEY
 from tidecast.connection.outbox import Outbox
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.signing import SigningKeys
@@ -37,7 +37,7 @@ def replay_apart(
     """Read what is ordered of a job in an application of its own, until none of it is waited for.
 
     Blocks. Call it in a Spark application that runs nothing else, with as many executors as the order has: `tidecast
-    backfill` starts that by the command of the job's contract, for the one order whose key is TIDECAST_REPLAY in the
+    backfill` starts that by the command of the job's contract, for the one order whose key is TIDECAST_ORDER in the
     environment; without that all orders are met. What was read goes on from where another such application ended. A
     replay that is paused, or compared and not published yet, is left to the next one.
 
@@ -97,7 +97,7 @@ class _Orders:
     def __init__(self, job: OrderedJob, bootstrap: str, security: Mapping[str, Any]) -> None:
         from kafka import TopicPartition
 
-        self._job, self._only = job, os.environ.get(REPLAY)
+        self._job, self._only = job, os.environ.get(ORDER)
         self._client = consumer(bootstrap, security, client_id=f"tidecast-{job.name}-replays-orders")
         name = job.prefix + TOPIC
         self._parts = [TopicPartition(name, n) for n in sorted(self._client.partitions_for_topic(name) or ())]

@@ -8,14 +8,13 @@ import sys
 import time
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.backfill import application
 from pipelines.backfill.orders import OrderError
-from tests.fakes.planned_job import order, progress
+from tests.fakes.planned_job import NOW, order, progress
 from tests.fakes.waiting import PATIENCE_S, wait_until
 
 WRITE = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['TIDECAST_KAFKA__BOOTSTRAP']]))"
@@ -82,7 +81,7 @@ def test_one_that_still_starts_is_not_started_a_second_time(world, monkeypatch):
         os.kill(second, signal.SIGKILL)
     finally:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not application.has_spawned({application.REPLAY: "orders:replay:fix"}), "its end")
+    wait_until(lambda: not [*application.environments_of({application.ORDER: "orders:replay:fix"})], "its end")
     assert application.start_application(settings, order(apart=2)) is not None
     os.kill(int(wait_until(lambda: log.read_text().splitlines()[2:], "the third one's")[0]), signal.SIGKILL)
 
@@ -99,29 +98,34 @@ def test_one_elsewhere_whose_next_word_is_its_last_is_not_waited_for(world, monk
     assert application.start_application(settings, order(apart=2)) is not None
 
 
+@pytest.mark.parametrize("ahead_s", [0.0, 3600.0, -3600.0])
 @pytest.mark.parametrize("state", ["compared", "failed", "paused", "done", "cancelled"])
-def test_one_that_has_said_its_last_word_and_ends_is_not_waited_for(world, monkeypatch, state):
+def test_one_that_has_said_its_last_word_and_ends_is_not_waited_for(world, monkeypatch, state, ahead_s):
     monkeypatch.setattr(application, "EARLY_S", 0.1)
     settings, said, _ = world
     (settings.contracts_dir / "told.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
     pids = []
 
-    def started():
-        log = application.start_application(settings, order(apart=2))
+    def started(ordered):
+        log = application.start_application(settings, order(apart=2, wall_time=ordered))
         if log is not None:
             lines = wait_until(lambda: log.read_text().splitlines()[len(pids) :], "its process id")
             pids.append(int(lines[0]))
         return log is not None
 
+    def spoken(state, ordered):
+        """Words whose time tells nothing: the clock was set back by an hour, or forward."""
+        said["fix"] = replace(progress(state=state, apart=2), wall_time=time.time() + ahead_s, ordered_at=ordered)
+
     try:
-        assert started()
-        began = psutil.Process(pids[0]).create_time()
-        said["fix"] = replace(progress(state="running", apart=2), wall_time=began - 90)
-        assert not started()  # a word of one before it, and this one has said none yet
-        said["fix"] = replace(progress(state=state, apart=2), wall_time=began - 10)
-        assert not started()  # likewise: it was begun after that had ended
-        said["fix"] = replace(progress(state=state, apart=2), wall_time=began + 20)
-        assert started()  # its own last word
+        assert started(NOW)
+        spoken("running", NOW - 90)
+        assert not started(NOW)  # a word of one before it, and this one has said none yet
+        spoken(state, NOW - 10)
+        assert not started(NOW)  # likewise: it was begun after that had ended
+        spoken(state, NOW)
+        assert started(NOW + 10)  # its own last word
+        assert not started(NOW + 20)  # that one has said none yet
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)

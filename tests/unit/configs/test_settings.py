@@ -6,6 +6,9 @@ import pytest
 from configs.contract import Contract, jobs_with_contract, load_contract, read_contracts
 from configs.errors import SettingsError
 from configs.settings import ROOT, Settings, load
+from pipelines.backfill.application import ORDER_TIME
+from pipelines.stack.processes import MARKER
+from tidecast.connection.environment import ORDER, SIGNING_KEY
 
 CONTRACTS = ROOT / "configs" / "contracts"
 
@@ -42,6 +45,12 @@ def test_a_file_that_states_one_key_of_a_section_leaves_the_others(monkeypatch, 
     assert load().kafka.retention_h == before.kafka.retention_h.model_copy(update={"events": 9})
     own.write_text("replay: {surge: null}\n")
     assert before.replay.surge is not None and load().replay.surge is None
+
+
+def test_an_application_that_is_started_for_an_order_reads_the_settings(monkeypatch):
+    for name in (ORDER, ORDER_TIME, SIGNING_KEY, MARKER):  # of these alone its starter says something else
+        monkeypatch.setenv(name, "orders:replay:fix")
+    assert load() == Settings()
 
 
 @pytest.mark.parametrize(
