@@ -118,6 +118,9 @@ class Turn:
 def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], StreamingQuery]) -> bool:
     """Rehearse beside the one that decides until the turn has come; False where `stop` was set before.
 
+    Where the rehearsal fails that is said, and the turn is waited for all the same: if the other one dies, trying is
+    better than that nobody decides.
+
     Args:
         turn: that has not come.
         stop: ends the wait.
@@ -133,7 +136,10 @@ def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], Strea
         try:
             while query.isActive and query.lastProgress is None and not stop.wait(LOOK_S):
                 pass
-            report(["ready to take over, once the other one is ended"])
+            if query.lastProgress is not None:
+                report(["ready to take over, once the other one is ended"])
+            elif not stop.is_set():
+                report([f"not ready: leave the other one running until this is mended: {query.exception()}"])
             return turn.wait(stop)
         finally:
             query.stop()

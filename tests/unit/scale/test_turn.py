@@ -118,6 +118,20 @@ def test_who_stands_by_rehearses_meanwhile_and_ends_that_before_it_decides(tmp_p
     assert not turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), over, lambda folder: query)
 
 
+def test_who_fails_to_rehearse_says_so_and_takes_over_all_the_same(tmp_path, heard, capsys):
+    first = Turn(tmp_path / "autoscaler", KAFKA)
+    query = SimpleNamespace(isActive=False, lastProgress=None, stop=lambda: None, exception=lambda: "no such class")
+
+    def rehearse(folder):
+        first.hand_over()
+        return query
+
+    assert turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), threading.Event(), rehearse)
+    said = capsys.readouterr().out
+    assert "not ready: leave the other one running until this is mended: no such class" in said
+    assert "ready to take over" not in said
+
+
 def test_of_two_that_hear_nothing_of_each_other_the_earlier_one_leaves(tmp_path, heard):
     first, second = (Turn(tmp_path / name, KAFKA) for name in ("one", "two"))
     stop = threading.Event()
