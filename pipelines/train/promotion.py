@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from configs.errors import SettingsError
+from configs.errors import FinalError, SettingsError
 from models.forecast.selection.gate import Verdict
 from pipelines.registry.aliases import PREVIOUS
 from pipelines.registry.artifacts import UnreadableError
@@ -19,6 +19,10 @@ Section = TypeVar("Section", bound=BaseModel)
 Model_co = TypeVar("Model_co", covariant=True)
 ASKED_S = 3600.0
 """Wall seconds after its training within which a winner is asked about, and in which an answer is done."""
+
+
+class ServesAlreadyError(FinalError):
+    """A person said no to a version that serves; the message names the command that takes it back."""
 
 
 class ChampionStore(Protocol[Model_co]):
@@ -196,14 +200,23 @@ def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> 
         by: the person's name.
 
     Raises:
-        MlflowException: MLflow does not answer, or there is no such version.
+        ServesAlreadyError: it serves, as a person let it before the question was answered; the record stays.
+        RegistryError, MlflowException: MLflow does not answer, or there is no such version.
         KeyError: the verdict lacks a key.
+        MessageError: no job can have the name.
     """
+    job, version = verdict["job"], verdict["version"]
+    if registry.champion_version(job) == version:
+        raise ServesAlreadyError(
+            f"{by} said no to version {version} of {job}, which serves already: `tidecast models rollback {job}"
+            f"{' --agent' if registry.what == 'agent' else ''}` takes it back."
+        )
     return _refused(registry, verdict, f"rejected by {by}. By its figures: {verdict['reason']}")
 
 
 def _overtaken(champion: str | None, present: str | None) -> str:
-    return f"rejected: compared with version {champion}, but {present} serves by now. Train again."
+    with_what = "no champion" if champion is None else f"version {champion}"
+    return f"rejected: compared with {with_what}, but {present or 'none'} serves by now. Train again."
 
 
 def _refused(registry: ModelStore, verdict: Mapping[str, Any], reason: str) -> Mapping[str, Any]:

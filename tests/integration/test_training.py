@@ -18,7 +18,7 @@ from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.challenge import train_challenger
 from pipelines.train.forecaster.served import score_served_versions
-from pipelines.train.promotion import promote_winner, with_form_values
+from pipelines.train.promotion import ServesAlreadyError, promote_winner, with_form_values
 from tests.fakes.forecasters import STEP, TASK, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -180,6 +180,9 @@ def test_the_record_says_that_a_person_said_no(registry, settings):
     said = forecaster.decide_on_challenger("no", run, settings)
     assert not said["promoted"] and said == registry.read_verdict("no")
     assert registry.tags("no", version)["verdict"].startswith("rejected by Ann. By its figures: promoted: loss 1")
+    registry.promote("no", version)
+    with pytest.raises(ServesAlreadyError, match=f"Ann said no to version {version} of no, .*models rollback no` takes"):
+        forecaster.reject(won, "Ann", settings)
 
 
 def test_a_short_history_is_taught_by_another_job(registry, monkeypatch):

@@ -180,6 +180,7 @@ def reject(verdict: Mapping[str, Any], by: str, settings: Settings | None = None
     """Write that a person said no to a winner, see `pipelines.train.promotion.reject_winner`.
 
     Raises:
+        ServesAlreadyError: it serves already.
         RegistryError, MlflowException: MLflow does not answer, or there is no such version.
         KeyError: the verdict lacks a key of `decide_on_challenger`.
         SettingsError, OSError: a setting is wrong, or `var/mlflow` cannot be written.
