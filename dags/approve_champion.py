@@ -47,7 +47,7 @@ def approve_champion() -> None:
 
         Raises:
             AirflowSkipException: a person said no, or another version serves by now; its record says so.
-            ServesAlreadyError: a person said no, and another one has let it serve meanwhile; it says what takes it back.
+            ServesAlreadyError: a person said no, and another one has let it serve; it says what takes it back.
             RegistryError: MLflow does not answer.
         """
         from pipelines.train.forecaster import run as forecaster

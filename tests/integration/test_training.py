@@ -181,7 +181,7 @@ def test_the_record_says_that_a_person_said_no(registry, settings):
     assert not said["promoted"] and said == registry.read_verdict("no")
     assert registry.tags("no", version)["verdict"].startswith("rejected by Ann. By its figures: promoted: loss 1")
     registry.promote("no", version)
-    with pytest.raises(ServesAlreadyError, match=f"Ann said no to version {version} of no, .*models rollback no` takes"):
+    with pytest.raises(ServesAlreadyError, match=f"Ann said no to version {version} .*models rollback no` takes"):
         forecaster.reject(won, "Ann", settings)
 
 
