@@ -67,7 +67,7 @@ def begin_job(
         load_code(folder.topology())
         if folder.has_changed(topology_file):
             say(
-                f"{topology_file.name} has changed since this job was begun, which goes on as it was. "
+                f"{topology_file.name} has changed since this job was begun, or is no more: it goes on as it was. "
                 f"To begin anew with it, move {folder.path} away."
             )
         try:
