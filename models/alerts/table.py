@@ -148,7 +148,9 @@ ALERTS = (
         "TidecastLakeFillsDisk", "ticket",
         _when(Comparison("tidecast_lake_disk_free_bytes", "<", "tidecast_lake_day_growth_bytes", times=14)),
         "the disk of the lake will be full within two weeks if it grows as on the last day", "times",
-        "Make room, or move `var`. Look whether the DAG `maintain_lake` runs, which removes what nobody can read.",
+        "Look whether the DAG `maintain_lake` runs, which removes what nobody can read. Make room, or, while no "
+        "ingest, training or upkeep runs, move the lake alone to another disk, name its folder in `lake.address` and "
+        "start `tidecast metrics` anew.",
         for_s=600,
     ),
     Alert(
@@ -160,7 +162,8 @@ ALERTS = (
     Alert(
         "TidecastBrokerAway", "page", _when(Comparison("tidecast_broker_up", "==", 0)),
         "the broker does not answer; nothing is measured, decided or forecast", "times",
-        "Bring the broker back; agents keep their executors meanwhile, and what is missed is caught up.",
+        "Bring the broker back; agents keep their executors meanwhile, and what is missed is caught up. Where it runs, "
+        "the stderr of `tidecast metrics` says what keeps that from it.",
         for_s=60,
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from pipelines.lake.tables import Origin
 
 Offsets = dict[int, int]
 _log = logging.getLogger(__name__)
+_SKIP = 'Begin a run by hand with the field "Skip lost records" (skip_lost)'
 
 
 class OffsetsError(FinalError):
@@ -90,12 +91,14 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
                 "before they were ingested"
             )
             if not skip_lost:
-                raise OffsetsError(f"{said}. Run again with skip_lost to go on without them, and ingest more often.")
+                raise OffsetsError(f"{said}. {_SKIP} to go on without them, and ingest more often.")
             _log.warning("%s: these %d are skipped", said, lost)
         if committed.get(p, first) > end:
             raise OffsetsError(
                 f"{topic.name}-{p}: the lake holds offsets up to {committed[p]}, the topic ends at {end}. The broker "
-                "lost data; restore it, or delete the topic and create it anew."
+                "lost records: bring them back from a replica or a backup. Where there is none, end autoscaler and "
+                f"serving, delete the topic {topic.name} alone and start them again: the autoscaler makes it anew, and "
+                "what was ingested stays."
             )
     starts = {p: max(committed.get(p, first), first) for p, (first, _) in topic.offsets.items()}
     ends = {p: end for p, (_, end) in topic.offsets.items()}
@@ -118,9 +121,9 @@ def plan_quarantine(topic: Topic, unfinished: Origin, skip_lost: bool = False) -
         if not skip_lost:
             raise OffsetsError(
                 f"{unfinished.partition}: its {unfinished.quarantined} refused records are not in quarantine, which "
-                f"takes {topic.name}-{p} offsets {start[p]} to {end[p] - 1}; the broker has {first} to {last - 1}. Run "
-                "again with skip_lost to keep those that are left and go on without the others; the "
-                f"{unfinished.stored} accepted ones are stored."
+                f"takes {topic.name}-{p} offsets {start[p]} to {end[p] - 1}; the broker has {first} to {last - 1}. "
+                f"{_SKIP} to keep those that are left and go on without the others; the {unfinished.stored} accepted "
+                "ones are stored."
             )
         start[p] = min(max(start[p], first), last)
         end[p] = max(start[p], min(end[p], last))

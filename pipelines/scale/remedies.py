@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +20,9 @@ def remedy_of(checkpoint: Path) -> str:
     """Say what helps where a query that is to go on from a checkpoint does not start."""
     # What is decided again is a decision of its own: agents follow the newest.
     found = repair.remedy_of(checkpoint, keyed=True) or f"That may be about files of {checkpoint}."
+    aside = shlex.join(["mv", f"{checkpoint}", f"{repair.free_name(checkpoint)}"])
     return (
-        f"\n{found}\nWithout what it had learned it starts after: mv {checkpoint} {repair.free_name(checkpoint)}\n"
+        f"\n{found}\nWithout what it had learned it starts after: {aside}\n"
         "Each job is learned again within minutes; executors stay as they are meanwhile."
     )
 

@@ -8,6 +8,7 @@ Three processes rather than `airflow standalone`, which opens log servers on all
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sqlite3
 import sys
@@ -68,9 +69,10 @@ def start(context: StackContext) -> None:
     elif not database.exists():
         shutil.copy(migrated_database(context), database)
     elif fault := database_fault(database):
+        aside = shlex.join(["mv", f"{home}", f"{free_name(home)}"])
         raise StackError(
             f"{database} is damaged: {fault}. `tidecast restore FILE` brings one back with the rest of a backup. "
-            f"Without one: mv {home} {free_name(home)}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
+            f"Without one: {aside}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
             "models and topics stay."
         )
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
