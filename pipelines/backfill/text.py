@@ -24,7 +24,10 @@ def describe_order(order: ReplayOrder) -> str:
 def describe_followed(new: FollowedOrder) -> str:
     """Say what is new of an order that is followed, in a line."""
     if new.silent and new.apart:
-        return "nothing is heard of the application that reads it: does it start? Its output is in the log named above"
+        return (
+            "nothing is heard of the application that reads it: does it start? Its output is in log/JOB.replays.log "
+            "under `var`, where it was started"
+        )
     if new.silent:
         return "nothing is heard of the job's agent: does it run, attached with replay=, in mode act?"
     return new.note if new.said is None else describe_progress(new.said, new.finish)

@@ -9,9 +9,11 @@ import pytest
 from kafka import KafkaAdminClient
 
 from pipelines.kafka.broker import Follower
+from pipelines.kafka.mode_word import RefusedModeError, await_answer
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
+from tests.fakes.clock import clock_with
 from tests.fakes.waiting import wait_until
 from tidecast import commands, control
 from tidecast.agent import _repeat
@@ -153,6 +155,20 @@ def test_an_agent_with_a_key_obeys_those_alone_who_sign(attached, empty_topics, 
     assert sum(HEADER in record.headers for record in found) == 2
     signed.close()
     follower.close()
+
+
+def test_a_mode_by_a_clock_that_is_ahead_is_told_as_refused(attached, empty_topics, publisher, monkeypatch):
+    job = attached("act")
+    wait_until(lambda: job.mode == "act", "an acting agent")
+    monkeypatch.setattr(control, "time", clock_with(time=lambda: time.time() + 3600))
+    word = control.set_mode(empty_topics.bootstrap, "orders", "freeze", prefix=empty_topics.prefix)
+    wait_until(lambda: job.outbox.of(Reject), "the refusal")
+    (reject,) = job.outbox.of(Reject)
+    publisher.send("rejects", reject.topic, reject)
+    publisher.flush()
+    with pytest.raises(RefusedModeError, match=r"agent of orders refuses the mode.* s ahead of the reader; set the"):
+        await_answer(empty_topics, word)
+    assert job.mode == "act"
 
 
 def _part(topic):
