@@ -65,7 +65,7 @@ def read_lined(text: str) -> LinedYaml:
     return LinedYaml(data, dict(_places(node, (), frozenset())))
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
     """Says where a value stands that is not what it looks like, as a day that no month has."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
