@@ -125,8 +125,8 @@ class LiveReplay:
         deadline = time.monotonic() + PATIENCE_S
         while self.counts()["lost"] and time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
-        settle = time.monotonic() + 3  # the last batch's outcome is still on its way
-        while time.monotonic() < settle:
+        deadline = time.monotonic() + 3  # the last batch's outcome is still on its way
+        while time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
         follower.close()
 
@@ -245,7 +245,6 @@ def wait_for_forecast(follower: Follower) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not follower.poll(0.5):
         if time.monotonic() > deadline:
-            raise DemoError(
-                f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
-            )
+            late = f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts"
+            raise DemoError(f"{late}; see its log in Airflow's UI")
     follower.close()

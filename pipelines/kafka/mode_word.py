@@ -9,7 +9,8 @@ from kafka.errors import KafkaError
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, Follower, Record
+from pipelines.kafka.broker import Follower, Record
+from pipelines.kafka.connection import BrokerError
 from tidecast.messages import REPEATED, Control, MessageError, MetricSample, Reject, decode, encode
 
 ANSWER_S = 5.0

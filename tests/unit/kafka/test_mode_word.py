@@ -6,7 +6,8 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka import mode_word
-from pipelines.kafka.broker import Record, TopicError
+from pipelines.kafka.broker import Record
+from pipelines.kafka.connection import TopicError
 from pipelines.kafka.mode_word import ANSWER_S, RefusedModeError, await_answer
 from tests.fakes.clock import clock_with
 from tidecast.messages import Control, MetricSample, Reject, encode
