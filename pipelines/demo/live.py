@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +58,11 @@ class LiveReplay:
     settings: Settings
     run_dir: Path
     screen: Screen
-    began: float = dataclasses.field(default_factory=time.time)
-    environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-    _started: list[Process] = dataclasses.field(default_factory=list)
-    free_at_start: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
-    least_free: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
+    began: float = field(default_factory=time.time)
+    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    _started: list[Process] = field(default_factory=list)
+    free_at_start: int = field(default_factory=lambda: psutil.virtual_memory().available)
+    least_free: int = field(default_factory=lambda: psutil.virtual_memory().available)
     _correction: Correction | None = None
 
     def start(self) -> None:
