@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pipelines.registry.artifacts import RegistryError
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
 ROLLED_BACK = "rolled_back"
 """Tag of a version that a person took back: the version that serves in its stead."""
+SERVED, MEASURED = "served", "live.n"
+"""Tags of a version that has been champion: since when, the last time, ISO 8601; and, of each release, how many of the
+forecasts that it served were measured."""
 
 
 class AliasStore(OwnedModels):
@@ -59,6 +63,17 @@ class AliasStore(OwnedModels):
                 if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
                     raise
         return None
+
+    def has_served(self, job: str, version: str) -> bool:
+        """Return whether a version serves, or has served before.
+
+        Raises:
+            RegistryError: no such job or version, or MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        if version in (self.champion_version(job), self.alias_version(job, PREVIOUS)):
+            return True
+        return not {SERVED, MEASURED}.isdisjoint(self.tags(job, version))
 
     def aliases(self, job: str) -> dict[str, list[str]]:
         """Return {version, e.g. "3": its aliases among `champion`, `challenger`, `previous`} of a job; three requests.
@@ -191,11 +206,12 @@ class AliasStore(OwnedModels):
         return dict(self._version(job, version).tags)
 
     def _move(self, job: str, before: str | None, version: str) -> None:
-        """Point `previous` at the champion until now, and `champion` at a version that there is."""
+        """Point `previous` at the champion until now, and `champion` at a version that there is; note when that was."""
         self._client.get_model_version(self.model_name(job), version)
         if before is not None:
             self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
+        self.set_version_tags(job, version, {SERVED: datetime.now(UTC).isoformat(timespec="seconds")})
 
     def _back_to(self, job: str, version: str | None) -> str | None:
         """The version that serves in the stead of one that was taken back."""

@@ -170,7 +170,8 @@ class ModelStore(AliasStore):
     def write_verdict(self, job: str, run_id: str, verdict: Mapping[str, Any]) -> None:
         """Store the result of comparing a challenger with the champion (the version that serves), as tags `verdict`.
 
-        The run and the registered model get it as JSON; the version gets its reason. Earlier ones are replaced.
+        The run and the registered model get it as JSON; the version gets its reason. Earlier ones are replaced, but for
+        that of a run which began later: the model keeps it, also where a task of an old run is repeated.
 
         Args:
             job: whose model; must be registered.
@@ -178,20 +179,23 @@ class ModelStore(AliasStore):
             verdict: JSON values; read are `version` (of the challenger; None tags no version) and `reason`.
 
         Raises:
-            MlflowException: no such run, model or version, or MLflow does not answer.
-            KeyError: a version but no `reason`; the run has been tagged.
+            RegistryError, MlflowException: no such run, model or version, or MLflow does not answer.
+            KeyError: a version but no `reason`; nothing has been tagged.
             TypeError: a value cannot be written as JSON.
             MessageError: no job can have the name.
         """
         text = json.dumps(verdict)
-        self._client.set_tag(run_id, _VERDICT, text)
         if version := verdict.get("version"):
             self._client.set_model_version_tag(self.model_name(job), version, _VERDICT, str(verdict["reason"]))
-        # The last, for whoever looks what has changed sees it by the model (`Overview`).
-        self._client.set_registered_model_tag(self.model_name(job), _VERDICT, text)
+        # After the version, for whoever looks what has changed sees it by the model (`Overview`); the run is the last,
+        # for its verdict is taken as it is by a task that is tried again.
+        stands = self.read_verdict(job)
+        if stands is None or self._began_ms(stands.get("run", run_id)) <= self._began_ms(run_id):
+            self._client.set_registered_model_tag(self.model_name(job), _VERDICT, text)
+        self._client.set_tag(run_id, _VERDICT, text)
 
     def read_verdict(self, job: str) -> dict[str, Any] | None:
-        """Return the job's newest verdict as `write_verdict` got it; None where the job has no model or verdict.
+        """Return the verdict on the job's newest run, as `write_verdict` got it; None without a model or a verdict.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -199,6 +203,17 @@ class ModelStore(AliasStore):
         """
         text = self.model_tags(job).get(_VERDICT)
         return json.loads(text) if text else None
+
+    def _began_ms(self, run_id: str) -> int:
+        """When a run began, since the epoch; 0 of one that is gone."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return int(self._client.get_run(run_id).info.start_time)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+        return 0
 
 
 def _shortened(text: str) -> str:

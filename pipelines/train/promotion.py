@@ -106,8 +106,12 @@ def hold_after_rollback(registry: ModelStore, job: str, tags: Tags, decided: Ver
 
 
 def _held(registry: ModelStore, job: str, left: str, version: str) -> str:
-    command = f"tidecast models promote {job} {version}{' --agent' if registry.what == 'agent' else ''}"
+    command = _command(registry, "promote", job, version)
     return f"held: a person took version {left} back, so none is promoted by itself before a person does: `{command}`."
+
+
+def _command(registry: ModelStore, does: str, *named: str) -> str:
+    return " ".join(["tidecast models", does, *named, *(["--agent"] if registry.what == "agent" else [])])
 
 
 def verdict_record(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
@@ -134,7 +138,8 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[
     """Point the alias `champion` at a verdict's challenger if it won and the version it was compared with still serves.
 
     The champion until then gets the alias `previous`. A winner that comes too late, since another version serves or a
-    person has taken one back, also at this very moment, is not promoted, and its verdict is rewritten so.
+    person has taken one back, also at this very moment, is not promoted, and its verdict is rewritten so. Of one that
+    has served before, as where a task of an old run is repeated, nothing is changed or rewritten, which is printed.
 
     Args:
         registry: of the challenger's kind (forecasters or agents).
@@ -152,12 +157,16 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[
     present = registry.champion_version(job)
     if not verdict["promoted"] or present == version:
         return verdict
+    if registry.has_served(job, version):
+        again = f"`{_command(registry, 'promote', job, version)}` lets it serve again"
+        return _left(verdict, f"version {version} has served already, and {present} serves by now; {again}")
     if present != champion:
         return _refused(registry, verdict, _overtaken(champion, present))
     if (left := registry.taken_back(job)) is not None:
         return _refused(registry, verdict, _held(registry, job, left, version))
     if not registry.succeed(job, version, champion):
         return _refused(registry, verdict, _overtaken(champion, registry.champion_version(job)))
+    registry.write_verdict(job, verdict["run"], verdict)  # a person may have said no first
     return verdict
 
 
@@ -184,15 +193,16 @@ def is_settled(registry: ModelStore, verdict: Mapping[str, Any], made_at: float,
     if not verdict["promoted"]:
         return True
     job, version = verdict["job"], verdict["version"]
-    if version in (registry.champion_version(job), registry.alias_version(job, PREVIOUS)):
-        return True
-    if registry.taken_back(job) is not None:
+    served = version in (registry.champion_version(job), registry.alias_version(job, PREVIOUS))
+    if served or registry.taken_back(job) is not None:
         return True
     return approval_s > 0 and time.time() < made_at + approval_s + ASKED_S
 
 
 def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> Mapping[str, Any]:
-    """Write to a winner's record that a person said no; returns the verdict as it stands.
+    """Write to a winner's record that a person said no; returns the verdict as it stands, not promoted.
+
+    Of one that has served before the record stays, which is printed: a no takes nothing back.
 
     Args:
         registry: of the challenger's kind (forecasters or agents).
@@ -206,10 +216,14 @@ def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> 
         MessageError: no job can have the name.
     """
     job, version = verdict["job"], verdict["version"]
+    back = f"`{_command(registry, 'rollback', job)}`"
     if registry.champion_version(job) == version:
         raise ServesAlreadyError(
-            f"{by} said no to version {version} of {job}, which serves already: `tidecast models rollback {job}"
-            f"{' --agent' if registry.what == 'agent' else ''}` takes it back."
+            f"{by} said no to version {version} of {job}, which serves already: {back} takes it back."
+        )
+    if registry.has_served(job, version):
+        return _left(
+            verdict, f"{by} said no to version {version}, which has served before; {back} takes back what serves"
         )
     return _refused(registry, verdict, f"rejected by {by}. By its figures: {verdict['reason']}")
 
@@ -217,6 +231,12 @@ def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> 
 def _overtaken(champion: str | None, present: str | None) -> str:
     with_what = "no champion" if champion is None else f"version {champion}"
     return f"rejected: compared with {with_what}, but {present or 'none'} serves by now. Train again."
+
+
+def _left(verdict: Mapping[str, Any], why: str) -> Mapping[str, Any]:
+    reason = f"nothing was changed: {why}."
+    print(f"{verdict['job']}: {reason}", flush=True)
+    return {**verdict, "promoted": False, "reason": reason}
 
 
 def _refused(registry: ModelStore, verdict: Mapping[str, Any], reason: str) -> Mapping[str, Any]:

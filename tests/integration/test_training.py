@@ -13,6 +13,7 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
+from pipelines.registry.aliases import SERVED
 from pipelines.train.forecaster import challenge
 from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.candidates import Candidates
@@ -172,7 +173,7 @@ def test_a_rollback_in_the_moment_of_a_promotion_stands(registry, settings, monk
     assert registry.taken_back("moment") == serves
 
 
-def test_the_record_says_that_a_person_said_no(registry, settings):
+def test_the_record_says_what_a_person_said_last(registry, settings):
     registry.set_champion("no", put(registry, "no", Naive(TASK)))
     run, version = run_with(registry, "no", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     won = forecaster.decide_on_challenger("no", run, settings)
@@ -180,9 +181,51 @@ def test_the_record_says_that_a_person_said_no(registry, settings):
     said = forecaster.decide_on_challenger("no", run, settings)
     assert not said["promoted"] and said == registry.read_verdict("no")
     assert registry.tags("no", version)["verdict"].startswith("rejected by Ann. By its figures: promoted: loss 1")
-    registry.promote("no", version)
+    assert forecaster.promote(won, settings) == won == forecaster.decide_on_challenger("no", run, settings)
+    assert registry.read_verdict("no") == won and registry.champion_version("no") == version
     with pytest.raises(ServesAlreadyError, match=f"Ann said no to version {version} .*models rollback no` takes"):
         forecaster.reject(won, "Ann", settings)
+
+
+def test_a_repeated_task_of_an_old_run_changes_nothing_that_was_decided_since(registry, settings, capsys):
+    """As somebody clears it in Airflow: its version has served, and been succeeded or taken back."""
+    losses = {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}
+    first = put(registry, "again", Naive(TASK))
+    registry.set_champion("again", first)
+    old, second = run_with(registry, "again", losses)
+    won = forecaster.promote(forecaster.decide_on_challenger("again", old, settings), settings)
+    newer, third = run_with(registry, "again", losses, champion=second)
+    later = forecaster.promote(forecaster.decide_on_challenger("again", newer, settings), settings)
+    assert won["promoted"] and later["promoted"] and registry.champion_version("again") == third
+
+    def unchanged(does):
+        said = does(forecaster.decide_on_challenger("again", old, settings))
+        assert not said["promoted"] and said["reason"] in capsys.readouterr().out
+        assert forecaster.decide_on_challenger("again", old, settings) == won
+        assert (registry.tags("again", second)["verdict"], registry.read_verdict("again")) == (won["reason"], later)
+        return said["reason"]
+
+    promote = lambda verdict: forecaster.promote(verdict, settings)  # noqa: E731
+    why = unchanged(promote)
+    assert f"version {second} has served already, and {third} serves by now" in why
+    assert f"`tidecast models promote again {second}`" in why
+    assert "Ann said no to version 2" in unchanged(lambda verdict: forecaster.reject(verdict, "Ann", settings))
+    registry.promote("again", first)  # with what it was compared with once: a person has gone back behind both
+    unchanged(promote)
+    registry.set_version_tags("again", second, {"live.n": "3"})
+    registry._client.delete_model_version_tag("again-forecaster", second, SERVED)  # as of an earlier release
+    unchanged(promote)
+    assert registry.champion_version("again") == first
+
+
+def test_a_model_keeps_the_verdict_on_its_newest_run(registry, settings):
+    losses = {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0}
+    registry.set_champion("late", put(registry, "late", Naive(TASK)))
+    old, version = run_with(registry, "late", losses)
+    newer, _ = run_with(registry, "late", losses)
+    stands = forecaster.decide_on_challenger("late", newer, settings)
+    lost = forecaster.decide_on_challenger("late", old, settings)  # its task failed while MLflow was away
+    assert registry.read_verdict("late") == stands and registry.tags("late", version)["verdict"] == lost["reason"]
 
 
 def test_a_short_history_is_taught_by_another_job(registry, monkeypatch):
