@@ -70,17 +70,16 @@ def backfill() -> None:
         if not planned["ask"]:
             raise AirflowSkipException(f"{planned['hours']:.2g} executor-hours are allowed")
 
-    # A second try would meet the first one's order; in turn, so that two runs see each other's.
-    @task(trigger_rule="none_failed", retries=0, max_active_tis_per_dag=1)
-    def order(planned: dict[str, Any], params: Any = None) -> str:
-        """Plan it anew and order it; returns the order's name.
+    @task(trigger_rule="none_failed", max_active_tis_per_dag=1)  # in turn, so that two runs see each other's order
+    def order(planned: dict[str, Any], params: Any = None, run_id: Any = None) -> str:
+        """Plan it anew and order it, once in a run; returns the order's name.
 
         Raises:
             BackfillRunError: it costs more now than was allowed or approved.
         """
         from pipelines.backfill import dag as backfills
 
-        return backfills.order(dict(params), planned)
+        return backfills.order(dict(params), planned, run_id)
 
     @task(max_active_tis_per_dag=FOLLOWED)
     def follow(name: str, params: Any = None, ti: Any = None) -> dict[str, Any]:
@@ -99,7 +98,7 @@ def backfill() -> None:
 
     @task
     def end(name: str | None, params: Any = None, ti: Any = None) -> None:
-        """Cancel the run's order where the run was ended before `follow` came to an end of its own.
+        """Cancel the run's order where the run was ended, or `order` died, before `follow` came to an end of its own.
 
         Raises:
             BackfillRunError: it is cancelled, or the run has failed (no retry).
@@ -108,7 +107,7 @@ def backfill() -> None:
 
         states = ti.get_task_states(ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
         failed = states.get("follow") == "failed" and bool(ti.xcom_pull(task_ids="follow", key="failed"))
-        backfills.end_run(params["job"], name, states, failed)
+        backfills.end_run(params["job"], name, states, failed, ti.run_id)
 
     planned: Any = plan()
     approve = ApprovalOperator(

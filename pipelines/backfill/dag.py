@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from configs.errors import FinalError
-from configs.settings import load
-from pipelines.backfill.application import cancel_order, give_order
+from configs.settings import Settings, load
+from pipelines.backfill.application import cancel_order, give_order, start_application
 from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
 from pipelines.backfill.orders import OrderError, newest_progress, read_orders
@@ -41,19 +42,30 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     return {"sentence": found.sentence, "hours": found.hours, "ask": found.hours > _bound(form)}
 
 
-def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
-    """Plan it again, as time has passed, order it, and return its name.
+def order(form: dict[str, Any], planned: dict[str, Any], run: str) -> str:
+    """Plan it again, as time has passed, order it, and return its name; or that of what the run has ordered already.
+
+    So that a task whose process died once the order was sent goes on with that one. Also one that is done is not given
+    again, whereas one that was cancelled is.
 
     Args:
         form: as for `plan`.
         planned: what that returned.
+        run: id of the DAG's run; a part of the order's name follows from it.
 
     Raises:
         BackfillRunError: it costs more now than the form allows, and than was planned and approved.
         OrderError: it is to have an application of its own, which cannot be started.
         CorrectableError: as `plan`.
     """
-    found = _planned(form)
+    settings, job = load(), form["job"]
+    if (before := _ordered_by(run, settings, job)) is not None and _goes_on(before, settings):
+        with _cancelled_when_ended(job, before.id):
+            if before.apart is not None and before.wanted == "run":
+                start_application(settings, before)
+        print(f"{job}: backfill {before.id} was ordered by this run before, and is gone on with")
+        return before.id
+    found = _planned(form, mark_of(run))
     hours, allowed = found.hours, max(_bound(form), DEARER * planned["hours"])
     if hours > allowed:
         raise BackfillRunError(
@@ -61,7 +73,7 @@ def order(form: dict[str, Any], planned: dict[str, Any]) -> str:
             "another run, or allow more"
         )
     with _cancelled_when_ended(found.order.job, found.order.id):
-        if (log := give_order(load(), found.order)) is not None:
+        if (log := give_order(settings, found.order)) is not None:
             print(f"its application is started; what it says is in {log}")
     print(f"{found.order.job}: backfill {found.order.id}: {found.sentence}")
     return found.order.id
@@ -97,14 +109,15 @@ def follow(job: str, name: str) -> dict[str, Any]:
     return {"state": "done", "records": known.records}
 
 
-def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool) -> None:
+def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool, run: str) -> None:
     """End a run: cancel its order if it was ended before that was followed to an end; fail unless it ended well.
 
     Args:
         job: of the order.
-        name: of the order; None: the run has given none.
+        name: of the order; None: the run has given none, or its task has died before it could say so.
         states: of the run's tasks, as Airflow names them.
         failed: whether following has failed by itself: then the order stays for whoever looks why.
+        run: id of the DAG's run.
 
     Raises:
         BackfillRunError: the run was ended, or a task has failed; the message says whether its order is cancelled.
@@ -113,18 +126,36 @@ def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool)
     rejected = states.get("approve") == "success" and states.get("order") == "skipped"
     if states.get("follow") == "success" or rejected:
         return
-    if name is not None and not failed:
+    if not failed and states.get("order") != "upstream_failed":
         settings = load()
-        known = read_orders(settings.kafka, job).get(name)
+        known = _ordered_by(run, settings, job) if name is None else read_orders(settings.kafka, job).get(name)
         if known is not None and known.wanted in ("run", "pause"):
-            cancel_order(settings, job, name)
-            raise BackfillRunError(f"backfill {name} of job {job} is cancelled, because its run was ended")
+            cancel_order(settings, job, known.id)
+            raise BackfillRunError(f"backfill {known.id} of job {job} is cancelled, because its run was ended")
     raise BackfillRunError("the run has not come to its end: a task before this one says why, or somebody ended it")
 
 
-def _planned(form: dict[str, Any]) -> CheapestOrder:
+def mark_of(run: str) -> str:
+    """Return the end of the name of the order that a DAG's run gives, by the run's id."""
+    return hashlib.blake2s(run.encode(), digest_size=4).hexdigest()
+
+
+def _ordered_by(run: str, settings: Settings, job: str) -> ReplayOrder | None:
+    ending = f"-{mark_of(run)}"
+    return next((one for name, one in read_orders(settings.kafka, job).items() if name.endswith(ending)), None)
+
+
+def _goes_on(before: ReplayOrder, settings: Settings) -> bool:
+    """Whether nothing is to be ordered in its place; one that is being cancelled stands in the way until it is."""
+    if before.wanted != "done":
+        return before.wanted != "cancel"
+    said = newest_progress(settings.kafka, before.job).get(before.id)
+    return said is not None and said.state == "done"
+
+
+def _planned(form: dict[str, Any], mark: str = "") -> CheapestOrder:
     settings = load()
-    asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"], weight=form.get("weight"))
+    asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"], weight=form.get("weight"), mark=mark)
     return plan_by(settings, make_order(settings, asked), form["by"], form["sure"])
 
 

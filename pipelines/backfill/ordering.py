@@ -39,7 +39,7 @@ class AskedRange(NamedTuple):
         topic: that the job reads, as the broker has it; None: `events` of the shipped jobs, with the prefix.
         late_s: how late a record may have been produced, wall seconds; None: as late as the job takes it.
         rps: records per wall second at most; None: as live records leave it.
-        name: of the replay; None: after the range.
+        name: of the replay; None: after the range, and `mark`, by which whoever orders it knows it again; "": none.
         compare: whether it is compared and then waits, in place of being published.
         table: a table of the topic's records, to read it from; None: the topic itself.
         weight: of its part of what is left over, among replays that run at once; None: 1, or what its deadline needs.
@@ -55,6 +55,7 @@ class AskedRange(NamedTuple):
     compare: bool = False
     table: Path | None = None
     weight: float | None = None
+    mark: str = ""
 
 
 class PlannedOrder(NamedTuple):
@@ -102,7 +103,8 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     lateness = read_lateness(settings.kafka, asked.job, clock)
     span = lateness.range_of(since, until, asked.late_s, time.time())
     found = find_range(settings.kafka, asked.topic or settings.kafka.topic("events"), span, table)
-    name = asked.name or "-".join(name_moment(moment, zone) for moment in moments)
+    days = [name_moment(moment, zone) for moment in moments]
+    name = asked.name or "-".join(filter(None, [*days, asked.mark]))
     known = read_orders(settings.kafka, asked.job)
     order = ReplayOrder(
         name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 ORDERED = {"plan": "success", "dear": "skipped", "approve": "skipped", "order": "success"}
 MOMENTS: dict[str, dict[str, str]] = {
     "for an approval": {"plan": "success", "dear": "success", "approve": "deferred"},
+    "after the order died": {**ORDERED, "order": "failed", "follow": "upstream_failed"},
     "for a slot": {**ORDERED, "follow": "queued"},
     "for a new try": {**ORDERED, "follow": "up_for_retry"},
     "as it runs": {**ORDERED, "follow": "running"},
@@ -26,7 +27,9 @@ MOMENTS: dict[str, dict[str, str]] = {
     "rejected": {"plan": "success", "dear": "success", "approve": "success", "order": "skipped", "follow": "skipped"},
     "well": {**ORDERED, "follow": "success"},
 }
-"""States of tasks when a person sets the run to failed; the last three come to their end themselves."""
+"""States of tasks when a person sets the run to failed."""
+ENDED = ("after the order died", "by itself", "rejected", "well")
+"""Those that come to their end themselves."""
 
 
 def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
@@ -40,7 +43,7 @@ def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
     for task, state in states.items():
         tasks[task].state = state
     session.commit()
-    if moment not in ("by itself", "rejected", "well"):
+    if moment not in ENDED:
         set_dag_run_state_to_failed(dag=kept, run_id=name_of_run, commit=True, session=session)
         session.commit()
     run.refresh_from_db(session=session)
@@ -53,8 +56,10 @@ def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
         xcom_pull=lambda task_ids, key: moment == "by itself" or None,
     )  # fmt: skip
     cancelled: list[str] = []
-    backfills.read_orders = lambda kafka, job: {"fix": SimpleNamespace(wanted="run")}  # type: ignore[assignment]
-    backfills.cancel_order = lambda settings, job, name: cancelled.append(name)  # type: ignore[assignment]
+    unnamed = f"fix-{backfills.mark_of(name_of_run)}"
+    there = unnamed if states["order"] == "failed" else "fix"
+    backfills.read_orders = lambda kafka, job: {there: SimpleNamespace(id=there, wanted="run")}  # type: ignore[assignment]
+    backfills.cancel_order = lambda settings, job, name: cancelled.append(name[:3])  # type: ignore[assignment]
     name = "fix" if states["order"] == "success" else None
     (last,) = (one for one in run.get_task_instances(session=session) if one.task_id == "end")
     last.state = "success"

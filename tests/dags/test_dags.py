@@ -73,7 +73,7 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "dear": 2,
         "approve": 2,
         "promote": 2,
-        "order": 0,
+        "order": 2,
         "follow": 2,
         "end": 2,
         "learn": 2,
@@ -93,7 +93,7 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
     assert dag["first_run"] is None and {*dag["params"]} == asked
 
 
-@pytest.mark.parametrize("moment", ["for a slot", "for a new try", "as it runs"])
+@pytest.mark.parametrize("moment", ["after the order died", "for a slot", "for a new try", "as it runs"])
 def test_a_run_that_is_set_to_failed_cancels_its_order_also_where_nobody_follows_it_yet(found, moment):
     assert found["ended"][moment] == {"due": ["end"], "cancelled": ["fix"], "run": "failed"}
 

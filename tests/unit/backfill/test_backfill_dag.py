@@ -14,12 +14,13 @@ from tests.fakes.planned_job import order, progress
 
 FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "topic": "sales", "by": "07:00", "sure": 0.9,
         "most_hours": 2.0}  # fmt: skip
+RUN = "manual__2026-03-02T06:00:00+00:00"
 
 
 @pytest.fixture
 def world(monkeypatch):
     """Plans that cost what is set, and orders that are noted."""
-    found = SimpleNamespace(hours=1.0, sent=[], asked=[], changed=[], news=[], known=order())
+    found = SimpleNamespace(hours=1.0, sent=[], asked=[], changed=[], news=[], begun=[], known=order())
 
     def planned(settings, made, by, sure):
         return CheapestOrder(made, "so it is", found.hours)
@@ -27,8 +28,9 @@ def world(monkeypatch):
     monkeypatch.setattr(dag, "make_order", lambda settings, asked: found.asked.append(asked) or order())
     monkeypatch.setattr(dag, "plan_by", planned)
     monkeypatch.setattr(dag, "give_order", lambda settings, one: found.sent.append(one))
-    monkeypatch.setattr(dag, "read_orders", lambda kafka, job: {"fix": found.known})
+    monkeypatch.setattr(dag, "read_orders", lambda kafka, job: {found.known.id: found.known})
     monkeypatch.setattr(dag, "cancel_order", lambda settings, *what: found.changed.append((*what, "cancel")))
+    monkeypatch.setattr(dag, "start_application", lambda settings, one: found.begun.append(one.id))
     monkeypatch.setattr(dag, "follow_order", lambda settings, one: iter(found.news))
     return found
 
@@ -43,11 +45,11 @@ def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
 
 
 def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):
-    assert dag.order(FORM, {"hours": 1.0}) == "fix" and len(world.sent) == 1
+    assert dag.order(FORM, {"hours": 1.0}, RUN) == "fix" and len(world.sent) == 1
     world.hours = 2.6
-    assert dag.order(FORM, {"hours": 2.5}) == "fix" and len(world.sent) == 2
+    assert dag.order(FORM, {"hours": 2.5}, RUN) == "fix" and len(world.sent) == 2
     with pytest.raises(dag.BackfillRunError, match=r"costs 2.6 executor-hours now, 2 were allowed"):
-        dag.order(FORM, {"hours": 1.0})
+        dag.order(FORM, {"hours": 1.0}, RUN)
     assert len(world.sent) == 2
 
 
@@ -92,7 +94,7 @@ def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world,
 
     monkeypatch.setattr(dag, "give_order", sent)
     with pytest.raises(dag.BackfillRunError, match="is cancelled, because its task was ended"):
-        dag.order(FORM, {"hours": 1.0})
+        dag.order(FORM, {"hours": 1.0}, RUN)
     assert world.changed == [("orders", "fix", "cancel")]
 
     def not_there(kafka, *what):
@@ -100,7 +102,7 @@ def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world,
 
     monkeypatch.setattr(dag, "cancel_order", not_there)
     with pytest.raises(dag.BackfillRunError):
-        dag.order(FORM, {"hours": 1.0})
+        dag.order(FORM, {"hours": 1.0}, RUN)
 
 
 @pytest.mark.parametrize("wanted", ["run", "pause", "cancel", "done"])
@@ -110,7 +112,7 @@ def test_an_order_that_nobody_follows_is_cancelled_where_it_stands_and_the_run_f
     with pytest.raises(
         dag.BackfillRunError, match="cancelled, because its run was ended" if cancels else "not come to"
     ):
-        dag.end_run("orders", "fix", skipped, failed=False)
+        dag.end_run("orders", "fix", skipped, failed=False, run=RUN)
     assert world.changed == [("orders", "fix", "cancel")] * cancels
     for name, states, failed in (
         ("other", skipped, False),
@@ -118,9 +120,9 @@ def test_an_order_that_nobody_follows_is_cancelled_where_it_stands_and_the_run_f
         ("fix", {"follow": "failed"}, True),
     ):
         with pytest.raises(dag.BackfillRunError, match="not come to its end"):
-            dag.end_run("orders", name, states, failed)
-    dag.end_run("orders", "fix", {"follow": "success"}, failed=False)
-    dag.end_run("orders", None, {"approve": "success", "order": "skipped", "follow": "skipped"}, failed=False)
+            dag.end_run("orders", name, states, failed, RUN)
+    dag.end_run("orders", "fix", {"follow": "success"}, failed=False, run=RUN)
+    dag.end_run("orders", None, {"approve": "success", "order": "skipped", "follow": "skipped"}, failed=False, run=RUN)
     assert len(world.changed) == cancels
 
 
@@ -133,3 +135,37 @@ def test_a_task_that_is_tried_again_after_its_end_says_how_it_ended(world, monke
         else:
             with pytest.raises(dag.BackfillRunError, match="is over, and not done"):
                 dag.follow("orders", "fix")
+
+
+@pytest.mark.parametrize(("wanted", "apart"), [("run", None), ("run", 2), ("pause", 2)])
+def test_a_try_after_the_order_was_sent_goes_on_with_that_and_gives_no_second_one(world, capsys, wanted, apart):
+    """As where its process was killed before it could return the name."""
+    name = f"20260301T000000-20260302T000000-{dag.mark_of(RUN)}"
+    world.known, world.hours = order(name, wanted=wanted, apart=apart), 99.0  # which nobody would allow
+    assert dag.order(FORM, {"hours": 1.0}, RUN) == name and not world.sent and not world.asked
+    assert world.begun == [name] * (apart is not None and wanted == "run")  # it died maybe before that was started
+    assert "was ordered by this run before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("state", "again"), [("done", False), ("cancelled", True), (None, True)])
+def test_what_is_done_is_not_ordered_again_by_its_run_and_what_was_cancelled_is(world, monkeypatch, state, again):
+    world.known = order(f"days-{dag.mark_of(RUN)}", wanted="done")
+    said = {} if state is None else {world.known.id: progress(world.known.id, state=state)}
+    monkeypatch.setattr(dag, "newest_progress", lambda kafka, job: said)
+    assert (dag.order(FORM, {"hours": 1.0}, RUN) == "fix") == bool(world.sent) == again
+    assert [one.mark for one in world.asked] == [dag.mark_of(RUN)] * again
+
+
+def test_another_runs_order_is_not_its_own(world):
+    world.known = order(f"days-{dag.mark_of('another run')}")
+    assert dag.order(FORM, {"hours": 1.0}, RUN) == "fix" and len(world.sent) == 1
+    with pytest.raises(dag.BackfillRunError, match="not come to its end"):
+        dag.end_run("orders", None, {"order": "failed"}, failed=False, run=RUN)
+    assert not world.changed
+
+
+def test_the_order_of_a_task_that_died_is_cancelled_with_its_run(world):
+    world.known = order(name := f"days-{dag.mark_of(RUN)}")
+    with pytest.raises(dag.BackfillRunError, match=f"{name} of job orders is cancelled"):
+        dag.end_run("orders", None, {"order": "failed", "follow": "upstream_failed"}, failed=False, run=RUN)
+    assert world.changed == [("orders", name, "cancel")]
