@@ -80,8 +80,8 @@ class ServedJob:
         changes it here: it counts towards the 10 in a row after which the new time is believed.
 
         Raises:
-            SeriesError: the record lies over 7 days (and the wall time between, in job seconds) ahead of the one
-                before, spans over a million windows, or its sum is not finite.
+            SeriesError: the record lies over 24 windows (and the wall time between, in job seconds) ahead of the
+                one before, spans over a million windows, or its sum is not finite.
         """
         effect = add_sample(self.open_window, sample, self.step_s)
         if effect.refusal:

@@ -55,8 +55,8 @@ class ServedJobs:
         Raises:
             MessageError: no valid sample, a time over 300 s in the future, another key than its job, or a job without a
                 contract (YAML file of latency target and executor bounds).
-            SeriesError: it lies over 7 days (and the wall time between, in job seconds) ahead of the job's last record,
-                spans over a million windows, or its sum is not finite.
+            SeriesError: it lies over 24 windows (and the wall time between, in job seconds) ahead of the job's last
+                record, spans over a million windows, or its sum is not finite.
         """
         sample = read_sample(raw, now, key)
         if sample.job not in self._known:

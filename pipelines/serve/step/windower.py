@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from models.forecast.core.gaps import LONGEST_GAP
 from models.forecast.core.series import MAX_STEPS, Accumulator, Partial, SeriesError
 from pipelines.serve.step.keys import window_of
 from tidecast.messages import MetricSample
 
-MAX_GAP_S = 7 * 86_400.0
-"""Job seconds without records after which the next one is still believed."""
 AGREEING_RECORDS = 10
-"""Records in a row that must follow each other before a longer leap is taken for the job's new time."""
+"""Records in a row that must follow each other before a leap over more than `LONGEST_GAP` windows, after which the job
+starts over anyway, is taken for its new time: believed at once, a single wrong one made all that follow too late."""
 _GRAIN_S = 1e-6  # float times of today are good to a quarter of this
 
 
@@ -85,8 +85,8 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     """Count one metrics record of a job into its windows of `step_s` seconds of job time; changes nothing in place.
 
     A record of a batch only adds its seconds to `busy_s`. One that begins before what was already taken is left out
-    (`late`). One that begins over 7 days (`MAX_GAP_S`), plus the wall time that passed in job seconds, after it is
-    refused (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing
+    (`late`). One that begins over 24 windows (`LONGEST_GAP`), plus the wall time that passed in job seconds, after it
+    is refused (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing
     windows the sums begin anew.
 
     Returns:
@@ -103,7 +103,7 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     if begin < open_window.until - _GRAIN_S:
         return SampleEffect(open_window, [], _whole_window(sample, step_s), late=True)
     gap = begin - open_window.until
-    if math.isfinite(gap) and gap > (max_gap := _max_gap_s(open_window, sample)):
+    if math.isfinite(gap) and gap > (max_gap := _max_gap_s(open_window, sample, step_s)):
         count, end = open_window.too_far
         count = count + 1 if count and -_GRAIN_S <= begin - end <= max_gap else 1
         if count < AGREEING_RECORDS:
@@ -132,9 +132,9 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     return SampleEffect(after, closed)
 
 
-def _max_gap_s(open_window: OpenWindow, sample: MetricSample) -> float:
+def _max_gap_s(open_window: OpenWindow, sample: MetricSample, step_s: float) -> float:
     """Job seconds without a record after which one may follow: a hole in a history, or the time the job was off."""
-    return MAX_GAP_S + max(sample.wall_time - open_window.wall, 0.0) * sample.time_scale
+    return LONGEST_GAP * step_s + max(sample.wall_time - open_window.wall, 0.0) * sample.time_scale
 
 
 def _whole_window(sample: MetricSample, step_s: float) -> Window | None:

@@ -10,8 +10,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from statistics import median
 
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
@@ -39,6 +40,8 @@ TAIL = 10_000
 """Newest records that tell which jobs report, and how fast their time runs."""
 GATHERED = 1 << 16
 """Bytes of metrics that are taken together where they come within 50 ms: a round costs 2 ms whatever it brings."""
+COUNTED = 5
+"""Newest samples of a job that tell how its time runs."""
 MARGIN_S = 60.0
 """Wall seconds that a sender's clock may be behind."""
 TROUBLE_S = 300.0
@@ -76,7 +79,7 @@ class Server:
         offsets = topic_offsets(kafka, "metrics")
         self._fresh_from = {p: end for p, (_, end) in offsets.items()}
         self._metrics = Follower(kafka, ["metrics"], gather_bytes=GATHERED)
-        self._metrics.seek_to_time(needed_from(read_samples(read_records(kafka, "metrics", TAIL)), step_s))
+        self._metrics.seek_to_time(needed_from(read_samples(read_records(kafka, "metrics", TAIL), known), step_s))
         ends = self._fresh_from  # of a partition whose records are all older than what is needed none is read
         self._behind = {p: ends[p] for (_, p), at in self._metrics.positions().items() if at < ends.get(p, 0)}
         """Offset by partition that is to be reached before anything is issued; none once it is."""
@@ -198,20 +201,26 @@ def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
     `MARGIN_S` is subtracted for late clocks.
 
     Args:
-        samples: the newest of a job counts, that is its last here.
+        samples: the newest `COUNTED` of a job count, that is its last here: by the median of each, so that a single
+            wrong one does not have all jobs wait until the whole topic is read.
         step_s: seconds per window.
     """
-    newest = {sample.job: sample for sample in samples}.values()
+    newest: dict[str, deque[tuple[float, float]]] = {}
+    for sample in samples:
+        newest.setdefault(sample.job, deque(maxlen=COUNTED)).append((sample.wall_time, sample.time_scale))
     depth_s = (KEPT_STEPS + 2) * step_s  # the first and the last window are parts
-    return max(min((s.wall_time - depth_s / s.time_scale - MARGIN_S for s in newest), default=0.0), 0.0)
+    clocks = [[median(column) for column in zip(*told, strict=True)] for told in newest.values()]
+    return max(min((wall - depth_s / scale - MARGIN_S for wall, scale in clocks), default=0.0), 0.0)
 
 
-def read_samples(records: Iterable[Record]) -> Iterator[MetricSample]:
-    """Yield the samples among records of `metrics`."""
+def read_samples(records: Iterable[Record], jobs: Collection[str]) -> Iterator[MetricSample]:
+    """Yield the samples of some jobs among records of `metrics`."""
     now = time.time()
     for record in records:
         with suppress(MessageError):  # it was rejected when it came
-            yield read_sample(record.value or b"", now)
+            sample = read_sample(record.value or b"", now, record.key or "")
+            if sample.job in jobs:
+                yield sample
 
 
 def serve_stream(settings: Settings) -> None:

@@ -85,7 +85,8 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
 
         def run(claim: Claim) -> None:
             _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))
-            since_s = needed_from(read_samples(read_records(settings.kafka, "metrics", TAIL)), settings.training.step_s)
+            tail = read_samples(read_records(settings.kafka, "metrics", TAIL), contracted())
+            since_s = needed_from(tail, settings.training.step_s)
             start = partial(
                 start_query, spark, settings, checkpoint, models, contracted(), claim.epoch, since_s, OLDEST_S,
                 serving.poll_s,

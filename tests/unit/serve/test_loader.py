@@ -5,14 +5,15 @@ import threading
 import pytest
 
 from models.forecast.baselines.naive import Naive
+from pipelines.kafka.broker import Record
 from pipelines.registry import RegistryError
 from pipelines.serve.models import loader, model_set
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
-from pipelines.serve.stream.server import MARGIN_S, needed_from
+from pipelines.serve.stream.server import MARGIN_S, needed_from, read_samples
 from pipelines.store import Corrupt, StoreFull
 from tests.fakes.forecasters import STEP, TASK
-from tests.fakes.serving import BEGIN, sample
+from tests.fakes.serving import BEGIN, raw, sample
 from tests.fakes.waiting import wait_until
 
 JOBS = [f"job{i}" for i in range(40)]
@@ -72,6 +73,23 @@ def test_a_restart_goes_back_as_far_as_the_slowest_clock_needs():
     assert needed_from([replayed], 60.0) == 1e9 - depth / 720 - MARGIN_S
     assert needed_from([replayed, live], 60.0) == 1e9 - depth - MARGIN_S
     assert needed_from([live], 86_400.0 * 30) == 0 == needed_from([], 60.0)
+
+
+@pytest.mark.parametrize("wrong", [{"time_scale": 1e-6}, {"wall_time": 0.0}])
+@pytest.mark.parametrize("place", [-1, 3])
+def test_one_wrong_record_has_no_job_wait_until_the_whole_topic_is_read(wrong, place):
+    usual = [sample("b", BEGIN + i, 1.0, wall_time=1e9 + i, time_scale=720.0) for i in range(6)]
+    told = list(usual)
+    told.insert(place if place > 0 else len(told), sample("b", BEGIN, 1.0, **{"wall_time": 1e9, **wrong}))
+    assert 0 < needed_from(told, 60.0) == pytest.approx(needed_from(usual, 60.0), abs=10.0)
+
+
+def test_only_jobs_with_a_contract_say_how_far_a_restart_goes_back():
+    records = [
+        Record("metrics", 0, i, key, raw(job, BEGIN, 1.0), 1e9)
+        for i, (key, job) in enumerate((("a", "a"), ("b", "b"), ("a", "b")))
+    ]
+    assert [one.job for one in read_samples(records, {"a"})] == ["a"]
 
 
 def once(error, call):

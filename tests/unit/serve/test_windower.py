@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.forecast.core.gaps import LONGEST_GAP
 from models.forecast.core.series import SeriesError, resample
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.windower import AGREEING_RECORDS, OpenWindow, Window, add_sample
@@ -117,6 +118,14 @@ def test_one_record_of_a_wrong_clock_is_refused_and_the_job_goes_on():
     assert "after the job's last record" in leapt.refusal and not leapt.closed
     after = add_sample(leapt.open_window, replayed(5), STEP)
     assert not after.refusal and after.open_window.until == 6.0 and after.open_window.too_far == (0, 0.0)
+
+
+@pytest.mark.parametrize(("windows", "refused"), [(LONGEST_GAP - 1, False), (LONGEST_GAP + 1, True)])
+def test_a_leap_after_which_the_job_would_start_over_is_not_believed_of_one_record(windows, refused):
+    """Job seconds that its wall time does not explain: a hole of a history, or a wrong clock."""
+    leapt = add_sample(followed(), at(5.0 + windows * STEP + 720.0, 5.0, 720.0), STEP)
+    assert bool(leapt.refusal) == refused
+    assert add_sample(leapt.open_window, replayed(5), STEP).late != refused
 
 
 def test_a_clock_that_was_really_moved_is_believed_once_enough_records_agree():
