@@ -1,8 +1,9 @@
 """Follow the metrics of every job and publish forecasts by its champion; models are swapped by their alias.
 
 Runs without end: when a run ends, the next one begins, and one that fails at its start lasts 20 s. Where a second
-server is started by mistake, the first one sees its later claim and leaves. To end it, pause the DAG and then set its
-run to failed.
+server of this deployment is started by mistake, the first one sees its later claim and leaves; while one of another
+deployment serves on the same topics, this one waits, and its log says so. To end it, pause the DAG and then set its run
+to failed.
 """
 
 from datetime import UTC, datetime

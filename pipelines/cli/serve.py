@@ -42,9 +42,9 @@ def fast() -> None:
         SettingsError: a setting is wrong (status 2).
         OSError: a file beside the store cannot be made.
     """
-    from pipelines.serve.fast.server import serve_fast
+    from pipelines.serve.path import serve as serve_forever
 
-    serve_fast(settings_of_stack())
+    serve_forever(settings_of_stack(serving={"path": "fast"}))
 
 
 def autoscale(

@@ -7,6 +7,7 @@ a later server counts for more even where the broker was built anew and offsets 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Follower, Record, read_records
@@ -26,13 +27,16 @@ class Claim:
         epochs: this and every other claim that the topic holds.
     """
 
-    def __init__(self, kafka: Kafka, publisher: Publisher, role: str, kept: int | None = None) -> None:
+    def __init__(
+        self, kafka: Kafka, publisher: Publisher, role: str, by: str | None = None, kept: int | None = None
+    ) -> None:
         """Publish a claim and wait until the broker has it (at most 30 s), or take up the claim of an earlier run.
 
         Args:
             kafka: connection settings.
             publisher: sends the claim.
             role: SERVING or AUTOSCALER.
+            by: name of the deployment, which the claim says.
             kept: epoch of the earlier run on the same store; it is used again if no other one has claimed since, so
                 that replayed forecasts have the same bytes.
 
@@ -46,7 +50,7 @@ class Claim:
         newest = max(claims, default=(-1, 0))
         if kept is None or kept != newest[1]:
             epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)
-            message = encode(Control(job=role, wall_time=epoch / 1000))
+            message = encode(Control(job=role, wall_time=epoch / 1000, by=by))
             sent = publisher.send_bytes(TOPIC, claim_key(role).encode(), message)
             with answered(kafka):
                 newest = int(sent.get(timeout=30).offset), epoch
@@ -65,12 +69,27 @@ class Claim:
 
     def _epoch(self, record: Record, now: float) -> int | None:
         """The epoch that a record claims for this role; None of what is no such claim."""
-        if record.key != claim_key(self._role):
-            return None
-        try:
-            return round(decode(Control, record.value, now).wall_time * 1000)
-        except MessageError:
-            return None
+        said = _claimed(record, self._role, now)
+        return None if said is None else round(said.wall_time * 1000)
+
+
+def last_claim(kafka: Kafka, role: str) -> str | None:
+    """Return the name of the deployment that claimed a role last; None: nobody did, or a release that says no name.
+
+    Raises:
+        BrokerError: the broker does not answer, or forbids it (TopicError).
+    """
+    now = time.time()
+    claims = [said.by for record in read_records(kafka, TOPIC) if (said := _claimed(record, role, now)) is not None]
+    return claims[-1] if claims else None
+
+
+def _claimed(record: Record, role: str, now: float) -> Control | None:
+    """The claim on a role that a record is; None of any other."""
+    if record.key == claim_key(role):
+        with suppress(MessageError):
+            return decode(Control, record.value, now)
+    return None
 
 
 def claim_key(role: str) -> str:

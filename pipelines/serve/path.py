@@ -10,6 +10,7 @@ from configs.sections import Kafka
 from configs.settings import Settings
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.connection import BrokerError, TopicError
+from pipelines.serve.turn import await_turn
 
 LONGEST_PAUSE_S = 60.0
 """Between two tries to reach the broker; they double up to that."""
@@ -60,8 +61,9 @@ def failing_slowly() -> Iterator[None]:
 def serve(settings: Settings) -> None:
     """Serve forecasts by the path that `serving.path` names, "fast", "stream" or "spark"; blocks until the server ends.
 
-    It ends on SIGTERM, ctrl-C, when another server takes over, or when `metrics` has got more partitions. Call it from
-    the main thread. Only the chosen path is imported.
+    It ends on SIGTERM, ctrl-C, when another server takes over, or when `metrics` has got more partitions. It does not
+    begin while the server of another deployment serves (`await_turn`). Call it from the main thread. Only the chosen
+    path is imported.
 
     Args:
         settings: of the whole pipeline.
@@ -75,6 +77,8 @@ def serve(settings: Settings) -> None:
         ValueError: not called from the main thread, or an unknown security option of Kafka.
         Exception: fast path only: whatever ended the thread that reads the log.
     """
+    if settings.kafka.bootstrap:
+        await_turn(settings)
     if settings.serving.path == "fast":
         from pipelines.serve.fast.server import serve_fast
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from configs.settings import Settings
 from pipelines.kafka.claim import SERVING, Claim
+from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
@@ -111,8 +112,9 @@ def _loop(settings: Settings, store: Store, known: ContractedJobs, ends: ExitSta
     create_topics(kafka)
     ends.callback(store.flush)  # after the sender's end: what was sent leaves the outbox
     publisher = ends.enter_context(closing(Publisher(kafka)))
-    kept = store.get_meta(EPOCH, "persistent")
-    claim = ends.enter_context(closing(Claim(kafka, publisher, SERVING, None if kept is None else int(kept))))
+    name, stored = deployment_name(settings.var_dir), store.get_meta(EPOCH, "persistent")
+    kept = None if stored is None else int(stored)
+    claim = ends.enter_context(closing(Claim(kafka, publisher, SERVING, name, kept)))
     store.set_meta(EPOCH, str(claim.epoch).encode(), "persistent")
     core = Core(store, step_s, known, claim.epoch, True)
     recall_sent(kafka, core, claim.epochs, rebuilt=store.get_meta(CURSOR) is None)

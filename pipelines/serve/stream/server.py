@@ -19,6 +19,7 @@ from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
 from pipelines.kafka.broker import Follower, Record, read_records, topic_offsets
 from pipelines.kafka.claim import SERVING, Claim
+from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
@@ -71,7 +72,7 @@ class Server:
         self._poll_s, alias_poll_s = settings.serving.poll_s, settings.serving.alias_poll_s
         create_topics(kafka)
         self._publisher = Publisher(kafka)
-        self._claim = Claim(kafka, self._publisher, SERVING)
+        self._claim = Claim(kafka, self._publisher, SERVING, deployment_name(settings.var_dir))
         self.epoch = self._claim.epoch
         known = ContractedJobs(settings.contracts_dir, alias_poll_s)
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
@@ -218,8 +219,7 @@ def read_samples(records: Iterable[Record], jobs: Collection[str]) -> Iterator[M
     now = time.time()
     for record in records:
         with suppress(MessageError):  # it was rejected when it came
-            sample = read_sample(record.value or b"", now, record.key or "")
-            if sample.job in jobs:
+            if (sample := read_sample(record.value or b"", now, record.key or "")).job in jobs:
                 yield sample
 
 

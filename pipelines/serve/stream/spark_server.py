@@ -21,6 +21,7 @@ from configs.settings import Settings
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.clocks import wait_while_behind
+from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
@@ -111,7 +112,8 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         with closing(loader):
             if not stop.is_set():
                 lock = CheckpointLock(checkpoint)
-                with closing(Claim(settings.kafka, publisher, SERVING)) as claim:
+                name = deployment_name(settings.var_dir)
+                with closing(Claim(settings.kafka, publisher, SERVING, name)) as claim:
                     if has_come(lock, claim, stop):
                         run(claim)
                         lock.hand_over()

@@ -1,4 +1,5 @@
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -7,6 +8,7 @@ from kafka.errors import TopicAuthorizationFailedError
 from pipelines.kafka import claim
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import TopicError
+from pipelines.kafka.deployment import deployment_name
 from tests.fakes.clock import clock_with
 from tidecast.messages import Control, encode
 
@@ -67,6 +69,23 @@ def test_a_server_and_an_autoscaler_take_nothing_from_each_other(broker):
     assert not server.superseded() and not autoscaler.superseded()
     claim.Claim(None, broker, claim.AUTOSCALER)
     assert autoscaler.superseded() and not server.superseded()
+
+
+def test_a_claim_says_which_deployment_made_it_and_the_last_one_counts(broker):
+    assert claim.last_claim(None, claim.SERVING) is None
+    claim.Claim(None, broker, claim.SERVING, "here-1")
+    claim.Claim(None, broker, claim.AUTOSCALER, "there-2")
+    broker.send_bytes("control", claim.claim_key(claim.SERVING).encode(), b"{")
+    assert claim.last_claim(None, claim.SERVING) == "here-1"
+    claimed(broker, time.time())  # of an earlier release, which said no name
+    assert claim.last_claim(None, claim.SERVING) is None
+
+
+def test_all_processes_of_a_deployment_have_one_name_and_two_deployments_two(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(deployment_name, [tmp_path / "a"] * 8 + [tmp_path / "b"] * 8))
+    assert len(names) == 2 == len({name.rpartition("-")[2] for name in names})
+    assert (tmp_path / "a" / "deployment").read_text() == deployment_name(tmp_path / "a") in names
 
 
 def test_a_claim_that_the_broker_forbids_is_named_with_the_rights(broker):

@@ -1,0 +1,62 @@
+"""A server of another deployment on the topics of a first one waits while that one is heard, and says what helps."""
+
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from configs.settings import load
+from pipelines.kafka.claim import SERVING, Claim, last_claim
+from pipelines.kafka.deployment import deployment_name
+from pipelines.kafka.publisher import Publisher
+from pipelines.serve.turn import await_turn
+from tests.fakes.waiting import wait_until
+from tidecast.messages import Heartbeat, MetricSample
+
+pytestmark = pytest.mark.integration
+LISTEN_S = 1.5
+
+
+@pytest.fixture
+def site(empty_topics, tmp_path):
+    """Settings of two deployments with one prefix, and the publisher of their jobs' agents."""
+    both = [load(var=str(tmp_path / name), kafka=empty_topics.model_dump()) for name in ("first", "second")]
+    with closing(Publisher(empty_topics)) as publisher:
+        yield *both, publisher
+
+
+def claim(settings, publisher):
+    Claim(settings.kafka, publisher, SERVING, deployment_name(settings.var_dir)).close()
+
+
+def test_a_server_waits_while_another_deployments_is_heard_and_for_none_of_its_own(site, capsys):
+    first, second, publisher = site
+    await_turn(first, LISTEN_S)  # nobody has served
+    claim(first, publisher)
+    await_turn(first, LISTEN_S)
+    assert capsys.readouterr().out == ""
+    over, silent = threading.Event(), threading.Event()
+
+    def speak():
+        while not over.wait(0.2):
+            now = time.time()
+            publisher.send("metrics", "orders", MetricSample("orders", "interval", now - 1, now, arrival_rps=1.0))
+            if not silent.is_set():
+                publisher.send("heartbeats", "orders", Heartbeat("orders", "serving", now, now, 1.0))
+
+    waits, jobs = threading.Thread(target=await_turn, args=(second, LISTEN_S)), threading.Thread(target=speak)
+    waits.start()
+    said = []
+    wait_until(lambda: said.append(capsys.readouterr().out) or "TIDECAST_KAFKA__PREFIX" in said[-1], "the remedy", 30)
+    assert f"the deployment {deployment_name(first.var_dir)} has served on the topics {first.kafka.prefix}*" in said[-1]
+    time.sleep(2 * LISTEN_S)
+    assert waits.is_alive()  # no job runs: nothing is to be served, and nobody could be heard
+    jobs.start()
+    time.sleep(2 * LISTEN_S)
+    assert waits.is_alive() and last_claim(second.kafka, SERVING) == deployment_name(first.var_dir)
+    silent.set()
+    waits.join(30)
+    over.set()
+    jobs.join()
+    assert not waits.is_alive() and "taking over" in capsys.readouterr().out
