@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.settings import Settings
+from pipelines.kafka.deployment import NAME, deployment_name
 from pipelines.registry.artifacts import ForeignModelError
 from pipelines.registry.tracking import as_registry_error, open_store
 from tidecast.fields import job_name
@@ -13,8 +15,8 @@ from tidecast.fields import job_name
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
-TRAINED_BY = "trained_by"
-"""Tag of a registered model: the deployment that trains it."""
+TRAINED_BY, TRAINED_IN = "trained_by", "trained_in"
+"""Tags of a registered model: topics and experiment of the deployment that trains it, and the deployment's name."""
 KIND = "kind"
 """Tag that every version has which Tidecast registers, of any release."""
 
@@ -31,7 +33,7 @@ class OwnedModels:
             RegistryError: there is none at the address, or it does not answer.
         """
         self._client, self._uri, self._experiment_id = open_store(settings)
-        self._deployment = deployment(settings)
+        self._deployment, self._var = deployment(settings), settings.var_dir
 
     @classmethod
     def model_name(cls, job: str) -> str:
@@ -70,21 +72,39 @@ class OwnedModels:
             found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))
 
-    def refuse_foreign(self, job: str) -> None:
+    def refuse_foreign(self, job: str, trains: bool = False) -> None:
         """Raise where the model of the job's name is not this deployment's to write to; writes nothing itself.
 
         One that an earlier release registered names no deployment: it is that of whoever registers a version next.
+
+        Args:
+            job: whose model.
+            trains: whether a version is to be trained: then of two deployments with the same topics and experiment,
+                as by default, the other one is refused, too, by the name in its `var`; what a person orders is not.
 
         Raises:
             ForeignModelError: somebody else registered its versions, or another deployment trains it.
             RegistryError: MLflow does not answer.
             MessageError: no job can have the name.
+            OSError: the deployment's name cannot be read or written.
         """
-        if (owner := self.model_tags(job).get(TRAINED_BY)) == self._deployment:
+        tags = self.model_tags(job)
+        if (owner := tags.get(TRAINED_BY)) == self._deployment:
+            if trains and tags.get(TRAINED_IN) not in (None, own := deployment_name(self._var)):
+                other = f"is trained by another deployment, {tags[TRAINED_IN]}"
+                raise ForeignModelError(f"{self.model_name(job)} at {self._uri} {other} {_second(own, self._var)}")
             return
         versions = [] if owner else [dict(one.tags) for one in self.versions(job)]
         if why := foreign(owner, versions, self._deployment):
             raise ForeignModelError(f"{self.model_name(job)} at {self._uri} {why} Nothing was written to it.")
+
+
+def _second(own: str, var: Path) -> str:
+    return (
+        f"(this is {own}), with the same kafka.prefix and mlflow.experiment: each would replace what the other serves. "
+        "Nothing was written to it. Give one of them another prefix or experiment, and its jobs other names; where that"
+        f" one is gone, or was this one, write its name into {var / NAME}."
+    )
 
 
 def deployment(settings: Settings) -> str:

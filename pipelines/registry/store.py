@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pipelines.kafka.deployment import deployment_name
 from pipelines.registry.aliases import AliasStore
 from pipelines.registry.artifacts import RegistryError, UnreadableError
-from pipelines.registry.owned import TRAINED_BY
+from pipelines.registry.owned import TRAINED_BY, TRAINED_IN
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.tracking import as_registry_error, as_training_error
 
@@ -107,7 +108,7 @@ class ModelStore(AliasStore):
             RegistryError: as `run`.
             MessageError: no job can have the name.
         """
-        self.refuse_foreign(job)
+        self.refuse_foreign(job, trains=True)
         with self.run(job, name) as run:
             yield run
 
@@ -142,7 +143,7 @@ class ModelStore(AliasStore):
         """
         from mlflow.exceptions import MlflowException
 
-        self.refuse_foreign(job)
+        self.refuse_foreign(job, trains=True)
         name = self.model_name(job)
         try:
             self._client.create_registered_model(name, description=f"Every {self.what} of {job}.")
@@ -150,6 +151,7 @@ class ModelStore(AliasStore):
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
         self._client.set_registered_model_tag(name, TRAINED_BY, self._deployment)
+        self._client.set_registered_model_tag(name, TRAINED_IN, deployment_name(self._var))
         made = self._client.create_model_version(
             name, f"models:/{model_id}", run_id=run.id, model_id=model_id, description=_shortened(card), tags=dict(tags)
         )
