@@ -11,7 +11,6 @@ import io
 import json
 import lzma
 import re
-import warnings
 import zipfile
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -59,9 +58,7 @@ def load_network(archive: bytes) -> nn.Module:
 
     clean = _understood(archive)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module: nn.Module = torch.export.load(io.BytesIO(clean)).module()
+        module: nn.Module = torch.export.load(io.BytesIO(clean)).module()
     except Exception as error:  # torch raises what its unpacking meets
         raise ArchiveError(f"{len(archive)} bytes are no pt2 archive: {error!r:.200}") from None
     return module

@@ -140,7 +140,7 @@ def _exported(forecaster: AdaptedForecaster) -> bytes:
     batch = torch.export.Dim("batch")
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
         traced: Any = forecaster.module
         program = torch.export.export(traced, example, dynamic_shapes=tuple({0: batch} for _ in example))
         torch.export.save(program, buffer)
