@@ -108,10 +108,14 @@ class Spark(Section):
 
 
 class Mlflow(Section):
-    """Where the tracking store and registry are; None means the embedded SQLite store."""
+    """Where the tracking store and registry are (None: the embedded SQLite store), and how many versions are kept.
+
+    `kept_versions` are those without an alias of each registered model; None: all.
+    """
 
     tracking_uri: str | None = None
     experiment: str = "tidecast"
+    kept_versions: int | None = Field(None, ge=10)
 
 
 class Airflow(Section):

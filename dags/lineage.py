@@ -40,6 +40,7 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
     "ingest_metrics.ingest": (Touched(topics=_INGESTED), Touched(tables=_LAKE)),
     "ingest_metrics.name_troubles": (_NOTHING, _NOTHING),
     "maintain_lake.maintain": (Touched(tables=_LAKE), Touched(tables=_LAKE)),
+    "maintain_lake.trim_models": (_NOTHING, _NOTHING),
     "retrain_forecaster.enough": (Touched(tables=("metrics",)), _NOTHING),
     "retrain_forecaster.one_job.train": (Touched(tables=_TRAINED_ON, models=("forecaster",)), _FORECASTER),
     "retrain_forecaster.one_job.judge": (_FORECASTER, _FORECASTER),

@@ -1,7 +1,8 @@
-"""Merge the lake's small files and remove those that no reader can need any more.
+"""Merge the lake's small files and remove those that no reader can need any more; of models, versions beyond a number.
 
 Runs every night, or by hand. Each ingest leaves a file per table; a night's run makes one of them. What was replaced
-stays for `lake.versions_h`, so that whoever reads an older version goes on reading it.
+stays for `lake.versions_h`, so that whoever reads an older version goes on reading it. Where `mlflow.kept_versions` is
+set, so many versions without an alias are kept of each registered model that this deployment trains; else all are.
 """
 
 from airflow.sdk import dag, task
@@ -16,7 +17,7 @@ from dags.defaults import DEFAULTS, utc_cron
     **DEFAULTS,
 )
 def maintain_lake() -> None:
-    """Build the DAG, one task: `maintain` merges small files of the lake's tables and removes replaced ones."""
+    """Build the DAG, two tasks: `maintain` merges and removes the lake's files, `trim_models` removes old versions."""
 
     @task
     def maintain() -> dict[str, int]:
@@ -25,7 +26,19 @@ def maintain_lake() -> None:
 
         return maintain()
 
+    @task
+    def trim_models() -> dict[str, int]:
+        """Remove versions of registered models beyond `mlflow.kept_versions`; returns their number by model.
+
+        Raises:
+            RegistryError: MLflow does not answer, or refuses to delete.
+        """
+        from pipelines.registry.kept import trim_models
+
+        return trim_models()
+
     maintain()
+    trim_models()
 
 
 maintain_lake()

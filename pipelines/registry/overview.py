@@ -87,7 +87,9 @@ class Overview:
         if time.monotonic() - self._whole_at >= WHOLE_S:
             self._known, self._whole_at = {}, time.monotonic()
         with as_registry_error(f"MLflow at {self._uri}"):
-            models = {one.name: one for one in _pages(self._client.search_registered_models, "") if _split(one.name)}
+            models = {
+                one.name: one for one in all_pages(self._client.search_registered_models, "") if job_and_kind(one.name)
+            }
             marks = {name: (one.last_updated_timestamp, one.aliases, one.tags) for name, one in models.items()}
             changed = {name for name in models if name not in self._known or self._known[name][0] != marks[name]}
             versions = _versions(self._client, changed)
@@ -104,13 +106,14 @@ def _versions(client: MlflowClient, names: Collection[str]) -> dict[str, list[An
     each = [f"name = '{name}'" for name in names]
     found: dict[str, list[Any]] = {name: [] for name in names}
     for condition in each if len(each) <= FEW else [f"name LIKE '%-{what}'" for what in KINDS]:
-        for version in _pages(client.search_model_versions, condition):
+        for version in all_pages(client.search_model_versions, condition):
             if version.name in found:
                 found[version.name].append(version)
     return found
 
 
-def _pages(search: Any, condition: str) -> Iterator[Any]:
+def all_pages(search: Any, condition: str) -> Iterator[Any]:
+    """Yield all that a search of MLflow finds, page after page."""
     page = None
     while True:
         found = search(condition, max_results=PAGE, page_token=page)
@@ -119,14 +122,14 @@ def _pages(search: Any, condition: str) -> Iterator[Any]:
             return
 
 
-def _split(name: str) -> tuple[str, str] | None:
-    """Job and kind of a registered model of ours; None for another's."""
+def job_and_kind(name: str) -> tuple[str, str] | None:
+    """Return job and kind of a registered model of ours by its name; None for another's."""
     job, _, what = name.rpartition("-")
     return (job, what) if JOB_NAME.pattern.fullmatch(job) and what in KINDS else None
 
 
 def _model(name: str, aliases: Mapping[str, Any], versions: list[Any]) -> RegisteredModel:
-    job, what = _split(name) or ("", "")
+    job, what = job_and_kind(name) or ("", "")
     named: dict[str, list[str]] = {}
     for alias, version in aliases.items():
         named.setdefault(str(version), []).append(alias)

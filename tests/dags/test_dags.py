@@ -64,6 +64,7 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
     } | {
         "name_troubles": 2,
         "maintain": 2,
+        "trim_models": 2,
         "replayable": 2,
         "replay": 2,
         "learnable": 2,

@@ -1,0 +1,67 @@
+"""Old versions are removed where a number is set, and nothing that has a name, is needed or is somebody else's."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from configs.settings import load
+from models.forecast.baselines.naive import Naive
+from pipelines.registry import kept
+from pipelines.registry.kept import surplus, trim_models
+from pipelines.registry.owned import TRAINED_IN
+from tests.fakes.forecasters import TASK, put
+
+KEEP = 10
+
+
+def version(number, made_ms=0, **tags):
+    return SimpleNamespace(version=number, tags={"kind": "naive", **tags}, creation_timestamp=made_ms)
+
+
+def numbers(versions, aliases=None, keep=2, since_ms=1.0):
+    return [one.version for one in surplus(versions, aliases or {}, keep, since_ms)]
+
+
+def test_the_newest_without_an_alias_are_kept_and_the_others_returned_oldest_first():
+    assert numbers([version(n) for n in (3, 10, 1, 2)]) == [1, 2]
+    assert numbers([version(n) for n in (1, 2)]) == []
+    assert numbers([version(n) for n in range(1, 6)], {"champion": 5, "theirs": "1"}) == [2]
+
+
+def test_what_a_rollback_names_what_is_young_and_what_is_of_others_stays():
+    assert numbers([version(1), version(2, rolled_back="1"), *map(version, (3, 4, 5))]) == [3]
+    assert numbers([version(1), version(2, made_ms=5), version(3), version(4)], keep=1) == [1, 3]
+    foreign = SimpleNamespace(version=1, tags={"team": "pricing"}, creation_timestamp=0)
+    assert numbers([foreign, *map(version, (2, 3, 4))]) == [2]
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("elsewhere")
+def test_a_removed_version_takes_its_files_and_run_with_it_and_is_removed_once(registry, settings, monkeypatch):
+    import mlflow
+
+    monkeypatch.setattr(kept, "YOUNG_S", -60.0)
+    client, few = (
+        mlflow.MlflowClient(mlflow.get_tracking_uri()),
+        load(var=settings.var_dir, mlflow={"kept_versions": KEEP}),
+    )
+    for job in ("kept", "theirs"):
+        for _ in range(KEEP + 4 if job == "kept" else KEEP + 1):
+            put(registry, job, Naive(TASK))
+    client.set_registered_model_tag("theirs-forecaster", TRAINED_IN, "there-1")
+    registry.set_champion("kept", "1")
+    before = {str(one.version): one for one in registry.versions("kept")}
+    registry.set_version_tags("kept", "1", {"peaks": before["2"].run_id})  # as of a later training's run
+    assert trim_models(settings) == {} and trim_models(few) == {"kept-forecaster": 3}
+    assert [int(one.version) for one in registry.versions("kept")] == [1, *range(5, KEEP + 5)]
+    stages = [client.get_run(before[n].run_id).info.lifecycle_stage for n in ("1", "2", "3", "4", "5")]
+    assert stages == ["active", "active", "deleted", "deleted", "active"]
+    for n in ("2", "3"):
+        with pytest.raises(mlflow.MlflowException):
+            client.get_logged_model(before[n].model_id)
+    assert registry.load("kept").kind == "seasonal_naive" and len(registry.versions("theirs")) == KEEP + 1
+    put(registry, "kept", Naive(TASK))
+    (oldest,) = [one for one in registry.versions("kept") if int(one.version) == 5]
+    client.delete_run(oldest.run_id)  # what a task that was broken off has done
+    client.delete_logged_model(oldest.model_id)
+    assert trim_models(few) == {"kept-forecaster": 1} and trim_models(few) == {}
