@@ -20,7 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "default_args": {
         "owner": "tidecast",
         # A broker that is restarted is back within half a minute; every task may run again (offsets are recorded with
-        # the commit, a verdict is kept with its run), so trying again costs time only.
+        # the commit, a verdict is kept with its run, an order has its run's mark), so trying again costs time only.
         "retries": 2,
         "retry_delay": timedelta(seconds=20),
         "retry_policy": ExceptionRetryPolicy(

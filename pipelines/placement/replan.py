@@ -121,7 +121,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
     made = Placement(blocks, told["price"], told["latency_s"], told["kept"])
 
     def to(now: Placement) -> Placement:
-        if planned["was"] != as_json(now):
+        if planned["was"] != as_json(now) and {*now.blocks} != {*made.blocks}:  # the latter: a task tried again
             raise ReplanError(
                 f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again."
             )

@@ -28,6 +28,7 @@ def facts(dag: Any) -> dict[str, Any]:
         "waits": {task.task_id: [task.response_timeout and task.response_timeout.total_seconds(), task.defaults]
                   for task in dag.tasks if hasattr(task, "response_timeout")},
         "params": {name: dag.params.get_param(name).description for name in dag.params},
+        "filled": [name for name in dag.params if dag.params.get_param(name).has_value],
         "schemas": {name: dag.params.get_param(name).schema for name in dag.params},
         "first_run": first.run_after.timestamp() if first else None,
     }  # fmt: skip

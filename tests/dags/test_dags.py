@@ -92,6 +92,7 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
     }  # fmt: skip
     asked = {"job", "begin", "end", "topic", "by", "sure", "most_hours", "weight"}
     assert dag["first_run"] is None and {*dag["params"]} == asked
+    assert not {"begin", "end"} & set(dag["filled"])  # nobody counts a range by mistake that a form had ready
 
 
 @pytest.mark.parametrize("moment", ["after the order died", "for a slot", "for a new try", "as it runs"])
