@@ -31,7 +31,7 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
                      description="Attached with replay=, in mode act."),
         # Without a default: who begins a run unread counts no range that nobody meant, at whatever cost.
         "begin": Param(type="string", pattern=MOMENT, title="From", description="Job time, as 2026-03-01T00:00."),
-        "end": Param(type="string", pattern=MOMENT, title="To", description="The moment after it, as 2026-03-02T00:00."),
+        "end": Param(type="string", pattern=MOMENT, title="To", description="The moment after it, likewise."),
         "topic": optional_field("string", "Topic", "That the job reads. Empty: `events` with the prefix."),
         "by": Param("07:00", type="string", title="Done by", description="A time of day or a date, in the job's time."),
         "sure": Param(0.9, type="number", exclusiveMinimum=0, exclusiveMaximum=1, title="Sure",
