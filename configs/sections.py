@@ -108,10 +108,7 @@ class Spark(Section):
 
 
 class Mlflow(Section):
-    """Where the tracking store and registry are (None: the embedded SQLite store), and how many versions are kept.
-
-    `kept_versions` are those without an alias of each registered model; None: all.
-    """
+    """Where tracking store and registry are (None: SQLite of its own), and how many versions are kept (None: all)."""
 
     tracking_uri: str | None = None
     experiment: str = "tidecast"
