@@ -36,7 +36,8 @@ def backtest_policies() -> None:
 
         return on_lake.jobs_with_enough_load(requested_jobs(params))
 
-    @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
+    # One after the other; each uses a core for minutes.
+    @task(max_active_tis_per_dagrun=1, map_index_template="{{ task.op_kwargs['job'] }}")
     def replay(job: str, params: Any = None) -> dict[str, Any]:
         """Replay one job's load under the policies in its simulator; log figures and page as an MLflow run, in minutes.
 

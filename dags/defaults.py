@@ -34,6 +34,9 @@ DEFAULTS: dict[str, Any] = {
 AT_ONCE, LONGEST = SETTINGS.retraining.at_once, timedelta(seconds=SETTINGS.retraining.longest_s)
 """Trainings of a run at the same time, each of which uses a core for a minute or more; and the longest one may take."""
 
+OF_JOB, OF_ITS_JOB = "{{ task.op_args[0] }}", "{{ task.op_args[0]['job'] }}"
+"""What Airflow shows of a mapped task in place of a number: its first argument is a job, or a dict that names one."""
+
 
 def utc_cron(cron: str, **more: Any) -> CronTriggerTimetable:
     """Make a cron schedule in UTC whose DAG does not run at once when it is unpaused.

@@ -16,6 +16,8 @@ from dags.defaults import (
     AT_ONCE,
     DEFAULTS,
     LONGEST,
+    OF_ITS_JOB,
+    OF_JOB,
     filled_fields,
     job_field,
     optional_field,
@@ -52,7 +54,7 @@ def retrain_agent() -> None:
 
         return agent.jobs_to_train(requested_jobs(params))
 
-    @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST)
+    @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST, map_index_template=OF_JOB)
     def train(job: str, params: Any = None, dag_run: Any = None) -> dict[str, str]:
         """Train an agent for one job, with the values of the form; returns `job` and `run_id`, that of the MLflow run.
 
@@ -67,7 +69,7 @@ def retrain_agent() -> None:
         skip_late(dag_run)
         return {"job": job, "run_id": agent.train(job, **filled_fields(params, FORM))}
 
-    @task
+    @task(map_index_template=OF_ITS_JOB)
     def judge(trained: dict[str, str]) -> dict[str, Any]:
         """Decide from the run's figures whether the agent wins; if so make it champion, the version that serves.
 

@@ -20,6 +20,8 @@ from dags.defaults import (
     AT_ONCE,
     DEFAULTS,
     LONGEST,
+    OF_ITS_JOB,
+    OF_JOB,
     SETTINGS,
     filled_fields,
     job_field,
@@ -79,7 +81,7 @@ def retrain_forecaster() -> None:
         drifted = {drift["job"] for drift in valid_drifts(event.extra for event in triggering_asset_events[DRIFT])}
         return forecaster.jobs_with_training_data(requested_jobs(params), drifted)
 
-    @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST)
+    @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST, map_index_template=OF_JOB)
     def train(job: str, params: Any = None, triggering_asset_events: Any = None, dag_run: Any = None) -> dict[str, str]:
         """Train a forecaster for one job, with the values of the form; returns `job` and `run_id` of the MLflow run.
 
@@ -101,7 +103,7 @@ def retrain_forecaster() -> None:
         except forecaster.UnchangedError as error:
             raise AirflowSkipException(str(error)) from None
 
-    @task
+    @task(map_index_template=OF_ITS_JOB)
     def judge(trained: dict[str, str]) -> dict[str, Any]:
         """Decide if the challenger beats the champion (the version that serves); promote it if nobody is to be asked.
 
@@ -121,7 +123,7 @@ def retrain_forecaster() -> None:
             return dict(forecaster.promote(verdict))
         return verdict
 
-    @task
+    @task(map_index_template=OF_ITS_JOB)
     def won(verdict: dict[str, Any]) -> None:
         """Pass where the challenger won, so that a person is asked.
 
@@ -144,6 +146,7 @@ def retrain_forecaster() -> None:
                 conf={"verdict": verdict},
                 logical_date=None,  # two jobs may have winners at the same moment
                 skip_when_already_exists=True,
+                map_index_template="{{ task.conf['verdict']['job'] }}",
             )
 
     one_job.expand(job=enough())  # over no job at all, all of it is skipped

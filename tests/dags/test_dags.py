@@ -84,6 +84,11 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
     }
 
 
+def test_airflow_shows_a_mapped_task_by_its_job(found):
+    labels = found["lineage"]["labels"]
+    assert {labels["one_job.train"], labels["one_job.judge"]} == {"orders"}
+
+
 def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(parsed):
     dag = parsed["dags"]["backfill"]
     assert dag["after"] == {
