@@ -79,6 +79,12 @@ def surplus(
     return [one for one in newest[keep:] if one.creation_timestamp < since_ms][::-1]
 
 
+def model_id_of(version: ModelVersion) -> str | None:
+    """Return MLflow's id of the logged model that a version is, by its source; None where that is something else."""
+    scheme, _, model = (version.source or "").partition(":/")
+    return model if scheme == "models" and model.startswith("m-") else None
+
+
 def _remove(client: MlflowClient, version: ModelVersion, named: Collection[str]) -> None:
     """The version is the last, so that what is broken off is gone on with."""
     from mlflow.exceptions import MlflowException
@@ -95,5 +101,5 @@ def _remove(client: MlflowClient, version: ModelVersion, named: Collection[str])
 def _parts(client: MlflowClient, version: ModelVersion, named: Collection[str]) -> Iterator[tuple[Any, str]]:
     if version.run_id and version.run_id not in named:
         yield client.delete_run, version.run_id
-    if version.model_id:
-        yield client.delete_logged_model, version.model_id
+    if (model := model_id_of(version)) is not None:
+        yield client.delete_logged_model, model

@@ -7,7 +7,7 @@ import pytest
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import kept
-from pipelines.registry.kept import surplus, trim_models
+from pipelines.registry.kept import model_id_of, surplus, trim_models
 from pipelines.registry.owned import TRAINED_IN
 from tests.fakes.forecasters import TASK, put
 
@@ -51,6 +51,7 @@ def test_a_removed_version_takes_its_files_and_run_with_it_and_is_removed_once(r
     client.set_registered_model_tag("theirs-forecaster", TRAINED_IN, "there-1")
     registry.set_champion("kept", "1")
     before = {str(one.version): one for one in registry.versions("kept")}
+    assert client.get_logged_model(model_id_of(before["2"])).name == "seasonal_naive"
     registry.set_version_tags("kept", "1", {"peaks": before["2"].run_id})  # as of a later training's run
     assert trim_models(settings) == {} and trim_models(few) == {"kept-forecaster": 3}
     assert [int(one.version) for one in registry.versions("kept")] == [1, *range(5, KEEP + 5)]
@@ -58,10 +59,10 @@ def test_a_removed_version_takes_its_files_and_run_with_it_and_is_removed_once(r
     assert stages == ["active", "active", "deleted", "deleted", "active"]
     for n in ("2", "3"):
         with pytest.raises(mlflow.MlflowException):
-            client.get_logged_model(before[n].model_id)
+            client.get_logged_model(model_id_of(before[n]))
     assert registry.load("kept").kind == "seasonal_naive" and len(registry.versions("theirs")) == KEEP + 1
     put(registry, "kept", Naive(TASK))
     (oldest,) = [one for one in registry.versions("kept") if int(one.version) == 5]
     client.delete_run(oldest.run_id)  # what a task that was broken off has done
-    client.delete_logged_model(oldest.model_id)
+    client.delete_logged_model(model_id_of(oldest))
     assert trim_models(few) == {"kept-forecaster": 1} and trim_models(few) == {}

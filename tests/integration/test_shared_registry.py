@@ -50,17 +50,18 @@ def test_what_another_deployment_trains_is_read_and_not_written_to_until_it_is_h
         put(registry, "orders", Naive(TASK))
 
 
-def test_of_two_deployments_alike_but_for_their_folders_one_trains_a_job(registry, settings, tmp_path, client):
+def test_of_two_deployments_alike_but_for_their_folders_one_trains_a_job(registry, settings, tmp_path_factory, client):
     """As development and production may have no prefix, and the same experiment."""
     registry.set_champion("alike", put(registry, "alike", Naive(TASK)))
-    second = Registry(load(var=str(tmp_path), mlflow={"tracking_uri": registry._uri}))
+    var = tmp_path_factory.mktemp("second")
+    second = Registry(load(var=str(var), mlflow={"tracking_uri": registry._uri}))
     trains = (lambda: put(second, "alike", Naive(TASK)), lambda: second.training("alike", "a training").__enter__())
     for write in trains:
         with pytest.raises(ForeignModelError, match=r"same kafka\.prefix and mlflow\.experiment.*write its name into"):
             write()
     assert len(registry.versions("alike")) == 1
     second.promote("alike", "1")  # a person's word, from another computer
-    (tmp_path / "deployment").write_text(deployment_name(settings.var_dir))
+    (var / "deployment").write_text(deployment_name(settings.var_dir))
     assert put(second, "alike", Naive(TASK)) == "2"
     client.delete_registered_model_tag("alike-forecaster", TRAINED_IN)  # as of an earlier release
     assert put(registry, "alike", Naive(TASK)) == "3"
