@@ -16,6 +16,7 @@ from airflow.utils import timezone
 from airflow.utils.types import DagRunTriggeredByType
 
 ROOT = Path(__file__).parent.parent.parent
+RANGE = {"begin": "2026-03-01T00:00", "end": "2026-03-02T00:00"}
 ORDERED = {"plan": "success", "dear": "skipped", "approve": "skipped", "order": "success"}
 MOMENTS: dict[str, dict[str, str]] = {
     "for an approval": {"plan": "success", "dear": "success", "approve": "deferred"},
@@ -36,7 +37,7 @@ def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
     """What is due once a run is ended, what the teardown does then, and what becomes of the run."""
     now, name_of_run = timezone.utcnow(), moment.replace(" ", "_")
     run = get_or_create_dagrun(
-        dag=kept, run_id=name_of_run, logical_date=None, data_interval=None, run_after=now, conf={}, start_date=now,
+        dag=kept, run_id=name_of_run, logical_date=None, data_interval=None, run_after=now, conf=RANGE, start_date=now,
         triggered_by=DagRunTriggeredByType.TEST, triggering_user_name="somebody", session=session,
     )  # fmt: skip
     tasks = {one.task_id: one for one in run.get_task_instances(session=session)}
