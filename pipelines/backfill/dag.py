@@ -15,6 +15,7 @@ from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
 from pipelines.backfill.orders import OrderError, newest_progress, read_orders
 from pipelines.backfill.text import describe_followed
+from tidecast.orders import ReplayOrder
 
 DEARER = 1.1
 """How many times what was planned first an order may cost when it is given, after a person was asked."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings, load
-from pipelines.kafka.deployment import deployment_name
+from pipelines.deployment import deployment_name
 from pipelines.registry.aliases import ROLLED_BACK
 from pipelines.registry.forecasters import PEAKS
 from pipelines.registry.overview import all_pages, job_and_kind

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.settings import Settings
-from pipelines.kafka.deployment import NAME, deployment_name
+from pipelines.deployment import NAME, deployment_name
 from pipelines.registry.artifacts import ForeignModelError
 from pipelines.registry.tracking import as_registry_error, open_store
 from tidecast.fields import job_name

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipelines.kafka.deployment import deployment_name
+from pipelines.deployment import deployment_name
 from pipelines.registry.aliases import AliasStore
 from pipelines.registry.artifacts import RegistryError, UnreadableError
 from pipelines.registry.owned import TRAINED_BY, TRAINED_IN

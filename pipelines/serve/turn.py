@@ -6,9 +6,10 @@ import time
 from contextlib import closing, suppress
 
 from configs.settings import Settings
-from pipelines.kafka.broker import Follower, TopicError
+from pipelines.deployment import deployment_name
+from pipelines.kafka.broker import Follower
 from pipelines.kafka.claim import SERVING, last_claim
-from pipelines.kafka.deployment import deployment_name
+from pipelines.kafka.connection import TopicError
 from pipelines.serve.step.job import HEARTBEAT_S
 from tidecast.messages import Heartbeat, MessageError, decode
 

@@ -1,4 +1,4 @@
-"""What training of forecasters and agents shares: the form of a run, its verdict, and promotion."""
+"""What training of forecasters and agents shares: the verdict on a run, and promotion."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from configs.errors import FinalError, SettingsError
+from configs.errors import FinalError
 from models.forecast.selection.gate import Verdict
 from pipelines.registry.aliases import PREVIOUS
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.store import ModelStore
 
 Tags = Mapping[str, str]
-Section = TypeVar("Section", bound=BaseModel)
 Model_co = TypeVar("Model_co", covariant=True)
 ASKED_S = 3600.0
 """Wall seconds after its training within which a winner is asked about, and in which an answer is done."""
@@ -243,21 +240,3 @@ def _refused(registry: ModelStore, verdict: Mapping[str, Any], reason: str) -> M
     said = {**verdict, "promoted": False, "reason": reason}
     registry.write_verdict(verdict["job"], verdict["run"], said)
     return said
-
-
-def with_form_values(section: Section, name: str, form: Mapping[str, Any]) -> Section:
-    """Return a copy of a section of the settings with the values of a form in place of its own, all of them validated.
-
-    Args:
-        section: of the settings, a pydantic model; stays as it is.
-        name: of the section, for messages.
-        form: keys of the section and their new values.
-
-    Raises:
-        SettingsError: an unknown key or a wrong value; the message has a line for each, with what is expected.
-    """
-    try:
-        return type(section).model_validate({**section.model_dump(), **form})
-    except ValidationError as error:
-        lines = [f"{name}.{'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None

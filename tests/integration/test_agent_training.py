@@ -22,7 +22,7 @@ from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.training_set import TrainingSet
-from pipelines.train.promotion import with_form_values
+from pipelines.train.form import with_form_values
 from pipelines.train.twin import twin_setup
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]

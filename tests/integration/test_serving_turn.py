@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from configs.settings import load
+from pipelines.deployment import deployment_name
 from pipelines.kafka.claim import SERVING, Claim, last_claim
-from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.serve.turn import await_turn
 from tests.fakes.waiting import wait_until

@@ -4,7 +4,7 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.kafka.deployment import deployment_name
+from pipelines.deployment import deployment_name
 from pipelines.registry import Registry
 from pipelines.registry.artifacts import ForeignModelError
 from pipelines.registry.owned import TRAINED_BY, TRAINED_IN, deployment

@@ -19,7 +19,8 @@ from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.challenge import train_challenger
 from pipelines.train.forecaster.served import score_served_versions
-from pipelines.train.promotion import ServesAlreadyError, promote_winner, with_form_values
+from pipelines.train.form import with_form_values
+from pipelines.train.promotion import ServesAlreadyError, promote_winner
 from tests.fakes.forecasters import STEP, TASK, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 from configs.settings import Settings
+from pipelines.deployment import deployment_name
 from pipelines.kafka.claim import SERVING, Claim
-from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry

@@ -17,9 +17,9 @@ from statistics import median
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
+from pipelines.deployment import deployment_name
 from pipelines.kafka.broker import Follower, Record, read_records, topic_offsets
 from pipelines.kafka.claim import SERVING, Claim
-from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from configs.settings import Settings
+from pipelines.deployment import deployment_name
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.clocks import wait_while_behind
-from pipelines.kafka.deployment import deployment_name
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry

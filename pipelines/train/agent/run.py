@@ -24,13 +24,13 @@ from pipelines.lake.load import format_minute
 from pipelines.registry import CHALLENGER, AgentRegistry, TrackedRun
 from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
 from pipelines.train.agent.training_set import TrainingSet, compare_policies, read_training_set
+from pipelines.train.form import with_form_values
 from pipelines.train.promotion import (
     hold_after_rollback,
     load_champion,
     promote_winner,
     verdict_record,
     verdict_without_figures,
-    with_form_values,
 )
 from pipelines.train.turns import longest_waiting_first
 

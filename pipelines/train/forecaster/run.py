@@ -13,6 +13,7 @@ from models.forecast.selection.gate import Rival, decide_promotion
 from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry, RegistryError
+from pipelines.train.form import with_form_values
 from pipelines.train.promotion import (
     hold_after_rollback,
     is_settled,
@@ -20,7 +21,6 @@ from pipelines.train.promotion import (
     reject_winner,
     verdict_record,
     verdict_without_figures,
-    with_form_values,
 )
 from pipelines.train.turns import longest_waiting_first
 

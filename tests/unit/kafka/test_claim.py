@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 from kafka.errors import TopicAuthorizationFailedError
 
+from pipelines.deployment import deployment_name
 from pipelines.kafka import claim
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import TopicError
-from pipelines.kafka.deployment import deployment_name
 from tests.fakes.clock import clock_with
 from tidecast.messages import Control, encode
 
