@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import moves_between
-from models.placement.learned.reward import TARGET_LOAD
+from models.placement.learned.reward import TARGET_LOAD, RewardWeights, latency_reward
 from models.placement.learned.schemes import Proposal
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
@@ -119,22 +119,27 @@ def choose_proposal(
     return best if best is not None and worth(best)[0] > score + MARGIN else None
 
 
-def judge_change(state: Scheduled, now_s: float, counts: Counts) -> tuple[Scheduled, Counts | None]:
-    """Return what is carried on, and the placement to go back to where a change made latency and load worse.
+def judge_change(
+    state: Scheduled, now_s: float, counts: Counts, weights: RewardWeights
+) -> tuple[Scheduled, Counts | None]:  # fmt: skip
+    """Return what is carried on, and the placement to go back to where a change did no good.
 
-    A change is judged once. None with fewer instances, unless load was low in all steps that are judged: where the rate
+    That is: its load is further from the target, and its latency higher, or lower by less than is worth a move. A
+    change is judged once. None with fewer instances, unless load was low in all steps that are judged: where the rate
     has risen since, more instances are not to blame, and only measured low load lets there be fewer.
 
     Args:
         state: with the newest step.
         now_s: time; before the change is 180 s old, or three steps were measured since, nothing is judged.
         counts: in force.
+        weights: by which proposals are scored.
     """
     if state.before is None or len(state.measured) < LEAST_JUDGED or now_s - state.changed_s < COOL_S:
         return state, None
     (old, was), now = state.before, state.recent()
     settled = replace(state, before=None)
-    worse = now.latency_ms > was.latency_ms and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
+    quicker = weights.latency * latency_reward(now.latency_ms - was.latency_ms, weights.scale_ms)
+    worse = quicker < MOVE_COST and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
     if worse and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
         return replace(settled, measured=(), changed_s=now_s, barred=barred), old

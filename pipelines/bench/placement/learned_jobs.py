@@ -111,7 +111,7 @@ def _try_online(
         state = state.after_change(now_s, start)
         for _ in range(LEAST_JUDGED):
             state = state.after_step(_step(twin.outcome(chosen.counts)), _step(chosen.outcome))
-        state, back = judge_change(state, now_s + COOL_S, chosen.counts)
+        state, back = judge_change(state, now_s + COOL_S, chosen.counts, weights)
         if back is None:
             return tried, chosen.counts
         now_s += 2 * COOL_S

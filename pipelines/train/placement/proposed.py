@@ -171,11 +171,12 @@ def _look(
     for step in steps:
         state = state.after_step(step, expected)
     if judges:
-        settled, back = judge_change(state, now_s, counts)
+        settled, back = judge_change(state, now_s, counts, weights)
         if settled.before is None and state.before is not None:
             write_trial(folder, settled)
         if back is not None:
-            return Look(back, "latency and load are worse since the last change", True, settled), space, told
+            why = "the last change made its load worse, and its latency no better"
+            return Look(back, why, True, settled), space, told
         state = settled
     reason = trigger(state, expected, 1000 * space.measure.topology.target_s)
     proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)

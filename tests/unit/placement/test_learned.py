@@ -241,21 +241,28 @@ def after_a_change(counts, *steps):
 def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
     here, there, worse = np.array([[2, 0]]), np.array([[1, 1]]), StepOutcome(30, 1.2)
     state = after_a_change(here, worse, worse, worse)
-    assert judge_change(state, 100.0, there) == (state, None)
+    assert judge_change(state, 100.0, there, RewardWeights()) == (state, None)
     few = after_a_change(here, worse, worse)
-    assert judge_change(few, 181.0, there) == (few, None)
-    after, back = judge_change(state, 181.0, there)
+    assert judge_change(few, 181.0, there, RewardWeights()) == (few, None)
+    after, back = judge_change(state, 181.0, there, RewardWeights())
     assert back is here and after.before is None and after.measured == ()
     proposal = [Proposal(there, outcome(1, 1), 0.9)]
     assert choose_proposal(after, 400.0, here, 0.4, proposal, fewer=True) is None
     assert choose_proposal(after, 181.0 + 1801, here, 0.4, proposal, fewer=True) is not None
     risen = after_a_change(np.array([[1, 0]]), worse, worse, worse)
-    assert judge_change(risen, 181.0, there)[1] is None
+    assert judge_change(risen, 181.0, there, RewardWeights())[1] is None
     quicker = after_a_change(here, *[StepOutcome(15, 1.2)] * 3)
-    assert judge_change(quicker, 181.0, there)[1] is None
+    assert judge_change(quicker, 181.0, there, RewardWeights())[1] is None
+    # As quick as before with a load that is further off is worse; quicker by what is worth a move, 0.026 ms, is not.
+    for latency_ms, taken in ((20.0, here), (19.98, here), (19.97, None)):
+        assert (
+            judge_change(after_a_change(here, *[StepOutcome(latency_ms, 1.2)] * 3), 181.0, there, RewardWeights())[1]
+            is taken
+        )
+    assert judge_change(after_a_change(here, *[StepOutcome(20.0, 0.9)] * 3), 181.0, there, RewardWeights())[1] is None
     # One odd minute is no reason, be it the newest.
     odd = after_a_change(here, StepOutcome(18, 0.8), StepOutcome(19, 0.8), worse)
-    assert judge_change(odd, 181.0, there)[1] is None
+    assert judge_change(odd, 181.0, there, RewardWeights())[1] is None
     assert is_trusted([1.0] * 30, 0.7) and not is_trusted([1.0] * 30, 0.6) and is_trusted([], 1.0)
 
 

@@ -16,7 +16,7 @@ from models.placement.learned.online import (
     judge_change,
     trigger,
 )
-from models.placement.learned.reward import PlacementOutcome
+from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposal
 
 HERE = np.array([[2, 0], [1, 1]])
@@ -96,7 +96,7 @@ def test_a_change_is_taken_back_to_fewer_instances_only_where_every_step_since_h
         state = before
         for load in loads:
             state = state.after_step(StepOutcome(30.0, load), StepOutcome(30.0, load))
-        return judge_change(state, 181.0, more)[1]
+        return judge_change(state, 181.0, more, RewardWeights())[1]
 
     assert back(0.3, 0.3, 0.3) is fewer
     assert back(0.3, 0.3, 0.3, 0.3, 0.5) is None and back(0.3, 0.5, 0.3) is None
@@ -111,7 +111,7 @@ def test_of_all_minutes_of_a_schedule():
         for at, told in enumerate(np.repeat(stretches, random.integers(1, 8, 20), axis=0).tolist()):
             now_s, measured = 60.0 * at, StepOutcome(*told)
             expected = [measured, StepOutcome(20.0, 0.3), StepOutcome(90.0, 1.1)][int(random.integers(3))]
-            state, after = judge_change(state.after_step(measured, expected), now_s, counts)
+            state, after = judge_change(state.after_step(measured, expected), now_s, counts, RewardWeights())
             back = after is not None
             if not back:
                 reason, score = trigger(state, expected, 80.0), float(random.uniform(0.2, 0.5))

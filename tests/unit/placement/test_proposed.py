@@ -148,10 +148,10 @@ def test_what_did_no_good_is_taken_back_once_and_barred(job):
     assert asked("apply")[1]["ask"] is False  # on trial for three minutes
     now.s += 200
     form, said = asked("apply")
-    assert said["ask"] and "as latency and load are worse since the last change" in said["told"]
+    assert said["ask"] and "as the last change made its load worse, and its latency no better" in said["told"]
     assert said["trial"]["barred"] == [[[0, 3], now.s + 1_800]] and said["trial"]["before"] is None
     # Whoever is asked may say no: it is not asked again.
-    assert "worse since" not in asked("apply")[1]["told"]
+    assert "made its load worse" not in asked("apply")[1]["told"]
     proposed.apply(form, said)
     assert (folder.wanted().blocks[0].cluster, folder.wanted().blocks[0].executors) == ("east", 2)
     steps[:] = [LATE] * 10
