@@ -32,7 +32,7 @@ def start_store(context: StackContext) -> None:
 
 
 def start_ui(context: StackContext) -> None:
-    """Start MLflow's server on the store, on 127.0.0.1, and wait until its health page, asked every 0.1 s, answers.
+    """Start MLflow's server on the store, on 127.0.0.1, and wait until its health page answers.
 
     Raises:
         StackError: the store's schema could not be updated, or the server ended or was not ready within 120 s.

@@ -32,7 +32,7 @@ def spark_home() -> str:
 def start(context: StackContext) -> None:
     """Start a Spark standalone cluster on 127.0.0.1: a master, then one worker; waits until the worker is registered.
 
-    Ports are asked every 0.1 s; the executors' work folders and logs are left in `var/spark-work`.
+    The executors' work folders and logs are left in `var/spark-work`.
 
     Raises:
         StackError: a process ended or was not ready within 120 s.
