@@ -5,7 +5,7 @@ import pytest
 
 from configs.contract import Contract, jobs_with_contract, load_contract, read_contracts
 from configs.errors import SettingsError
-from configs.settings import ROOT, Settings, load
+from configs.settings import DEFAULT_FILE, ROOT, Settings, load
 from pipelines.backfill.application import ORDER_TIME
 from pipelines.stack.processes import MARKER
 from tidecast.connection.environment import ORDER, SIGNING_KEY
@@ -191,3 +191,16 @@ def test_a_setting_of_an_earlier_release_is_told_as_removed(monkeypatch, tmp_pat
     lines = str(told.value).splitlines()
     assert len(lines) == 3 and sum("no longer a setting: " in line and "Delete the line" in line for line in lines) == 2
     assert any(line.startswith("serving.publish=1: no such key") for line in lines)
+
+
+def test_the_defaults_say_the_same_to_both_parsers_and_a_persons_file_is_read_by_the_one_that_nothing_ends(
+    monkeypatch, tmp_path
+):
+    file = tmp_path / "settings.yaml"
+    file.write_text(DEFAULT_FILE.read_text())
+    defaults = load()
+    monkeypatch.setenv("TIDECAST_FILE", str(file))
+    assert load() == defaults
+    file.write_text("[" * 200_000)  # the parser in C ends the process over it
+    with pytest.raises(SettingsError, match="no settings can be read"):
+        load()
