@@ -202,15 +202,15 @@ def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
     `MARGIN_S` is subtracted for late clocks.
 
     Args:
-        samples: the newest `COUNTED` of a job count, that is its last here: by the median of each, so that a single
-            wrong one does not have all jobs wait until the whole topic is read.
+        samples: the newest `COUNTED` of a job count, that is its last here: by the latest time and the median scale, so
+            that a single wrong one does not have all jobs wait until the whole topic is read.
         step_s: seconds per window.
     """
     newest: dict[str, deque[tuple[float, float]]] = {}
     for sample in samples:
         newest.setdefault(sample.job, deque(maxlen=COUNTED)).append((sample.wall_time, sample.time_scale))
     depth_s = (KEPT_STEPS + 2) * step_s  # the first and the last window are parts
-    clocks = [[median(column) for column in zip(*told, strict=True)] for told in newest.values()]
+    clocks = [(max(wall for wall, _ in told), median(scale for _, scale in told)) for told in newest.values()]
     return max(min((wall - depth_s / scale - MARGIN_S for wall, scale in clocks), default=0.0), 0.0)
 
 
