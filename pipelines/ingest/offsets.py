@@ -30,7 +30,8 @@ class Range:
         end: offset behind the last one.
         judged_at: epoch seconds of wall time that records are judged by; a re-run takes the first run's, so that it
             refuses the same ones.
-        is_rerun: whether the lake holds the partition already.
+        behind: Delta version of the newest ingest's commit to the table, -1 before the first; None where the lake holds
+            the partition already.
         unfinished: the commit of a partition of which only the refused rows are to be stored; None for any other.
     """
 
@@ -40,8 +41,13 @@ class Range:
     start: Offsets
     end: Offsets
     judged_at: float
-    is_rerun: bool
+    behind: int | None
     unfinished: Origin | None = None
+
+    @property
+    def is_rerun(self) -> bool:
+        """Whether the lake holds the partition already."""
+        return self.behind is None
 
     @property
     def records(self) -> int:
@@ -102,7 +108,8 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
             )
     starts = {p: max(committed.get(p, first), first) for p, (first, _) in topic.offsets.items()}
     ends = {p: end for p, (_, end) in topic.offsets.items()}
-    return Range(topic.name, topic.id, partition, starts, ends, now, is_rerun=False)
+    behind = max((origin.version for origin in history), default=-1)
+    return Range(topic.name, topic.id, partition, starts, ends, now, behind)
 
 
 def plan_quarantine(topic: Topic, unfinished: Origin, skip_lost: bool = False) -> Range:
@@ -128,7 +135,7 @@ def plan_quarantine(topic: Topic, unfinished: Origin, skip_lost: bool = False) -
         start[p] = min(max(start[p], first), last)
         end[p] = max(start[p], min(end[p], last))
     return Range(
-        topic.name, topic.id, unfinished.partition, start, end, unfinished.judged_at, is_rerun=True,
+        topic.name, topic.id, unfinished.partition, start, end, unfinished.judged_at, behind=None,
         unfinished=unfinished,
     )  # fmt: skip
 
@@ -164,5 +171,5 @@ def _again(topic: Topic, recorded: Origin) -> Range:
             f"broker has {first} to {end - 1}. Its rows stay as they are."
         )
     return Range(
-        topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, is_rerun=True
+        topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, behind=None
     )

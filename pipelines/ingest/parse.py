@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OLD_S = 30 * 86_400.0
+_UNREAD = "_unread"
+_TOO_LONG = "a number or a name too long for the lake: at most 1,000 digits and 50,000 letters are expected"
 
 
 def quality_rules(now: float) -> list[QualityRule]:
@@ -35,7 +37,7 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
 
     Returns:
         Columns kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), those of the class, and problem:
-        null, or why the record cannot be accepted; then the columns of the class are null.
+        null, or why the record cannot be accepted; then the columns of the class are null, or what could be read of it.
 
     Raises:
         TypeError: a field of the class has a type that no column type is known for.
@@ -43,17 +45,20 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    ddl = ", ".join(f"`{name}` {spark}" for name, spark in spark_columns(kind).items())
+    columns = spark_columns(kind)
+    ddl = ", ".join(f"`{name}` {spark}" for name, spark in {**columns, _UNREAD: "string"}.items())
+    # Where Spark's own limits end a record it would leave out a field, or all of them, without a word.
+    unread = F.when(F.col(f"m.{_UNREAD}").isNotNull(), F.lit(_TOO_LONG))
     return (
         records.withColumn("judged", _judged(kind, now))
-        .withColumn("m", F.from_json("judged.text", ddl))
+        .withColumn("m", F.from_json("judged.text", ddl, {"columnNameOfCorruptRecord": _UNREAD}))
         .select(
             F.col("partition").alias("kafka_partition"),
             F.col("offset").alias("kafka_offset"),
             F.expr("make_valid_utf8(cast(key AS string))").alias("kafka_key"),
             F.col("value").alias("raw"),
-            "m.*",
-            "judged.problem",
+            *(f"m.{name}" for name in columns),
+            F.coalesce("judged.problem", unread).alias("problem"),
         )
     )
 

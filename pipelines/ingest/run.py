@@ -22,6 +22,7 @@ from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
+from pipelines.lake.commit import commit_rows
 from pipelines.lake.file_lake import plain_lake
 from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.writable import refuse_read_only
@@ -62,6 +63,7 @@ def ingest(
         PartitionError: the name is none of these, or its hour is not over.
         LakeError: the lake cannot be written.
         LakeFullError: its file system is full, or has become read-only; earlier topics stay.
+        LakeOvertakenError: another ingest took records of the topic meanwhile; likewise, and it may be tried again.
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
@@ -170,12 +172,12 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
     from pipelines.ingest.quality import apply_rules
 
-    kind, store = KINDS[r.topic], lake.Lake(spark, lake_folder(settings))
+    kind, root = KINDS[r.topic], lake_folder(settings)
     rows = parse_records(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
     verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
     if (begun := r.unfinished) is not None:
         bad, origin = select_quarantined(verdict.bad, r.topic, r.partition), replace(begun, quarantined=verdict.refused)
-        store.commit(lake.QUARANTINE, bad, origin)  # perhaps no row: all the same the partition is ended
+        commit_rows(root, lake.QUARANTINE, bad, origin)  # perhaps no row: all the same the partition is ended
         _log.log(
             logging.WARNING if verdict.refused < begun.quarantined else logging.INFO,
             "%s %s: %d of %d refused records reached the quarantine, %d were deleted by the broker before; the %d "
@@ -189,9 +191,9 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
         _spans(good) if r.topic == "metrics" else {},
     )  # fmt: skip
     # The table first: its commit moves the offsets. Should the second fail, `_unfinished` finds it.
-    version = store.commit(r.topic, good, origin)
-    if verdict.refused or (r.is_rerun and _in_quarantine(store.root, origin)):
-        store.commit(lake.QUARANTINE, select_quarantined(verdict.bad, r.topic, r.partition), origin)
+    version = commit_rows(root, r.topic, good, origin, r.behind)
+    if verdict.refused or (r.is_rerun and _in_quarantine(root, origin)):
+        commit_rows(root, lake.QUARANTINE, select_quarantined(verdict.bad, r.topic, r.partition), origin)
     counts = _counts(r, version, verdict.read, verdict.kept, verdict.refused, verdict.warnings)
     _log.info("%s %s: %s", r.topic, r.partition, counts)
     return counts
@@ -243,5 +245,5 @@ def _counts(
 
 
 def _no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:
-    nothing = Range(topic, "", "", {}, {}, 0.0, is_rerun=False)
+    nothing = Range(topic, "", "", {}, {}, 0.0, behind=-1)
     return _counts(nothing, lake.newest_version(lake_folder(settings), topic), 0, 0, 0, {}) | {"trouble": trouble}

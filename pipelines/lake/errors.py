@@ -11,5 +11,9 @@ class LakeFullError(CorrectableError, OSError):
     """The file system of the lake takes no more, or has become read-only; the message names it and the remedy."""
 
 
+class LakeOvertakenError(CorrectableError, RuntimeError):
+    """Another ingest committed first; trying again takes what it left, and the message says so."""
+
+
 class LakeAwayError(CorrectableError, OSError):
     """The file system of the lake does not answer, or not now; the message names the lake and the remedy."""

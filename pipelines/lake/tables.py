@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import Folder, read_texts
-from pipelines.lake.writable import naming_refusals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 QUARANTINE = "quarantine"
 SERVED = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
-_KEYS = {QUARANTINE: ("topic", "ingest_partition")}
-# Delta forgets the metadata of commits with their log; Kafka keeps the records as long (pipelines.kafka.broker).
-_LOG_KEPT = "interval 400 days"
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,16 @@ def exists(root: Folder, table: str) -> bool:
     return any(_commits(root, table))
 
 
-def commit_origins(root: Folder, table: str) -> list[Origin]:
+def commit_origins(root: Folder, table: str, behind: int = -1) -> list[Origin]:
     """Return the origin of every ingest partition's newest commit to a table, newest first, from Delta's log.
 
     An origin says which offsets of which topic the rows came from. Needs no Spark. Empty where there is no such table;
     commits without an origin (OPTIMIZE, VACUUM) are left out.
+
+    Args:
+        root: folder of the lake.
+        table: name of the table.
+        behind: commits up to this Delta version are left out, and not read.
 
     Raises:
         OSError: a file of the log cannot be read.
@@ -75,7 +76,7 @@ def commit_origins(root: Folder, table: str) -> list[Origin]:
         KeyError, TypeError: an origin lacks a field of `Origin`, or has another.
     """
     found: dict[tuple[str, str], Origin] = {}
-    paths = sorted(_commits(root, table), reverse=True)
+    paths = sorted((path for path in _commits(root, table) if int(path.stem) > behind), reverse=True)
     for path, text in zip(paths, read_texts(paths), strict=True):
         if (origin := _origin(int(path.stem), text)) is not None:
             found.setdefault((origin.topic, origin.partition), origin)
@@ -85,6 +86,11 @@ def commit_origins(root: Folder, table: str) -> list[Origin]:
 def newest_version(root: Folder, table: str) -> int | None:
     """Return the newest Delta version of the table; None where there is none."""
     return max((int(path.stem) for path in _commits(root, table)), default=None)
+
+
+def oldest_version(root: Folder, table: str) -> int:
+    """Return the oldest Delta version that the table's log still has; 0 where there is none."""
+    return min((int(path.stem) for path in _commits(root, table)), default=0)
 
 
 def partition_columns(root: Folder, table: str) -> list[str]:
@@ -122,50 +128,11 @@ def job_span_s(root: Folder, job: str) -> float:
 
 
 class Lake:
-    """Reads and writes the tables under one folder."""
+    """Reads the tables under one folder."""
 
     def __init__(self, spark: SparkSession, root: Folder) -> None:
         self._spark = spark
         self.root = root
-
-    def commit(self, table: str, rows: DataFrame, origin: Origin) -> int:
-        """Write the rows of one ingest partition in place of those it had, with their origin, in one Delta commit.
-
-        Creates the table where there is none, with a log kept for 400 days; adds columns that it lacks. The partition
-        is `origin.partition`, in the table `quarantine` that of `origin.topic` alone. At most one file.
-
-        Args:
-            table: name of the table, a folder under the root.
-            rows: with the column `ingest_partition` (quarantine: `topic` too), equal to the origin's values.
-            origin: written to the commit's metadata; its `version` is not used.
-
-        Returns:
-            The newest Delta version of the table after the commit.
-
-        Raises:
-            LakeFullError: the file system is full or read-only; nothing is committed then.
-            Exception: as pyspark raises it, where Delta refuses rows of another partition or another writer; likewise.
-            OSError, ValueError: the table's log cannot be read, or is no JSON.
-        """
-        keys = {"topic": origin.topic, "ingest_partition": origin.partition}
-        replaced = " AND ".join(f"{name} = '{keys[name]}'" for name in _KEYS.get(table, ("ingest_partition",)))
-        order = [name for name in ("topic", "job", "kind", "time") if name in rows.columns]  # neighbours are alike
-        writer = (
-            rows.coalesce(1)
-            .sortWithinPartitions(*order)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", replaced)
-            .option("userMetadata", json.dumps({"origin": asdict(origin)}))
-            .option("mergeSchema", "true")
-            .partitionBy(*partition_columns(self.root, table))
-        )
-        if not exists(self.root, table):
-            writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
-        self._spark.conf.set("spark.databricks.delta.skipRecordingEmptyCommits", "false")  # as all may be refused
-        with naming_refusals(self.root / table):
-            writer.save(str(self.root / table))
-        return newest_version(self.root, table) or 0
 
     def read_table(self, table: str, at: int | None = None) -> DataFrame:
         """Return a table as a Spark DataFrame, read lazily: its newest Delta version, or version `at`.

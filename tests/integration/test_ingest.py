@@ -20,8 +20,9 @@ from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.lake import tables as lake
+from pipelines.lake.commit import commit_rows
+from pipelines.lake.errors import LakeOvertakenError
 from pipelines.lake.folder import lake_folder
-from pipelines.lake.tables import Lake
 from pipelines.scale.processor import Scaler
 from tests.fakes.lake_rows import lake_rows
 from tests.fakes.records import NOW, bad_records, record
@@ -104,6 +105,14 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     read = counts["metrics"]["read"]
     assert (following.start, following.end) == ({0: read}, {0: read + 1})
 
+    publish(settings, "metrics", [record("metrics", arrival_rps=2.0)])
+    (meanwhile,) = plan(settings, "2014-10-22T05", "metrics")  # of a first try that was taken for dead
+    assert ingest_ranges(spark, settings, [following])["metrics"]["stored"] == 1
+    with pytest.raises(LakeOvertakenError):
+        ingest_ranges(spark, settings, [meanwhile])
+    *unchanged, new = contents(settings)["metrics"]
+    assert (unchanged, new["arrival_rps"]) == (before["metrics"], 1.0)
+
     delete_topics(settings.kafka)
     with pytest.raises(BrokerError, match="metrics"):  # not what is said of a broker that does not answer
         plan(settings, "2014-10-22T04", "metrics")
@@ -111,7 +120,7 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     with pytest.raises(OffsetsError, match="another topic of that name"):
         plan(settings, "2014-10-22T04", "metrics")
-    (anew,) = plan(settings, "2014-10-22T05", "metrics")
+    (anew,) = plan(settings, "2014-10-22T06", "metrics")
     assert (anew.start, anew.end) == ({0: 0}, {0: 1})
 
 
@@ -130,11 +139,10 @@ def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alon
     """Records of one topic outlive the broker's retention, none of the other; `test_offsets` has what is between."""
     left = {"metrics": 5, "decisions": 0}
     bad = {topic: [value for value, _ in bad_records(topic).values()][:3] for topic in left}
-    commit = Lake.commit
     for topic, many in left.items():
         publish(settings, topic, [*bad[topic][:2], record(topic), record(topic), bad[topic][2]])
         with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(Lake, "commit", lambda *at: refuse_quarantine(commit, *at))
+            patch.setattr(run, "commit_rows", refuse_quarantine)
             ingest(spark, settings, "2014-10-22T04", topic)
         delete_before(settings, topic, 5 - many)
         publish(settings, topic, [record(topic)])
@@ -156,10 +164,10 @@ def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alon
     assert [len(stored[topic]) for topic in left] == [3, 3]
 
 
-def refuse_quarantine(commit, self, table, rows, origin):
+def refuse_quarantine(root, table, *told):
     if table == lake.QUARANTINE:
         raise OSError("no space left on device")
-    return commit(self, table, rows, origin)
+    return commit_rows(root, table, *told)
 
 
 def delete_before(settings, topic, offset):

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipelines.lake.commit import commit_rows
 from pipelines.lake.file_lake import FileLake, SparkLake, opened_lake
 from pipelines.lake.load import BATCH, read_batches, read_outcomes
 from pipelines.lake.table_files import table_files
-from pipelines.lake.tables import Lake, Origin
+from pipelines.lake.tables import Origin
 
 pytestmark = pytest.mark.spark
 METRIC = (
@@ -29,7 +30,7 @@ FORECAST = (
 def commit(spark, root, table, rows, columns, partition):
     frame = spark.createDataFrame(rows, columns).selectExpr("*", f"'{partition}' AS ingest_partition")
     origin = Origin(table, "a", partition, {0: 0}, {0: 1}, 5.0, len(rows), 0)
-    return Lake(spark, root).commit(table, frame, origin)
+    return commit_rows(root, table, frame, origin)
 
 
 def metrics(draw, begin, seconds=300):

@@ -57,6 +57,17 @@ def test_good_rows_carry_their_own_hour_and_every_field(spark):
     assert select_quarantined(verdict.bad, "metrics", "2014-10-22T04").columns == [*QUARANTINED]
 
 
+def test_what_is_too_long_for_sparks_reader_is_refused_and_leaves_no_row_without_its_fields(spark):
+    long = [{"rate": 10**1001}, {"r" * 50_001: 1.0}, {"rate": 10**999}]
+    values = [record("decisions", inputs=inputs) for inputs in long]
+    verdict = judged(spark, "decisions", [*values, record("decisions")])
+    bad = verdict.bad.orderBy("kafka_offset").collect()
+    assert [(row.kafka_offset, row.raw) for row in bad] == [*enumerate(values[:2])]
+    assert all("too long for the lake" in reason for row in bad for reason in row.reasons)
+    good = verdict.good.orderBy("kafka_offset").collect()
+    assert [json.loads(row.inputs)["rate"] for row in good] == [10**999, 212.5]
+
+
 def test_objects_are_stored_as_json_text(spark):
     verdict = judged(spark, "decisions", [record("decisions")])
     row = verdict.good.first()

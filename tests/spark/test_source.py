@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from configs.settings import load
+from pipelines.lake.commit import commit_rows
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.load import read_lake
-from pipelines.lake.tables import Lake, Origin
+from pipelines.lake.tables import Origin
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +21,7 @@ def test_the_lake_becomes_a_series_with_its_lineage(spark, tmp_path, monkeypatch
     frame = spark.createDataFrame(rows, "job string, time double, arrival_rps double, kafka_offset bigint").selectExpr(
         "*", "'interval' AS kind", "1800D AS span_s", "'p' AS ingest_partition"
     )
-    Lake(spark, lake_folder(settings)).commit("metrics", frame, Origin("metrics", "a", "p", {0: 0}, {0: 4}, 5.0, 4, 0))
+    commit_rows(lake_folder(settings), "metrics", frame, Origin("metrics", "a", "p", {0: 0}, {0: 4}, 5.0, 4, 0))
 
     source = read_lake(settings, "a", 1800.0)
     np.testing.assert_equal(source.series.values, [4.0, np.nan, 6.0, 8.0])

@@ -7,6 +7,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.lake import tables as lake
+from pipelines.lake.commit import commit_rows
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import Lake, Origin
 from pipelines.lake.upkeep import maintain
@@ -52,7 +53,7 @@ def of_somebody_else(spark, root):
 def test_files_become_one_and_all_else_stays_also_tables_of_somebody_else(spark, settings):
     store = Lake(spark, lake_folder(settings))
     for hour in range(len(HOURS)):
-        store.commit("metrics", rows(spark, hour), origin(hour))
+        commit_rows(store.root, "metrics", rows(spark, hour), origin(hour), behind=hour - 1)
     of_somebody_else(spark, store.root)
     before, history = contents(store), lake.commit_origins(store.root, "metrics")
     span = lake.job_span_s(store.root, "a")
@@ -63,7 +64,8 @@ def test_files_become_one_and_all_else_stays_also_tables_of_somebody_else(spark,
     assert (lake.job_span_s(store.root, "a"), lake.job_span_s(store.root, "b")) == (span, 0.0)
     assert store.read_table("metrics", at=0).count() == 1  # who reads an older version goes on reading it
 
-    store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))  # a re-run replaces its rows in the merged file
+    again = rows(spark, 1, rate=9.0)  # a re-run replaces its rows in the merged file
+    commit_rows(store.root, "metrics", again, origin(1))
     assert [r.arrival_rps for r in store.read_table("metrics").orderBy("time").collect()] == [4.0, 9.0]
 
 
@@ -71,12 +73,12 @@ def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, setti
     path = str(lake_folder(settings) / "metrics")
     rows(spark, 0).write.format("delta").partitionBy("ingest_partition").save(path)
     store = Lake(spark, lake_folder(settings))
-    store.commit("metrics", rows(spark, 1), origin(1))
+    commit_rows(store.root, "metrics", rows(spark, 1), origin(1), behind=-1)
     before = contents(store)
     assert lake.partition_columns(store.root, "metrics") == ["ingest_partition"]
     assert maintain(settings) == {"metrics": 1}
     assert (lake.partition_columns(store.root, "metrics"), contents(store)) == ([], before)
-    store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))
+    commit_rows(store.root, "metrics", rows(spark, 1, rate=9.0), origin(1))
     assert sorted(r.arrival_rps for r in store.read_table("metrics").collect()) == [4.0, 9.0]
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pipelines.ingest.columns import spark_columns
+from pipelines.lake.commit import commit_rows
 from pipelines.lake.tables import Lake, Origin
 from pipelines.spark.session import local_session
 from tidecast.messages import MetricSample
@@ -82,12 +83,12 @@ def _fill(root: Path, jobs: int, days: int) -> None:
     """One commit a day and fifty jobs, or fewer for the first lake: one an hour, as live."""
     spark = local_session("bench-lake", cores=2, delta=True)
     try:
-        lake, parts = Lake(spark, root), 24 if (jobs, days) == (1, 1) else days
+        parts = 24 if (jobs, days) == (1, 1) else days
         for part in range(parts):
             seconds = days * DAY_S // parts
             begin, name = BEGIN + part * seconds, f"2025-10-09T{part:06}"
             rows = _records(spark, jobs, begin, seconds).selectExpr("*", f"'{name}' AS ingest_partition")
-            lake.commit("metrics", rows, Origin("metrics", "bench", name, {0: part}, {0: part + 1}, 0.0, 1, 0))
+            commit_rows(root, "metrics", rows, Origin("metrics", "bench", name, {0: part}, {0: part + 1}, 0.0, 1, 0))
     finally:
         spark.stop()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,14 +23,16 @@ def origin(partition: str, start: dict[int, int], end: dict[int, int], id: str =
 def test_the_first_run_takes_everything_and_the_next_what_came_since():
     first = plan_range(topic(10, 4), "h1", [], now=5.0)
     assert (first.start, first.end, first.records, first.is_rerun) == ({0: 0, 1: 0}, {0: 10, 1: 4}, 14, False)
-    second = plan_range(topic(12, 4), "h2", [origin("h1", first.start, first.end)], now=6.0)
+    second = plan_range(topic(12, 4), "h2", [replace(origin("h1", first.start, first.end), version=7)], now=6.0)
     assert (second.start, second.end, second.records) == ({0: 10, 1: 4}, {0: 12, 1: 4}, 2)
+    assert (first.behind, second.behind) == (-1, 7)
 
 
 def test_a_rerun_takes_the_recorded_offsets_and_is_judged_by_the_first_runs_time():
     commits = [origin("h2", {0: 10}, {0: 12}), origin("h1", {0: 0}, {0: 10}, judged_at=5.0)]
     again = plan_range(topic(99), "h1", commits, now=1e9)
     assert (again.start, again.end, again.judged_at, again.is_rerun) == ({0: 0}, {0: 10}, 5.0, True)
+    assert again.behind is None
     # A re-run of an old partition is the newest commit then, and moves no offsets back.
     assert plan_range(topic(99), "h3", list(reversed(commits)), now=6.0).start == {0: 12}
 
