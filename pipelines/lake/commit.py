@@ -35,8 +35,8 @@ def commit_rows(root: Folder, table: str, rows: DataFrame, origin: Origin, behin
         rows: with the column `ingest_partition` (quarantine: `topic` too), equal to the origin's values.
         origin: written to the commit's metadata; its `version` is not used.
         behind: of a partition that the table's log does not name: Delta version of the newest ingest that it names, -1
-            without one. The rows are appended, which is a third of Delta's work. None: they take the place of those
-            that the partition has.
+            without one. The rows are appended, with half of Spark's jobs. None: they take the place of those that the
+            partition has.
 
     Returns:
         The Delta version of the commit.
