@@ -12,7 +12,7 @@ from tests.fakes import driver
 from tests.fakes.result_tables import standing, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import replay_into
-from tidecast.connection.environment import REPLAY
+from tidecast.connection.environment import ORDER
 from tidecast.merge import MergeSink
 from tidecast.orders import ReplayOrder, ReplayProgress, order_key
 from tidecast.replay.apart import replay_apart
@@ -161,7 +161,7 @@ def _apart(job, topic, monkeypatch):
     apart = job.order("apart", apart=2, **span)
     for order in (job.order("beside"), apart, job.order("other", apart=1, **span)):
         send_order(topic, order)
-    monkeypatch.setenv(REPLAY, order_key("orders", "apart"))
+    monkeypatch.setenv(ORDER, order_key("orders", "apart"))
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"apart": "done"}
     inside = {group: n for group, n in _truth(_events()).items() if group[1] < BEGIN}
     assert inside.keys() - rows.keys() == {("k1", 0), ("k1", MINUTE)}
@@ -174,7 +174,7 @@ def _apart(job, topic, monkeypatch):
         "apart": "done",
         "other": "run",
     }
-    monkeypatch.delenv(REPLAY)  # for any order
+    monkeypatch.delenv(ORDER)  # for any order
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "done"}
     assert job.rows() == rows | inside
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left

@@ -177,8 +177,8 @@ class Client:
 
 
 @pytest.mark.parametrize("length", [5_000, 5_001, 20_000])
-def test_a_card_is_cut_where_mlflows_column_ends(length):
+def test_a_card_is_cut_where_mlflows_column_ends(length, tmp_path):
     versions, card = Versions(None), "x" * length
-    versions._client = client = Client()
+    versions._var, versions._client = tmp_path, (client := Client())
     assert versions.register_version(Run(), "orders", "m-1", card, {}) == "3"
     assert len(client.said) == 5_000 and (client.said == card) is (length == 5_000)
