@@ -34,7 +34,7 @@ def fit_load(settings: Settings, slowness: float) -> tuple[Settings, str]:
     return settings.model_copy(update={"replay": replay}), (
         f"A loop of Python takes {slowness:.1f} times as long here as on the computers that the load was chosen on: it "
         f"is at most {peak_rps:g} records/s instead of {PEAK_RPS:g}, so that executors carry it "
-        "(`replay.peak_rps` sets another)."
+        "(replay.peak_rps sets another)."
     )
 
 
