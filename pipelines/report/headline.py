@@ -1,4 +1,4 @@
-"""What a run came to: the verdict in a few sentences, the tiles at the head of its page, and both for the terminal."""
+"""What a run came to: the verdict in a few lines, the tiles at the head of its page, and both for the terminal."""
 
 from __future__ import annotations
 
@@ -12,36 +12,26 @@ from pipelines.report.backfill.text import backfill_sentence, backfill_tiles
 Summary = dict[str, Any]
 
 
-def result_sentences(s: Summary) -> str:
-    """Return a run's summary (keys as in `summary.KEYS`) in sentences.
+def verdict_lines(s: Summary) -> list[str]:
+    """Return a run's summary (keys as in `summary.KEYS`) in lines of one or two sentences, the most important first.
 
-    They say whether the promise was kept, what a backfill beside the live load came to, what it took, what was lost or
-    counted twice, stops, stand-ins, and scale-ups by the forecast.
+    The first says whether the promise was kept, and what a backfill beside the live load came to; the others what it
+    took, beside whom, what was lost or counted twice, stops, stand-ins, and scale-ups by the forecast.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None.
         ZeroDivisionError: the run lasted no time (`live_s` or `static_executor_s` is 0).
     """
-    sentences = [_promise(s)]
+    first = _promise(s)
     if filled := s.get("backfill"):  # older summaries have none
-        sentences.append(backfill_sentence(filled))
-    sentences.append(_cost(s))
-    if counted_exactly(s):
-        sentences.append(f"All {number(s['produced'])} records were counted exactly once.")
-    else:
-        wrong = f"{number(s['lost'])} were lost and {number(s['duplicated'])} counted twice"
-        if dropped := s.get("late_dropped"):  # older summaries do not say
-            wrong += f", {number(dropped)} came too late for their windows"
-        sentences.append(f"Of {number(s['produced'])} records {wrong}.")
-    sentences.append(
-        "Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s."
-    )
+        first = f"{first} {backfill_sentence(filled)}"
+    lines = [first, *_cost(s), f"{_counted(s)} {_stopped(s)}"]
     if s["stood_in"]:
-        sentences.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
+        lines.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
     if caused := s["scale_ups_by_forecast"]:
         confirmed = f"{s['forecast_scale_ups_confirmed']} confirmed by what followed"
-        sentences.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
-    return " ".join(sentences)
+        lines.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
+    return lines
 
 
 def counted_exactly(s: Summary) -> bool:
@@ -145,8 +135,22 @@ def _causes(late: dict[str, int]) -> str:
     return f"by cause: {', '.join(told)}" if told else "seconds in which any record took longer"
 
 
-def _cost(s: Summary) -> str:
-    cost, others = s["cost"], []
+def _counted(s: Summary) -> str:
+    if counted_exactly(s):
+        return f"All {number(s['produced'])} records were counted exactly once."
+    wrong = f"{number(s['lost'])} were lost and {number(s['duplicated'])} counted twice"
+    if dropped := s.get("late_dropped"):  # older summaries do not say
+        wrong += f", {number(dropped)} came too late for their windows"
+    return f"Of {number(s['produced'])} records {wrong}."
+
+
+def _stopped(s: Summary) -> str:
+    return "Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s."
+
+
+def _cost(s: Summary) -> list[str]:
+    """What it took beside the fewest executors that keep the promise, and what others would have taken: a line each."""
+    cost = s["cost"]
     took = f"It took {number(cost['executor_s'])} executor-seconds"
     if (money := cost.get("money")) is not None:  # older summaries have none
         took += f" for {number(money, 2)}"
@@ -156,17 +160,17 @@ def _cost(s: Summary) -> str:
         beside = f"; the other {number(mine)} are "
         took += f", {number(lent)} of them asked for by the backfill"
     if cost["reactive_executor_s"] is None:
-        return f"{took}; too little was measured to say what others would have taken."
+        return [f"{took}; too little was measured to say what others would have taken."]
     if (fixed := cost["smallest_fixed_executor_s"]) is None:
         took += ", where no fixed number of executors keeps the promise"
     else:
         always = f"always {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
         took += f"{beside}{difference_in_words(mine, fixed)} {always}"
     late = share(cost["reactive_late_share"], 1)
-    others.append(f"our planner without a forecast takes {number(cost['reactive_executor_s'])} and is late in {late}")
+    others = f"Our planner without a forecast takes {number(cost['reactive_executor_s'])} and is late in {late}"
     if (least := cost["clairvoyant_executor_s"]) is not None:
-        others.append(f"whoever knows the whole load takes {number(least)}")
-    return f"{took}; {' and '.join(others)} (the others are simulated, by a model fitted to this run)."
+        others += f", whoever knows the whole load takes {number(least)}"
+    return [f"{took}.", f"{others} (what others take is simulated, by a model fitted to this run)."]
 
 
 def _planned(lead: dict[str, float] | None) -> str:
@@ -177,7 +181,7 @@ def _planned(lead: dict[str, float] | None) -> str:
 
 
 def summary_text(s: Summary) -> str:
-    """Return a run's summary (keys as in `summary.KEYS`) as text: sentences, then figures and models in two columns.
+    """Return a run's summary (keys as in `summary.KEYS`) as text: the verdict, then figures and models in two columns.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None where one is needed.
@@ -195,7 +199,8 @@ def summary_text(s: Summary) -> str:
     rows += [(what.capitalize(), sentences) for what, sentences in newcomer_lines(s["newcomer"])]
     if s["peak_memory_mb"]:
         rows.append(("Peak memory", f"{s['peak_memory_mb'] / 1024:.1f} GB"))
-    return "\n".join([result_sentences(s), "", *map(str.rstrip, aligned(rows, left=(0, 1)))])
+    first, *more = verdict_lines(s)
+    return "\n".join([first, *(f"- {line}" for line in more), "", *map(str.rstrip, aligned(rows, left=(0, 1)))])
 
 
 def _versus(s: Summary, other: Summary | None, path: str, unit: str = "", digits: int = 0) -> str:

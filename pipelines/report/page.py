@@ -90,9 +90,11 @@ def _head(measured: RunMeasures, figures: dict[str, Any], other_figures: dict[st
     ]
     if other_figures:
         about.append(f"Compared with {other_figures['id']} ({other_figures['policy']} policy).")
+    first, *more = headline.verdict_lines(figures)
     return (
         f'<h1>Tidecast run {escape(figures["id"])}</h1><p class="about">{escape(" ".join(about))}</p>'
-        f'<p class="verdict">{escape(headline.result_sentences(figures))}</p>'
+        f'<p class="verdict">{escape(first)}</p>'
+        f'<ul class="verdict-more">{"".join(f"<li>{escape(line)}</li>" for line in more)}</ul>'
     )
 
 

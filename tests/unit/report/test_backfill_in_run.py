@@ -11,7 +11,7 @@ from pipelines.report.backfill.charts import control_chart
 from pipelines.report.backfill.measure import measure_backfill, summarize_backfill
 from pipelines.report.backfill.section import backfill_section
 from pipelines.report.backfill.text import backfill_failures, backfill_sentence
-from pipelines.report.headline import summary_text
+from pipelines.report.headline import summary_text, verdict_lines
 from pipelines.report.measures import measure_run
 from pipelines.report.page import render_report
 from pipelines.report.recorded.backfill import read_backfill
@@ -69,7 +69,8 @@ def test_the_summary_says_what_the_backfill_is_known_to_have_come_to(filled):
 
 
 def test_the_promise_stays_in_the_first_place_and_the_backfill_comes_next(summary):
-    promise, said, cost, *_ = summary_text(summary).splitlines()[0].split(". ")
+    first, cost, *_ = verdict_lines(summary)
+    promise, said = first.split(". ")
     assert promise.startswith("The promise, ") and cost.startswith("It took ")
     assert "The backfill of 09:00 to 10:00" in said and "corrected 50 windows, live promise kept, done at 1" in said
     assert "as planned (by Thu 02:00)" in said

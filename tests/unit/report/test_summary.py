@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.report.headline import summary_text
+from pipelines.report.headline import summary_text, verdict_lines
 from pipelines.report.measures import measure_run
 from pipelines.report.recorded.lines import RunError
 from pipelines.report.recorded.run import load_run
@@ -70,7 +70,8 @@ def test_the_table_shows_the_figures(forecast):
     text = summary_text(s)
     assert f"{facts.produced:,} of {facts.produced:,}; 0 lost, 0 twice" in text
     assert "Processing never stopped." in text
-    assert len({line.index(line.split("  ", 1)[1].strip()) for line in text.splitlines()[2:]}) == 1  # aligned
+    _, table = text.split("\n\n")
+    assert len({line.index(line.split("  ", 1)[1].strip()) for line in table.splitlines()}) == 1  # aligned
 
 
 def test_the_table_says_what_came_of_the_newcomer_in_two_lines(forecast):
@@ -146,7 +147,8 @@ def test_the_promise_comes_first_and_is_judged_by_the_seconds(forecast):
     assert s["promise"]["late_share"] == pytest.approx(late, abs=1e-4)
     assert s["promise"]["kept"] is (late <= s["promise"]["budget"])
     word = "kept" if s["promise"]["kept"] else "broken"
-    first = summary_text(s).splitlines()[0]
+    first, *more = summary_text(s).split("\n\n")[0].splitlines()
+    assert [f"- {line}" for line in verdict_lines(s)[1:]] == more
     assert first.startswith("The promise, 5 s in all but 1.0 % of the seconds, was " + word)
     assert s["promise"]["accounted_s"] is None and s["lead_s"] is None  # a run of before
     broken = {**s["promise"], "kept": False, "announced": 0.4}
@@ -160,15 +162,15 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     assert cost["smallest_fixed"] == 2 and cost["live_executor_s"] == cost["executor_s"]
     assert cost["smallest_fixed_executor_s"] == pytest.approx(2 * s["produced_s"], rel=0.02)
     assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
-    second = summary_text(s).split(". ")[1]
-    assert second.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds")
-    assert "; our planner without a forecast takes " in second
-    assert second.endswith("(the others are simulated, by a model fitted to this run)")
+    took, others = verdict_lines(s)[1:3]
+    assert took.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds")
+    assert others.startswith(f"Our planner without a forecast takes {cost['reactive_executor_s']:,.0f} and is late in ")
+    assert others.endswith("(what others take is simulated, by a model fitted to this run).")
 
 
 def test_money_is_told_where_the_contract_has_a_price(forecast):
     folder, _, s = forecast
-    assert s["cost"]["money"] is None and " for " not in summary_text(s).split(". ")[1].split(",")[0]
+    assert s["cost"]["money"] is None and " for " not in verdict_lines(s)[1].split(",")[0]
     priced = load_run(folder)
     priced = replace(priced, contract=priced.contract.model_copy(update={"price_per_executor_hour": 0.5}))
     found = summary_of(measure_run(priced))
