@@ -6,10 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import yaml
 
 from configs.contract import load_contract
 from configs.errors import SettingsError
@@ -18,6 +15,7 @@ from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo.champion import DemoError, train_first_agent, train_first_champion
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
+from pipelines.demo.own_contracts import with_contract
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import create_run_dir, running_stack, update_run_json
 from pipelines.html.columns import of_rows
@@ -41,6 +39,13 @@ class Contestant(NamedTuple):
     def name(self) -> str:
         """The policy, or for a number of executors `static:4`."""
         return self.policy if self.executors is None else f"{self.policy}:{self.executors}"
+
+    @property
+    def contract(self) -> dict[str, dict[str, int]]:
+        """What it changes of the contract, by section; a fixed number is there before the load, as in operation."""
+        if self.executors is None:
+            return {}
+        return {"planning": {"static_executors": self.executors}, "executors": {"min": self.executors}}
 
 
 class Conditions(NamedTuple):
@@ -154,8 +159,8 @@ def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions
     alone = settings.replay.model_copy(update={"withheld_share": 0.0})  # of live load alone
     chosen = settings.model_copy(update={"autoscaler": policy, "replay": alone})
     run_dir = create_run_dir(chosen)
-    if one.executors is not None:
-        chosen = chosen.model_copy(update={"contracts": _contracts(chosen, run_dir, one.executors)})
+    if one.contract:
+        chosen = with_contract(chosen, run_dir, one.contract)
     with running_stack(chosen, {"broker", "spark", "mlflow"}, screen, STAGES, kept={"mlflow", "lake"}) as stack:
         here = stack.settings
         with screen.stage(f"turn {turn}: {one.name}: start"):
@@ -177,21 +182,6 @@ def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions
     late = summary["promise"]["late_share"]
     screen.note(f"late {late:.1%} of the seconds, executor-seconds {summary['executor_s']:.0f}")
     return {**summary, **of}
-
-
-def _contracts(settings: Settings, run_dir: Path, executors: int) -> Path:
-    """The contracts of this run: as they are, but the job begins with the fixed number and keeps it."""
-    folder = run_dir / "contracts"
-    folder.mkdir()
-    for path in settings.contracts_dir.glob("*.yaml"):
-        data = yaml.safe_load(path.read_text())
-        if path.stem == settings.job.name:
-            data.setdefault("planning", {})["static_executors"] = executors
-            data.setdefault("executors", {})["min"] = (
-                executors  # from before the load: starting them is not what a fixed number costs
-            )
-        (folder / path.name).write_text(yaml.safe_dump(data))
-    return folder
 
 
 def _row(run: dict[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
 from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion, wait_for_training
-from pipelines.demo.fitted_load import fit_load, measure_slowness
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
+from pipelines.demo.own_contracts import with_contract
 from pipelines.demo.progress import Screen
+from pipelines.demo.slow_computer import fit_run, measure_slowness
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
 from pipelines.lake.folder import lake_folder
@@ -56,14 +57,14 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
         RunError, EventLogError, OSError: a file of the run is missing or broken, or another cannot be read or written.
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
-    settings, fitted = fit_load(settings, measure_slowness())
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
-    for job in settings.replayed:
-        load_contract(job, settings.contracts_dir)
+    main, *_ = [load_contract(job, settings.contracts_dir) for job in settings.replayed]
     newcomer.check_newcomer(settings)
+    settings, contract, fitted = fit_run(settings, main.planning.lead_s, measure_slowness())
     began = time.time()
     run_dir = create_run_dir(settings)
     if fitted:
+        settings = with_contract(settings, run_dir, contract)
         screen.note(fitted)
     with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
         found = run_stages(stack, run_dir, screen, began)

@@ -12,7 +12,8 @@ from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.demo import run as demo
 from pipelines.demo.champion import history_window, live_window
-from pipelines.demo.compare import _contracts, _done, compare_policies, read_contestants
+from pipelines.demo.compare import _done, compare_policies, read_contestants
+from pipelines.demo.own_contracts import with_contract
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, update_run_json
 from tidecast.messages import Decision, Forecast, MetricSample
@@ -95,8 +96,9 @@ def test_a_fixed_number_of_executors_has_contracts_of_its_own(tmp_path):
     import yaml
 
     settings = load()
-    assert [one.name for one in read_contestants(["mpc", "static:4"], settings)] == ["mpc", "static:4"]
-    folder = _contracts(settings, tmp_path, 4)
+    planner, fixed = read_contestants(["mpc", "static:4"], settings)
+    assert (planner.name, planner.contract, fixed.name) == ("mpc", {}, "static:4")
+    folder = with_contract(settings, tmp_path, fixed.contract).contracts_dir
     changed = yaml.safe_load((folder / "word_count.yaml").read_text())
     before = yaml.safe_load((settings.contracts_dir / "word_count.yaml").read_text())
     assert changed["planning"].pop("static_executors") == 4 and before["planning"].pop("static_executors") == 6

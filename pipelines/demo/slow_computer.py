@@ -1,0 +1,75 @@
+"""A run fitted to a slow computer: under the whole load one would show nothing but its slowness."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from configs.settings import Settings
+from pipelines.traces.trace import PEAK_RPS
+
+STEP_S = 32e-9
+"""Seconds of a step of the timed loop on the computers on which PEAK_RPS was chosen."""
+ROOM = 1.5
+"""How many times as slow a computer may be that carries the whole load."""
+FALL, LEAST_RPS = 1.5, 30.0
+"""Exponent by which the highest load falls with the speed: its executors serve less, and those that start hold batches
+up for longer, while more arrives. On a computer three times as slow 11 % of the seconds were late with 45 records/s,
+and half as many with 32. Below LEAST_RPS the fewest executors would carry all of it, and nothing would be scaled."""
+_ROUNDS, _STEPS = 15, 500_000  # a quarter of a second there; the speed of shared computers changes within it
+
+
+class FittedRun(NamedTuple):
+    """What a run takes in place of what was configured.
+
+    Attributes:
+        settings: with the highest load that the computer carries.
+        contract: changes of the main job's contract, as `own_contracts.with_contract` takes them; {} for none.
+        said: in a sentence what was changed, and why; "" where nothing was.
+    """
+
+    settings: Settings
+    contract: Mapping[str, Mapping[str, Any]]
+    said: str
+
+
+def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
+    """Fit a run to a computer: its highest load, and what executors are first believed to take until they are of use.
+
+    A load that the settings state stays, as does one for the policy `schedule`, whose timetable is of the whole load;
+    then the contract stays, too.
+
+    Args:
+        settings: without `replay.peak_rps` where it may be fitted.
+        lead_s: of the contract, until raises have told what they take: as on a usual computer.
+        slowness: as `measure_slowness`, above 0.
+    """
+    if settings.replay.peak_rps is not None or settings.autoscaler.policy == "schedule" or slowness <= ROOM:
+        return FittedRun(settings, {}, "")
+    slower = slowness / ROOM
+    peak_rps = round(max(PEAK_RPS / slower**FALL, LEAST_RPS), 1)
+    replay = settings.replay.model_copy(update={"peak_rps": peak_rps})
+    longer_s = round(lead_s * slower, 1)
+    return FittedRun(
+        settings.model_copy(update={"replay": replay}), {"planning": {"lead_s": longer_s}},
+        f"A loop of Python takes {slowness:.1f} times as long here as on the computers that the load was chosen on: it "
+        f"is at most {peak_rps:g} records/s instead of {PEAK_RPS:g}, so that executors carry it (replay.peak_rps sets "
+        f"another), and these are first believed to take {longer_s:g} s instead of {lead_s:g} until they are of use.",
+    )  # fmt: skip
+
+
+def measure_slowness() -> float:
+    """Return how many times as long a loop of Python takes here as on the computers on which PEAK_RPS was chosen.
+
+    Takes a second, in which the computer should have nothing else to do.
+    """
+    return statistics.median(_loop_s() for _ in range(_ROUNDS)) / (_STEPS * STEP_S)
+
+
+def _loop_s() -> float:
+    begun, total = time.perf_counter(), 0
+    for step in range(_STEPS):
+        total += step * step
+    return time.perf_counter() - begun

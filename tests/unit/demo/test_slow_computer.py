@@ -1,0 +1,45 @@
+"""What a run takes for itself on a slow computer."""
+
+import pytest
+
+from configs.contract import load_contract
+from configs.settings import load
+from pipelines.demo.own_contracts import with_contract
+from pipelines.demo.slow_computer import FittedRun, fit_run, measure_slowness
+from pipelines.traces.trace import load_trace
+
+
+@pytest.mark.parametrize("slowness", [0.5, 1.0, 1.5])
+def test_a_usual_computer_has_the_whole_load(slowness):
+    assert fit_run(load(), 10.0, slowness) == FittedRun(load(), {}, "")
+
+
+def test_a_slow_computer_has_fewer_records_and_longer_starts():
+    settings, contract, said = fit_run(load(), 10.0, 2.4)
+    assert settings.replay.peak_rps == 44.5  # 90 / 1.6 ** 1.5
+    assert contract == {"planning": {"lead_s": 16.0}}
+    assert "2.4 times as long" in said and "44.5 records/s instead of 90" in said and "16 s instead of 10" in said
+    trace = load_trace(settings.replay)
+    assert max(trace.history()[1].max(), trace.live()[1].max()) == pytest.approx(44.5)
+
+
+def test_a_very_slow_one_has_a_load_that_still_needs_scaling():
+    assert fit_run(load(), 10.0, 6.0).settings.replay.peak_rps == 30
+
+
+@pytest.mark.parametrize("stated", [{"replay": {"peak_rps": 90}}, {"autoscaler": {"policy": "schedule"}}])
+def test_a_load_that_is_stated_and_one_that_a_timetable_is_of_stay(stated):
+    assert fit_run(load(**stated), 10.0, 4.0) == FittedRun(load(**stated), {}, "")
+
+
+def test_the_contract_of_such_a_run_differs_by_the_lead_time_and_what_follows_from_it(tmp_path):
+    settings, contract, _ = fit_run(load(), 10.0, 3.0)
+    folders = settings.contracts_dir, with_contract(settings, tmp_path, contract).contracts_dir
+    shipped, own = (load_contract("word_count", folder).model_dump() for folder in folders)
+    changed = {name: value for name, value in own["planning"].items() if value != shipped["planning"][name]}
+    assert changed == {"lead_s": 20.0, "scale_down_delay_s": 16.0}
+    assert {**own, "planning": shipped["planning"]} == shipped
+
+
+def test_slowness_is_that_of_this_computer():
+    assert 0.05 < measure_slowness() < 200
