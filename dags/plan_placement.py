@@ -1,13 +1,13 @@
 """Plan anew which cluster each query of a job runs on, and with how many executors, for the load that it has now.
 
-Runs every morning for the first topology, or by hand with a form. A job that runs (`tidecast job up`) is planned for
-the records/s, and the work of a record, that its agents have measured in the last ten minutes; another one, or one of
-which nothing was measured, for the rates that its topology states. The plan's page is written to `var/plans`. Where the
-queries of a job that was measured, or whose load was given, would be elsewhere or have other executors, a person is
-asked under "Required actions", and they are moved then, while they run; who does not answer for twelve hours has said
-no. Which operators are one query is not changed so, nor the executors of a query that the autoscaler scales. For a
-running job a network is trained that proposes placements, and registered in MLflow (`<topology>-placement`); what it
-proposes is told beside the plan, or asked for in its place.
+Runs every morning for the first topology, or by hand with a form; where there is no topology it is skipped. A job that
+runs (`tidecast job up`) is planned for the records/s, and the work of a record, that its agents have measured in the
+last ten minutes; another one, or one of which nothing was measured, for the rates that its topology states. The plan's
+page is written to `var/plans`. Where the queries of a job that was measured, or whose load was given, would be
+elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run;
+who does not answer for twelve hours has said no. Which operators are one query is not changed so, nor the executors of
+a query that the autoscaler scales. For a running job a network is trained that proposes placements, and registered in
+MLflow (`<topology>-placement`); what it proposes is told beside the plan, or asked for in its place.
 """
 
 from datetime import timedelta
@@ -50,9 +50,15 @@ def plan_placement() -> None:
         """Plan, and write the page; returns `sentence`, `ask`, `load`, `known`, `page` and both placements.
 
         Raises:
+            AirflowSkipException: there is no topology to plan; with how to add one.
             ReplanError: the clusters have no room (no retry).
-            SettingsError, BrokerError: no such topology; the broker does not answer.
+            SettingsError, BrokerError: no such topology, or it is wrong; the broker does not answer.
         """
+        if not params["topology"]:
+            raise AirflowSkipException(
+                f"no topology stands in {SETTINGS.topologies_dir} (the setting topologies). To have a job of several "
+                "queries planned, put its graph there as NAME.yaml (docs/placement.md); until then nothing is planned"
+            )
         from pipelines.placement import replan
 
         return replan.plan(dict(params))

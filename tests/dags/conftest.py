@@ -27,9 +27,11 @@ def found(tmp_path_factory):
     """What each script found, and when all began."""
     home, dags = tmp_path_factory.mktemp("airflow"), ROOT / "dags"
     (home / "contracts").mkdir()
+    (home / "topologies").mkdir()
     runs = {
         "parsed": ("look.py", [dags], {}),
         "nobody": ("look.py", [dags / "backfill.py"], {"TIDECAST_CONTRACTS": str(home / "contracts")}),
+        "unplanned": ("placements.py", [], {"TIDECAST_TOPOLOGIES": str(home / "topologies")}),
         "asking": (
             "look.py",
             [dags / "retrain_forecaster.py", dags / "approve_champion.py"],

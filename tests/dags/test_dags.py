@@ -123,6 +123,14 @@ def test_queries_are_moved_after_an_approval_alone(parsed):
     assert parsed["dags"]["plan_placement"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # before the next morning
 
 
+def test_a_morning_without_a_topology_is_skipped_with_how_to_add_one_and_a_broken_one_fails(found):
+    unplanned = found["unplanned"]
+    became, said = unplanned["none"]
+    assert became == "skipped" and unplanned["folder"] in said and "NAME.yaml" in said and "placement.md" in said
+    became, said = unplanned["broken"]
+    assert became == "failed" and said.startswith("broken.yaml")
+
+
 def test_followed_backfills_leave_places_for_an_ingest_and_a_training(parsed):
     most = parsed["dags"]["backfill"]["at_most"]
     assert most["order"] == 1
