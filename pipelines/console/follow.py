@@ -103,9 +103,7 @@ class ModelFollower:
 
     def _read_newest(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
         """The model of what lies before these ends, of which the newest alone is looked at."""
-        records = list[Record]()
-        while follower.unread(ends):
-            records += self._poll(follower)
+        records = (record for record in follower.read_until(ends) if self._holds(record))
         return fold_newest(sorted(records, key=SENT), time.time())
 
     def _read_hours(self, follower: Follower, ends: Mapping[Place, int]) -> Model:

@@ -28,6 +28,7 @@ class Topics:
     def __init__(self):
         self.records = [*seconds()]
         self.fails, self.opened, self.over, self.broken, self.steady = 0, [], False, False, False
+        self.silent = False
         self.deep_may_read = threading.Event()
 
     def follower(self, kafka, topics):
@@ -61,6 +62,8 @@ class FakeFollower:
             self.topics.deep_may_read.wait(20)
         if self.topics.over:
             raise SystemExit  # no `Exception`, after which it is tried again: it ends the thread, see `topics`
+        if self.topics.silent:
+            return []
         if self.topics.steady:
             self.topics.records.append(interval("orders", NOW + len(self.topics.records)))
         elif not self.left:
@@ -69,6 +72,12 @@ class FakeFollower:
         self.read = len(self.topics.records)
         found, self.left = self.left[:2000], self.left[2000:]
         return found
+
+    def read_until(self, ends):
+        while self.unread(ends):
+            if self.topics.silent:
+                raise BrokerError("topic 'metrics': nothing more came for 30 s")
+            yield from self.poll(0.5)
 
     def unread(self, ends):
         return {place for place, end in ends.items() if self.read - len(self.left) < end}
@@ -143,6 +152,16 @@ def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
     follower = ModelFollower(Kafka())
     follower.look()
     wait_until(lambda: "no broker at" in follower.problem or not topics.fails, "a problem", 20)
+    wait_until(lambda: history(follower), "the first screen", 20)
+    assert follower.problem == ""
+
+
+def test_a_partition_that_gives_nothing_is_said_and_asked_again(topics):
+    topics.silent = True
+    follower = ModelFollower(Kafka())
+    follower.look()
+    wait_until(lambda: "nothing more came" in follower.problem, "a problem", 20)
+    topics.silent = False
     wait_until(lambda: history(follower), "the first screen", 20)
     assert follower.problem == ""
 
