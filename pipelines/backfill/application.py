@@ -6,14 +6,15 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.backfill.orders import OrderError, change_order, newest_progress, send_order
+from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_progress, send_order
+from pipelines.kafka.broker import Follower
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
 from pipelines.stack.processes import ProcessError, environments_of, spawn
@@ -23,7 +24,7 @@ from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
 EARLY_S = 2.0
 """Seconds within which a command that is wrong has ended."""
 HEARD_S, POLL_S = 15.0, 1.0
-"""Seconds within which an application that runs says something, which it does every five; and between two looks."""
+"""Seconds within which an application that runs says something, which it does every five; and of a wait for a word."""
 ORDER_TIME = "TIDECAST_ORDER_TIME"
 """Variable of the wall time of the order for which an application was started."""
 ENDED = ("paused", "compared", "failed", "cancelled", "done")
@@ -116,10 +117,11 @@ def _still_speaks(settings: Settings, order: ReplayOrder, first: ReplayProgress 
     """Whether an application says something new; how old its last word is only a clock of another computer tells."""
     if first is None or first.state in ENDED:
         return False
-    until = time.monotonic() + HEARD_S
-    while time.monotonic() < until:
-        time.sleep(POLL_S)
-        said = newest_progress(settings.kafka, order.job)[order.id]
-        if said != first:
-            return said.state not in ENDED
-    return False
+    with closing(Follower(settings.kafka, ["replays"], start="latest")) as follower:
+        said = newest_progress(settings.kafka, order.job)[order.id]  # once more: what came before the follower began
+        until = time.monotonic() + HEARD_S
+        while said == first and time.monotonic() < until:
+            for record in follower.poll(POLL_S):
+                new = read_progress(order.job, record.key, record.value)
+                said = new if new is not None and new.id == order.id else said
+    return said != first and said.state not in ENDED

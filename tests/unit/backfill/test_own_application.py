@@ -14,10 +14,31 @@ from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.backfill import application
 from pipelines.backfill.orders import OrderError
+from pipelines.kafka.broker import Record
 from tests.fakes.planned_job import NOW, order, progress
 from tests.fakes.waiting import PATIENCE_S, wait_until
+from tidecast.messages import encode
 
 WRITE = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['TIDECAST_KAFKA__BOOTSTRAP']]))"
+
+
+class Words:
+    """A follower of `replays` that gets a word a poll, as long as there are any; `polls` counts these."""
+
+    def __init__(self, words=()):
+        self.words, self.polls, self.closed = iter(words), 0, False
+
+    def __call__(self, kafka, topics, start):
+        assert (topics, start) == (["replays"], "latest"), "the hours before were read already"
+        return self
+
+    def poll(self, wait_s):
+        self.polls += 1
+        time.sleep(wait_s)
+        return [Record("replays", 0, self.polls, one.job, encode(one), NOW) for one in itertools.islice(self.words, 1)]
+
+    def close(self):
+        self.closed = True
 
 
 @pytest.fixture
@@ -29,6 +50,7 @@ def world(tmp_path, monkeypatch):
     _state(tmp_path, f"{sys.executable} {told} --n {{executors}}")
     said, sent = {}, []
     monkeypatch.setattr(application, "newest_progress", lambda kafka, job: said)
+    monkeypatch.setattr(application, "Follower", Words())
     monkeypatch.setattr(application, "send_order", lambda kafka, one: sent.append(one))
     return found, said, sent
 
@@ -54,17 +76,18 @@ def test_it_is_started_by_the_contracts_command_and_told_where_the_broker_is(wor
     ("paused", 1.0, False, True), ("failed", 1.0, False, True), ("compared", 1.0, False, True),
 ])  # fmt: skip
 def test_one_that_still_speaks_is_not_started_a_second_time(world, monkeypatch, state, age_s, speaks, starts):
-    monkeypatch.setattr(application, "HEARD_S", 0.5)
+    monkeypatch.setattr(application, "HEARD_S", 20.0 if speaks else 0.1)
     monkeypatch.setattr(application, "POLL_S", 0.01)
-    settings, *_ = world
-    looks, spoken_at = itertools.count(), time.time() - age_s
-
-    def said(kafka, job):
-        at = spoken_at + (0.5 if speaks and next(looks) > 3 else 0.0)
-        return {"fix": replace(progress(state=state, apart=2), wall_time=at)}
-
-    monkeypatch.setattr(application, "newest_progress", said)
+    settings, known, _ = world
+    first = replace(progress(state=state, apart=2), wall_time=time.time() - age_s)
+    others = [first, replace(first, id="other", done=5), replace(first, job="others", done=5)]
+    heard = Words([*others, *([replace(first, wall_time=first.wall_time + 0.5)] if speaks else [])])
+    known["fix"], whole = first, []
+    monkeypatch.setattr(application, "newest_progress", lambda kafka, job: whole.append(job) or known)
+    monkeypatch.setattr(application, "Follower", heard)
     assert (application.start_application(settings, order(apart=2)) is not None) == starts
+    assert len(whole) <= 2, "all that was ever said is read at each look"
+    assert heard.closed == (state not in application.ENDED)
 
 
 def test_one_that_still_starts_is_not_started_a_second_time(world, monkeypatch):
@@ -88,13 +111,13 @@ def test_one_that_still_starts_is_not_started_a_second_time(world, monkeypatch):
 
 def test_one_elsewhere_whose_next_word_is_its_last_is_not_waited_for(world, monkeypatch):
     monkeypatch.setattr(application, "POLL_S", 0.01)
-    settings, *_ = world
+    settings, known, _ = world
     now = time.time()
     first, last = (
         replace(progress(state=state, apart=2), wall_time=now + n) for n, state in enumerate(("running", "paused"))
     )
-    words = itertools.chain([first, first], itertools.repeat(last))
-    monkeypatch.setattr(application, "newest_progress", lambda kafka, job: {"fix": next(words)})
+    known["fix"] = first
+    monkeypatch.setattr(application, "Follower", Words([first, last]))
     assert application.start_application(settings, order(apart=2)) is not None
 
 
