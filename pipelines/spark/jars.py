@@ -22,7 +22,9 @@ Group = Literal["broker", "connector", "delta"]
 
 _TOKEN = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
 # Groups are class paths of their own: broker and connector hold different versions of kafka-clients, lz4 and slf4j.
-# The token provider of Spark 4.2 is not published; 4.0.0 works, and has to be resolved apart from what excludes it.
+# The connector is 4.2.0 beside PySpark 4.2.1, as 4.2.1 of it and of the token provider is not on Maven Central (last
+# asked on 2026-11-29). The token provider of 4.2.0 was missing there, too, and is there by now; 4.0.0 works, and has to
+# be resolved apart from what excludes it.
 COORDINATES: dict[str, list[str]] = {
     "broker": ["ivy://org.apache.kafka:kafka_2.13:4.3.1?transitive=true"],
     "connector": [
