@@ -16,6 +16,7 @@ from tidecast.messages import MessageError, decode, decode_keyed
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key, standing_order
 
 OVER = ("done", "cancelled", "failed")
+"""States of a replay that comes to nothing more by itself."""
 WITHIN = {"max_block_ms": 10_000, "request_timeout_ms": 5_000, "delivery_timeout_ms": 10_000}
 """How long an order is on its way at most: what was said to have failed must not come later."""
 SILENT_S = 30.0

@@ -28,8 +28,8 @@ COST_DEVIATION = 0.1
 LEAST_WEIGHT = 1e-3
 FINISH_LEVELS = (0.1, 0.5, 0.9, 0.99)
 """Probabilities whose finishing times go out with an order, where the plan reaches so far."""
-OVER = ("read", "compared", "done", "cancelled", "failed")
-"""States in which a replay needs no rate any more."""
+READS_NO_MORE = ("read", "compared", "done", "cancelled", "failed")
+"""States in which a replay needs no rate any more; after `read` and `compared` it is not over yet."""
 LEFT_NOTHING = ("done", "cancelled")
 """States after which an order of the same name is read from its beginning; one that failed goes on where it stood."""
 
@@ -88,7 +88,7 @@ class JobNow(NamedTuple):
     def runs(self, order: ReplayOrder) -> bool:
         """Return whether an order's replay is to go on reading."""
         said = self.said(order)
-        return order.wanted == "run" and (said is None or said.state not in OVER or not said.answers(order))
+        return order.wanted == "run" and (said is None or said.state not in READS_NO_MORE or not said.answers(order))
 
 
 def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
