@@ -101,7 +101,7 @@ class JobWatch:
 
     def _forecast(self, record: Record) -> None:
         with suppress(MessageError):
-            forecast = decode_keyed(Forecast, record.key, record.value)
+            forecast = decode_keyed(Forecast, record.key, record.value, time.time())
             self._forecasts[forecast.time] = forecast
 
 

@@ -15,6 +15,8 @@ from models.policy.received.nowcast import ForecastRows, correct_by_rate
 
 PAST = 300
 """Past forecasts that their errors are learned from, at most."""
+OLD_S = 30 * 86_400.0
+"""Wall seconds before the newest forecast; one that begins earlier was given a wrong time, or tells nothing of now."""
 LATE_STEPS = 2.0
 """Steps within which a forecast is announced after the step that it waited for; later, its clock is another one."""
 
@@ -151,7 +153,8 @@ def read_issued(forecasts: Iterable[Mapping[str, Any]], clock: JobClock) -> Issu
 
     Args:
         forecasts: fields of `tidecast.messages.Forecast`. Of several that begin at one time the newest counts; those of
-            another clock, such as an earlier replay's, of another step or of other levels than the newest are left out.
+            another clock, such as an earlier replay's, of another step or of other levels than the newest, or of over
+            OLD_S (30 days) before it are left out.
         clock: of the job.
     """
     by_time = {
@@ -163,7 +166,8 @@ def read_issued(forecasts: Iterable[Mapping[str, Any]], clock: JobClock) -> Issu
     if not by_time:
         return None
     newest = by_time[max(by_time)]
-    alike = [by_time[time] for time in sorted(by_time) if _form(by_time[time]) == _form(newest)]
+    since = newest["time"] - OLD_S * clock.scale
+    alike = [by_time[time] for time in sorted(by_time) if time >= since and _form(by_time[time]) == _form(newest)]
     rates = [np.nan if one.get("last_rps") is None else one["last_rps"] for one in alike]
     return IssuedLoad(
         np.array([clock.wall_at(one["time"]) for one in alike]), np.array([one["quantiles"] for one in alike], float),

@@ -62,6 +62,13 @@ def test_of_two_at_one_time_the_newer_counts_and_another_clocks_do_not():
     assert read_issued([vars(stale)], WALL) is None and read_issued([], WALL) is None
 
 
+@pytest.mark.parametrize("clock", [WALL, Clock(NOW - 1000, 1.4e9, 200.0)])
+def test_a_forecast_of_the_year_1970_is_left_out_where_there_are_newer_ones(clock):
+    epoch = replace(forecast(NEWEST, clock), time=0.0, wall_time=clock.wall_at(0.0) + 1.0)
+    found = read_issued([vars(epoch), vars(forecast(NEWEST, clock)), vars(forecast(NEWEST - STEP_S, clock))], clock)
+    assert len(found.times_s) == len(found.came) == 2
+
+
 def test_in_a_replayed_trace_all_is_on_the_walls_clock():
     clock = Clock(NOW - 1000, 1.4e9, 200.0)
     found = issued(clock=clock)

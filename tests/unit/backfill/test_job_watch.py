@@ -75,6 +75,7 @@ def test_valid_records_of_the_job_count_and_no_others(site):
         record("control", clock_key(JOB), encode(Control(JOB, time.time(), None, time.time(), 0.0, 1.0))),
         record("forecasts", JOB, b"{"),
         record("forecasts", JOB, encode(forecast(time.time()))),
+        record("forecasts", JOB, encode(forecast(time.time() + 3600))),
         record("replays", JOB, encode(progress(done=10))),
         record("replays", "sales", encode(progress(done=20))),
         record("replays", JOB, b""),
