@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -109,25 +110,24 @@ class LiveReplay:
             AbandonedError, ProcessError: the stack was stopped, or a program cannot be executed or the keeper is gone.
             OSError: a log or `truth.json` cannot be read or written.
         """
-        follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
-        generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
-        begun, view = time.monotonic(), LiveFigures()
-        self._correction = begin_correction(self.settings, self.began)
-        length = self.settings.replay.live_hours * 3600 / self.settings.replay.speed
-        while generator.running():
-            view = self._watch(follower, view, (time.monotonic() - begun) / length)
-        if generator.wait(1) != 0:
-            raise DemoError(f"the load generator failed:\n{generator.last_lines()}")
-        given_up, correction = time.monotonic() + AFTER_S, self._correction
-        while correction and not correction.over and time.monotonic() < given_up:
-            view = self._watch(follower, view, 1.0)
-        deadline = time.monotonic() + PATIENCE_S
-        while self.counts()["lost"] and time.monotonic() < deadline:
-            view = self._watch(follower, view, 1.0)
-        deadline = time.monotonic() + 3  # the last batch's outcome is still on its way
-        while time.monotonic() < deadline:
-            view = self._watch(follower, view, 1.0)
-        follower.close()
+        with closing(Follower(self.settings.kafka, list(_KINDS), start="latest")) as follower:
+            generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
+            begun, view = time.monotonic(), LiveFigures()
+            self._correction = begin_correction(self.settings, self.began)
+            length = self.settings.replay.live_hours * 3600 / self.settings.replay.speed
+            while generator.running():
+                view = self._watch(follower, view, (time.monotonic() - begun) / length)
+            if generator.wait(1) != 0:
+                raise DemoError(f"the load generator failed:\n{generator.last_lines()}")
+            given_up, correction = time.monotonic() + AFTER_S, self._correction
+            while correction and not correction.over and time.monotonic() < given_up:
+                view = self._watch(follower, view, 1.0)
+            deadline = time.monotonic() + PATIENCE_S
+            while self.counts()["lost"] and time.monotonic() < deadline:
+                view = self._watch(follower, view, 1.0)
+            deadline = time.monotonic() + 3  # the last batch's outcome is still on its way
+            while time.monotonic() < deadline:
+                view = self._watch(follower, view, 1.0)
 
     def counts(self) -> dict[str, int]:
         """Compare the records produced with those in the job's results, as they are now.
@@ -236,14 +236,14 @@ def write_run_json(settings: Settings, run_dir: Path, began: float, versions: di
 
 
 def wait_for_forecast(follower: Follower) -> None:
-    """Wait until a follower of the topic `forecasts` has a record, then close it; after an error it stays open.
+    """Wait until a follower of the topic `forecasts` has a record, then close it, after an error, too.
 
     Raises:
         DemoError: none came within `PATIENCE_S` (300 s).
     """
-    deadline = time.monotonic() + PATIENCE_S
-    while not follower.poll(0.5):
-        if time.monotonic() > deadline:
-            late = f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts"
-            raise DemoError(f"{late}; see its log in Airflow's UI")
-    follower.close()
+    with closing(follower):
+        deadline = time.monotonic() + PATIENCE_S
+        while not follower.poll(0.5):
+            if time.monotonic() > deadline:
+                late = f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts"
+                raise DemoError(f"{late}; see its log in Airflow's UI")

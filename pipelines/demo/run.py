@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -185,11 +185,11 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     live = LiveReplay(stack, settings, run_dir, screen, began)
     with screen.stage("start serving DAG, managed job and autoscaler"):
         write_run_json(settings, run_dir, began, versions)
-        forecasts = Follower(settings.kafka, ["forecasts"])
-        dags.unpause("serve_forecasts")
-        live.start()
-        if versions["champion"] != "none":
-            wait_for_forecast(forecasts)
+        with closing(Follower(settings.kafka, ["forecasts"])) as forecasts:
+            dags.unpause("serve_forecasts")
+            live.start()
+            if versions["champion"] != "none":
+                wait_for_forecast(forecasts)
     with screen.stage(f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"):
         live.replay()
         counts = live.stop()
