@@ -4,9 +4,10 @@ Every hour, or by hand with a partition, the name of what a run takes: an event 
 them (`2014-09-24T04/2014-10-22T04`). It selects nothing by time: the first run of a name takes everything that came
 since the last run; a second one of the same name reads the same offsets again, changes nothing and trains nothing.
 Records that break a rule go to the table `quarantine` with their reasons. When new metrics were stored, the asset
-`metrics` says so, and forecasters are trained. Where the broker no longer has what a topic needs, the others go on,
-and the run fails at its end with what helps. When a load or the error of its forecasts has changed for good, the
-asset `drift` says since when and by how much.
+`metrics` says so, and forecasters are trained. Where the broker no longer has what a topic needs, or records of several
+jobs are ahead of this computer's clock, which then seems to be behind, the others go on, and the run fails at its end
+with what helps. When a load or the error of its forecasts has changed for good, the asset `drift` says since when and
+by how much.
 """
 
 from datetime import timedelta
@@ -87,7 +88,8 @@ def ingest_metrics() -> None:
         """Fail the run where a topic was not taken, or drifts not looked for; only here, as who fails reports no event.
 
         Raises:
-            OffsetsError: the broker no longer has what a topic needs, or has another topic of its name (no retry).
+            OffsetsError: the broker no longer has what a topic needs, or has another topic of its name; this computer's
+                clock seems to be behind (no retry).
         """
         from pipelines.ingest import refuse_troubles
 

@@ -36,8 +36,9 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
         now: epoch seconds, wall time; a record from over 300 s after it is refused.
 
     Returns:
-        Columns kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), those of the class, and problem:
-        null, or why the record cannot be accepted; then the columns of the class are null, or what could be read of it.
+        Columns kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), those of the class, problem:
+        null, or why the record cannot be accepted; then the columns of the class are null, or what could be read of it;
+        and ahead_s: null, or by how many seconds the record is ahead of `now`, where that alone is its problem.
 
     Raises:
         TypeError: a field of the class has a type that no column type is known for.
@@ -59,6 +60,7 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
             F.col("value").alias("raw"),
             *(f"m.{name}" for name in columns),
             F.coalesce("judged.problem", unread).alias("problem"),
+            "judged.ahead_s",
         )
     )
 
@@ -115,11 +117,20 @@ def _judged(kind: type, now: float) -> Any:
     """A function of Spark: the message as strict JSON with every field it has, or the problem."""
     from pyspark.sql import functions as F
 
-    def judge(key: bytearray | None, value: bytearray | None) -> tuple[str | None, str | None]:
+    def judge(key: bytearray | None, value: bytearray | None) -> tuple[str | None, str | None, float | None]:
+        name = None if key is None else key.decode("utf-8", "replace")
         try:
-            name = None if key is None else key.decode("utf-8", "replace")
-            return json.dumps(dataclasses.asdict(decode_keyed(kind, name, value, now))), None
+            return json.dumps(dataclasses.asdict(decode_keyed(kind, name, value, now))), None, None
         except MessageError as error:
-            return None, str(error)
+            return None, str(error), seconds_ahead(kind, name, value, now)
 
-    return F.udf(judge, "text string, problem string", useArrow=False)("key", "value")
+    return F.udf(judge, "text string, problem string, ahead_s double", useArrow=False)("key", "value")
+
+
+def seconds_ahead(kind: type, key: str | None, value: bytes | bytearray | None, now: float) -> float | None:
+    """Return by how much a refused record is ahead of `now` (epoch seconds); None where that is not all of it."""
+    try:
+        message: Any = decode_keyed(kind, key, value)
+    except MessageError:
+        return None
+    return float(max(message.wall_time, (getattr(message, "epoch", None) or 0) / 1000) - now)

@@ -16,7 +16,9 @@ from configs.contract import jobs_with_contract
 from configs.settings import Settings, load
 from pipelines.airflow.drifts import DriftEvent
 from pipelines.ingest import partition as names
+from pipelines.ingest.clock import ClockError, refuse_if_behind
 from pipelines.ingest.columns import KINDS
+from pipelines.ingest.counts import count_nothing, count_range, no_counts
 from pipelines.ingest.drift import find_drift_events
 from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range
 from pipelines.kafka import broker, topics
@@ -53,8 +55,9 @@ def ingest(
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
-        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, or why no
-        drifts were looked for; else empty: one topic's stops no other, and `refuse_troubles` raises it). An earlier
+        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records or this
+        computer's clock seems to be behind, or why no drifts were looked for; else empty: one topic's stops no other,
+        and `refuse_troubles` raises it). An earlier
         partition that had to be finished first is left out. Second, the new drift events (`drift.newest_drift` has
         their keys), at most one per job; none where no metrics were stored. A job whose times span over 10⁶ steps is
         logged and not checked.
@@ -83,9 +86,9 @@ def ingest(
             ranges += plan_topic(settings, topic, partition, now, skip_lost)
         except OffsetsError as error:
             _log.error("%s: %s", topic, error)
-            troubled[topic] = _no_counts(settings, topic, str(error))
+            troubled[topic] = no_counts(settings, topic, str(error))
     if not any(r.is_due for r in ranges):
-        return {r.topic: _nothing(settings, r) for r in ranges} | troubled, []
+        return {r.topic: count_nothing(settings, r) for r in ranges} | troubled, []
     import_module("pyspark.sql")  # where two threads begin to import it at once, one may find it half made
     with ThreadPoolExecutor(1) as pool:
         pool.submit(great_expectations)  # seconds, while the JVM starts
@@ -156,7 +159,7 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
 
 
 def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
-    """Read, validate and commit every range, in order.
+    """Read, validate and commit every range, in order; none of one by which this computer's clock seems to be behind.
 
     Returns:
         By topic, the counts that `ingest` returns; of a topic with two ranges, those of the second.
@@ -165,7 +168,14 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
         QualityError: the quality gate failed; ranges before are committed.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; likewise.
     """
-    return {r.topic: _take(spark, settings, r) if r.is_due else _nothing(settings, r) for r in ranges}
+    counts = {}
+    for r in ranges:
+        try:
+            counts[r.topic] = _take(spark, settings, r) if r.is_due else count_nothing(settings, r)
+        except ClockError as error:
+            _log.error("%s: %s", r.topic, error)
+            counts[r.topic] = no_counts(settings, r.topic, str(error))
+    return counts
 
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
@@ -173,8 +183,11 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     from pipelines.ingest.quality import apply_rules
 
     kind, root = KINDS[r.topic], lake_folder(settings)
-    rows = parse_records(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
+    records = _records(spark, settings, r)
+    rows = parse_records(records, kind, r.judged_at).localCheckpoint()
     verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
+    if verdict.refused and not r.is_rerun:
+        refuse_if_behind(rows, records, r.judged_at)
     if (begun := r.unfinished) is not None:
         bad, origin = select_quarantined(verdict.bad, r.topic, r.partition), replace(begun, quarantined=verdict.refused)
         commit_rows(root, lake.QUARANTINE, bad, origin)  # perhaps no row: all the same the partition is ended
@@ -184,7 +197,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
             "accepted ones had been stored", r.topic, r.partition, verdict.refused, begun.quarantined,
             begun.quarantined - verdict.refused, begun.stored,
         )  # fmt: skip
-        return _counts(r, begun.version, verdict.read, begun.stored, verdict.refused, verdict.warnings)
+        return count_range(r, begun.version, verdict.read, begun.stored, verdict.refused, verdict.warnings)
     good = select_stored(verdict.good, kind, r.partition)
     origin = lake.Origin(
         r.topic, r.topic_id, r.partition, r.start, r.end, r.judged_at, verdict.kept, verdict.refused,
@@ -194,7 +207,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     version = commit_rows(root, r.topic, good, origin, r.behind)
     if verdict.refused or (r.is_rerun and _in_quarantine(root, origin)):
         commit_rows(root, lake.QUARANTINE, select_quarantined(verdict.bad, r.topic, r.partition), origin)
-    counts = _counts(r, version, verdict.read, verdict.kept, verdict.refused, verdict.warnings)
+    counts = count_range(r, version, verdict.read, verdict.kept, verdict.refused, verdict.warnings)
     _log.info("%s %s: %s", r.topic, r.partition, counts)
     return counts
 
@@ -227,23 +240,3 @@ def _in_quarantine(root: Folder, origin: lake.Origin) -> bool:
 def _spans(good: DataFrame) -> dict[str, float]:
     rows = good.where("kind = 'interval'").groupBy("job").sum("span_s").collect()
     return {row[0]: row[1] for row in rows}
-
-
-def _nothing(settings: Settings, r: Range) -> dict[str, Any]:
-    """Nothing came: nothing is committed, and the next run may use the same name."""
-    _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
-    return _counts(r, lake.newest_version(lake_folder(settings), r.topic), 0, 0, 0, {})
-
-
-def _counts(
-    r: Range, version: int | None, read: int, stored: int, quarantined: int, warnings: Mapping[str, int]
-) -> dict[str, Any]:
-    return {
-        "offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.is_rerun, "read": read,
-        "stored": stored, "quarantined": quarantined, "warnings": warnings, "trouble": "",
-    }  # fmt: skip
-
-
-def _no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:
-    nothing = Range(topic, "", "", {}, {}, 0.0, behind=-1)
-    return _counts(nothing, lake.newest_version(lake_folder(settings), topic), 0, 0, 0, {}) | {"trouble": trouble}

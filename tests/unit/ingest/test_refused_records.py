@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.ingest.columns import KINDS
+from pipelines.ingest.parse import seconds_ahead
 from tests.fakes.records import GOOD, NOW, bad_records, record
 from tidecast.messages import MessageError, decode_keyed
 
@@ -16,3 +17,16 @@ def test_every_bad_record_is_refused_with_its_reason_and_no_good_one(topic):
         with pytest.raises(MessageError) as refused:
             decode_keyed(KINDS[topic], key, value, NOW)
         assert word in str(refused.value), name
+
+
+@pytest.mark.parametrize("topic", KINDS)
+def test_by_how_much_a_record_is_ahead_is_told_where_that_alone_is_wrong_with_it(topic):
+    kind, key = KINDS[topic], GOOD[topic]["hash" if topic == "contracts" else "job"]
+    assert seconds_ahead(kind, key, record(topic, wall_time=NOW + 301), NOW) == 301
+    assert seconds_ahead(kind, "another", record(topic, wall_time=NOW + 301), NOW) is None
+    assert seconds_ahead(kind, key, record(topic, wall_time=NOW + 301, time_scale=-1.0), NOW) is None
+
+
+def test_a_server_that_was_begun_ahead_is_ahead_too():
+    forecast = record("forecasts", epoch=round((NOW + 400) * 1000))
+    assert seconds_ahead(KINDS["forecasts"], GOOD["forecasts"]["job"], forecast, NOW) == 400

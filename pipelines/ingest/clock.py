@@ -1,0 +1,51 @@
+"""Whether the ingest's own clock is behind: told by several jobs whose newest records are ahead, or by the broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from configs.errors import FinalError
+from tidecast.messages import FUTURE_S
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class ClockError(FinalError):
+    """Records are ahead, and so many that this computer's clock seems to be behind; none of them may be committed."""
+
+
+def refuse_if_behind(rows: DataFrame, records: DataFrame, now: float) -> None:
+    """Raise where rows would be refused as of the future because this computer's clock is behind.
+
+    One job that is ahead has a wrong clock itself, and its rows are refused. Where the newest rows of most keys, two
+    at least, or the broker's own stamps (topics with `message.timestamp.type=LogAppendTime`) are ahead, the clock
+    that all were judged by is the likelier one to be wrong. Rows that were refused would stay so for good, as a re-run
+    judges by the first run's time: so none is taken, and the next run finds all.
+
+    Args:
+        rows: as `parse_records` returns them.
+        records: from which they were parsed, with Kafka's columns timestamp and timestampType.
+        now: epoch seconds by which they were judged.
+
+    Raises:
+        ClockError: the clock seems to be behind.
+        Exception: as pyspark raises it, where Kafka cannot be read.
+    """
+    from pyspark.sql import functions as F
+
+    newest = rows.groupBy("kafka_key").agg(F.max_by("ahead_s", "kafka_offset").alias("ahead_s"))
+    keys, ahead, most_s = newest.agg(F.count("*"), F.count("ahead_s"), F.max("ahead_s")).collect()[0]
+    if not ahead:
+        return
+    stamped = records.where("timestampType = 1").agg(F.max(F.col("timestamp").cast("double"))).collect()[0][0]
+    if stamped is not None and stamped > now + FUTURE_S:
+        who = f"the broker itself stamped records {stamped - now:.0f} s ahead"
+    elif ahead > 1 and 2 * ahead > keys:
+        who = f"the newest records of {ahead} of {keys} jobs are up to {most_s:.0f} s ahead"
+    else:
+        return
+    raise ClockError(
+        f"{who} of this computer's clock ({now:.0f} s since 1970), which seems to be behind: nothing of the topic was "
+        "taken. Set this clock (NTP), or, where it is right, those of the senders; the next run takes all of it."
+    )

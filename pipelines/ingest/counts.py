@@ -1,0 +1,37 @@
+"""What an ingest counts of each topic, as its task returns it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from configs.settings import Settings
+from pipelines.ingest.offsets import Range
+from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
+
+_log = logging.getLogger(__name__)
+
+
+def count_range(
+    r: Range, version: int | None, read: int, stored: int, quarantined: int, warnings: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the counts of a range that was taken; `pipelines.ingest.run.ingest` says what each is."""
+    return {
+        "offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.is_rerun, "read": read,
+        "stored": stored, "quarantined": quarantined, "warnings": warnings, "trouble": "",
+    }  # fmt: skip
+
+
+def count_nothing(settings: Settings, r: Range) -> dict[str, Any]:
+    """Return the counts of a range in which nothing is: nothing is committed, and the next run may use its name."""
+    _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
+    return count_range(r, lake.newest_version(lake_folder(settings), r.topic), 0, 0, 0, {})
+
+
+def no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:
+    """Return the counts of a topic of which nothing was taken, and why."""
+    nothing = Range(topic, "", "", {}, {}, 0.0, behind=-1)
+    version = lake.newest_version(lake_folder(settings), topic)
+    return count_range(nothing, version, 0, 0, 0, {}) | {"trouble": trouble}

@@ -1,0 +1,58 @@
+"""Whose clock is wrong: of one job that is ahead its own, of several, or by the broker's stamps, the ingest's."""
+
+from __future__ import annotations
+
+import pytest
+
+from configs.settings import load
+from pipelines.ingest import run
+from pipelines.ingest.offsets import Range
+from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
+from tests.fakes.records import NOW, record
+
+pytestmark = pytest.mark.spark
+SET_BY_SENDER, SET_BY_BROKER = 0, 1
+COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp double, timestampType int"
+BEHIND_S = 600.0
+
+
+@pytest.fixture
+def taken(spark, tmp_path, monkeypatch):
+    """Ingests records of jobs, each with its seconds ahead; returns the counts, and whether there is a quarantine."""
+    settings = load(var=tmp_path)
+
+    def take(records, stamped=SET_BY_SENDER, now=NOW):
+        rows = [
+            (job.encode(), record("metrics", job=job, wall_time=NOW + ahead_s), 0, offset, NOW + ahead_s, stamped)
+            for offset, (job, ahead_s) in enumerate(records)
+        ]
+        frame = spark.createDataFrame(rows, COLUMNS)
+        frame = frame.withColumn("timestamp", frame["timestamp"].cast("timestamp"))
+        monkeypatch.setattr(run, "_records", lambda *_: frame)
+        wanted = Range("metrics", "id", "2014-10-22T04", {0: 0}, {0: len(rows)}, now, behind=-1)
+        counts = run.ingest_ranges(spark, settings, [wanted])["metrics"]
+        return counts, lake.exists(lake_folder(settings), lake.QUARANTINE)
+
+    return take
+
+
+def test_a_job_that_is_ahead_by_itself_is_quarantined_as_it_was(taken):
+    counts, quarantined = taken([("a", -1.0), ("b", BEHIND_S), ("c", -1.0), ("b", BEHIND_S)])
+    assert (counts["stored"], counts["quarantined"], counts["trouble"]) == (2, 2, "") and quarantined
+
+
+def test_where_several_jobs_end_ahead_nothing_is_taken_and_with_a_right_clock_all_of_it(taken):
+    records = [("a", -1.0), ("b", -1.0), ("c", -1.0), ("a", BEHIND_S), ("b", BEHIND_S + 1)]
+    counts, quarantined = taken(records)
+    assert (counts["stored"], counts["quarantined"], counts["offsets"], quarantined) == (0, 0, {}, False)
+    assert "2 of 3 jobs are up to 601 s ahead of this computer's clock" in counts["trouble"]
+    assert "Set this clock (NTP)" in counts["trouble"]
+    counts, quarantined = taken(records, now=NOW + BEHIND_S)
+    assert (counts["stored"], counts["quarantined"], counts["trouble"], quarantined) == (5, 0, "", False)
+
+
+def test_the_brokers_own_stamps_tell_it_of_a_single_job(taken):
+    assert taken([("a", BEHIND_S)])[0]["quarantined"] == 1
+    counts, _ = taken([("a", BEHIND_S)], SET_BY_BROKER)
+    assert counts["stored"] == 0 and "the broker itself stamped records 600 s ahead" in counts["trouble"]
