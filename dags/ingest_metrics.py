@@ -16,8 +16,11 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
-from dags.defaults import DEFAULTS, optional_field, utc_cron
+from dags.defaults import DEFAULTS, JOBS, optional_field, utc_cron
 
+DRIFTS_EACH = 50
+"""Newest events of DRIFT per job with a contract that are looked at, of which each job's last one counts. Behind so
+many lies one of months ago; of a job that has sent nothing since, its drift is reported once more."""
 HOUR = r"\d{4}-\d\d-\d\dT\d\d"
 FORM = {
     "partition": optional_field(
@@ -73,7 +76,8 @@ def ingest_metrics() -> None:
 
         hour = None if dag_run.run_type == "manual" else dag_run.data_interval_start
         name = params["partition"] or partition.default_name(hour, dag_run.run_after)
-        reported = [event.extra for event in inlet_events[DRIFT]]
+        newest = inlet_events[DRIFT].ascending(False).limit(DRIFTS_EACH * max(len(JOBS), 1))
+        reported = [event.extra for event in newest]
         counts, drifts = ingest(name, params["skip_lost"], reported)
         # A later try has to report what an earlier one stored.
         repeated = counts["metrics"]["again"] and ti.try_number == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pipelines.ingest
 from configs.errors import FinalError
 from dags.assets import METRICS_STORED
+from dags.defaults import JOBS
 from dags.ingest_metrics import ingest_metrics
 from pipelines.ingest.offsets import Topic, plan_range
 from pipelines.lake.tables import Origin
@@ -24,14 +25,30 @@ class Ingests:
     """The ingest with the real plan of offsets; what was committed is kept here."""
 
     def __init__(self) -> None:
-        self.end, self.commits = 0, []
+        self.end, self.commits, self.told = 0, [], []
 
     def __call__(self, partition: str, skip_lost: bool, told: Any) -> Any:
+        self.told = told
         taken = plan_range(Topic("metrics", "id", {0: (0, self.end)}), partition, self.commits, 0.0)
         origin = Origin("metrics", "id", partition, taken.start, taken.end, 0.0, taken.records, 0)
         self.commits.insert(0, origin)
         offsets = [taken.start[0], taken.end[0]]
         return {"metrics": {"stored": taken.records, "again": taken.is_rerun, "offsets": offsets}}, []
+
+
+class PastEvents(list[Any]):
+    """An asset's events, oldest first, as Airflow's accessor gives them."""
+
+    def ascending(self, ascending: bool) -> "PastEvents":
+        """In one order or the other."""
+        return self if ascending else PastEvents(self[::-1])
+
+    def limit(self, most: int) -> "PastEvents":
+        """The first so many."""
+        return PastEvents(self[:most])
+
+
+PAST = PastEvents(SimpleNamespace(extra=number) for number in range(100_000))
 
 
 class Events:
@@ -53,7 +70,7 @@ def run(kind: str, at: datetime, partition: str | None = None, attempt: int = 1)
     counts = TASK.python_callable(
         params={"partition": partition, "skip_lost": False},
         dag_run=SimpleNamespace(run_type=kind, data_interval_start=interval, run_after=at),
-        ti=SimpleNamespace(try_number=attempt), inlet_events={key: [] for key in TASK.inlets}, outlet_events=events,
+        ti=SimpleNamespace(try_number=attempt), inlet_events=dict.fromkeys(TASK.inlets, PAST), outlet_events=events,
     )  # fmt: skip
     return {**counts["metrics"], "told": events.added}
 
@@ -79,4 +96,5 @@ def named(**troubles: str) -> str:
 
 
 troubled = [named(metrics="", outcomes=""), named(metrics="", outcomes="offsets 1 to 2 were deleted")]
-Path(sys.argv[1]).write_text(json.dumps({"runs": found, "troubled": troubled}))
+told = {"newest": ingests.told[0], "many": len(ingests.told), "jobs": len(JOBS)}
+Path(sys.argv[1]).write_text(json.dumps({"runs": found, "troubled": troubled, "drifts": told}))

@@ -174,6 +174,11 @@ def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
 
 
+def test_an_ingest_asks_for_the_newest_drifts_of_its_jobs_and_not_for_all_there_ever_were(found):
+    drifts = found["ingests"]["drifts"]
+    assert drifts["newest"] == 99_999 and 0 < drifts["many"] == 50 * drifts["jobs"]
+
+
 def test_a_topic_in_trouble_fails_the_ingest_behind_the_events_of_the_others(found):
     assert found["parsed"]["dags"]["ingest_metrics"]["after"]["name_troubles"] == ["ingest"]
     assert found["ingests"]["troubled"] == ["", "outcomes: offsets 1 to 2 were deleted"]
