@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.owned import OwnedModels
 from pipelines.registry.tracking import as_registry_error
+from pipelines.registry.way_back import MEASURED, ROLLED_BACK, SERVED, served_last, taken_back_before
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
 CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
-ROLLED_BACK = "rolled_back"
-"""Tag of a version that a person took back: the version that serves in its stead."""
-SERVED, MEASURED = "served", "live.n"
-"""Tags of a version that has been champion: since when, the last time, ISO 8601; and, of each release, how many of the
-forecasts that it served were measured."""
 
 
 class AliasStore(OwnedModels):
@@ -130,33 +126,35 @@ class AliasStore(OwnedModels):
         return self.champion_version(job) == version
 
     def roll_back(self, job: str) -> tuple[str, str]:
-        """Make the version of the alias `previous` champion (it serves) again, and the champion until now `previous`.
+        """Make the version champion (it serves) again that served before, and the champion until now `previous`.
 
-        The latter also gets the tag `rolled_back`, and while it holds (`taken_back`) training promotes nobody. A second
-        call swaps them again, and the tag goes. One that was broken off is gone on with.
+        The latter also gets the tag `rolled_back`, and while it holds (`taken_back`) training promotes nobody. A
+        version with that tag is not gone back to, so a second call goes further back, by the tags `served`. One that
+        was broken off is gone on with.
 
         Returns:
             The champion's version before and after, e.g. ("3", "2").
 
         Raises:
             ForeignModelError: the model is another deployment's, or somebody else's; nothing has changed.
-            RegistryError: there is no champion or no other version before it, or MLflow does not answer.
+            RegistryError: there is no champion or none before it but what was taken back, or MLflow does not answer.
             MlflowException: MLflow refuses to change an alias or tag.
             MessageError: no job can have the name.
         """
         self.refuse_foreign(job)
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
-        if present is not None and present == previous:  # one alias was moved: the tag tells where the other one goes
-            previous = self.tags(job, present).get(ROLLED_BACK)
-        if present is None or previous is None or present == previous:
-            served = f"none served before version {present}" if present else "none has served yet"
-            raise RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {served}.")
-        if self.taken_back(job) == previous:
-            self.promote(job, previous)
-        else:
-            self.set_version_tags(job, present, {ROLLED_BACK: previous})  # first: what serves is never unheld
-            self._move(job, present, previous)
-        return present, previous
+        if present is None:
+            raise self._nothing_back(job, "none has served yet")
+        broken_off = present == previous  # one alias was moved: the tag tells where the other one goes
+        back = self._back_to(job, present) if broken_off else self._served_before(job, present, previous)
+        if back is None:
+            left = taken_back_before(self.versions(job), present)
+            command = " ".join(["tidecast models promote", job, *left[-1:], *["--agent"] * (self.what == "agent")])
+            but = f" but {', '.join(left)}, taken back by a person: `{command}` lets it serve again" if left else ""
+            raise self._nothing_back(job, f"none served before version {present}{but}")
+        self.set_version_tags(job, present, {ROLLED_BACK: back})  # first: what serves is never unheld
+        self._move(job, present, back)
+        return present, back
 
     def taken_back(self, job: str) -> str | None:
         """Return the version that a person took back for the one that serves now, e.g. "3"; None where nobody did.
@@ -173,7 +171,10 @@ class AliasStore(OwnedModels):
         return left
 
     def promote(self, job: str, version: str) -> None:
-        """Make a version champion by a person's word, see `set_champion`; what was taken back is so no longer.
+        """Make a version champion by a person's word, see `set_champion`; it is taken back no longer, if it was.
+
+        Where it serves already in the stead of one that was taken back, this ends that trainings promote nobody:
+        `previous` then points at the version that served before both, or at none.
 
         Raises:
             ForeignModelError: the model is another deployment's, or somebody else's; nothing has changed.
@@ -181,10 +182,16 @@ class AliasStore(OwnedModels):
             MlflowException: no such version, and nothing has changed; or MLflow refuses to change an alias or tag.
             MessageError: no job can have the name.
         """
-        left = self.taken_back(job)
         self.set_champion(job, version)
-        if left is not None:
-            self._client.delete_model_version_tag(self.model_name(job), left, ROLLED_BACK)
+        name = self.model_name(job)
+        if self._back_to(job, version) is not None:
+            self._client.delete_model_version_tag(name, version, ROLLED_BACK)
+        if self.taken_back(job) is None:
+            return
+        if (earlier := self._served_before(job, version, None)) is None:
+            self._client.delete_registered_model_alias(name, PREVIOUS)
+        else:
+            self._client.set_registered_model_alias(name, PREVIOUS, earlier)
 
     def set_version_tags(self, job: str, version: str, tags: Mapping[str, str]) -> None:
         """Set tags of a version, with a request for each; others stay.
@@ -212,6 +219,15 @@ class AliasStore(OwnedModels):
             self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
         self.set_version_tags(job, version, {SERVED: datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def _served_before(self, job: str, present: str, previous: str | None) -> str | None:
+        """The version to go back to: `previous`, unless it was taken back, or the last other one that served."""
+        if previous is not None and self._back_to(job, previous) is None:
+            return previous
+        return served_last(self.versions(job), present)
+
+    def _nothing_back(self, job: str, why: str) -> RegistryError:
+        return RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {why}.")
 
     def _back_to(self, job: str, version: str | None) -> str | None:
         """The version that serves in the stead of one that was taken back."""

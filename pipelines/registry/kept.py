@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings, load
 from pipelines.deployment import deployment_name
-from pipelines.registry.aliases import ROLLED_BACK
 from pipelines.registry.forecasters import PEAKS
 from pipelines.registry.overview import all_pages, job_and_kind
 from pipelines.registry.owned import KIND, TRAINED_BY, TRAINED_IN, deployment
 from pipelines.registry.tracking import as_registry_error, open_store
+from pipelines.registry.way_back import ROLLED_BACK
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

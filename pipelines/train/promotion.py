@@ -8,7 +8,6 @@ from typing import Any, Protocol, TypeVar
 
 from configs.errors import FinalError
 from models.forecast.selection.gate import Verdict
-from pipelines.registry.aliases import PREVIOUS
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.store import ModelStore
 
@@ -190,8 +189,7 @@ def is_settled(registry: ModelStore, verdict: Mapping[str, Any], made_at: float,
     if not verdict["promoted"]:
         return True
     job, version = verdict["job"], verdict["version"]
-    served = version in (registry.champion_version(job), registry.alias_version(job, PREVIOUS))
-    if served or registry.taken_back(job) is not None:
+    if registry.has_served(job, version) or registry.taken_back(job) is not None:
         return True
     return approval_s > 0 and time.time() < made_at + approval_s + ASKED_S
 

@@ -111,6 +111,21 @@ def test_the_version_before_is_an_instant_way_back(registry):
     assert registry.taken_back("back") == second
 
 
+def test_a_second_rollback_goes_further_back_and_never_to_what_was_taken_back(registry):
+    first, second, third, fourth = (put(registry, "further", Naive(TASK)) for _ in range(4))
+    for version in (first, second, third):
+        registry.set_champion("further", version)
+    assert registry.roll_back("further") == (third, second)
+    assert registry.roll_back("further") == (second, first) and registry.taken_back("further") == second
+    with pytest.raises(RegistryError, match=r"version 1 but 2, 3, taken back .*`tidecast models promote further 3` "):
+        registry.roll_back("further")
+    assert registry.champion_version("further") == first
+    registry.promote("further", fourth)
+    assert registry.roll_back("further") == (fourth, first), "neither 2 nor 3"
+    registry.promote("further", third)  # by a person's word it is as good as any
+    assert registry.roll_back("further") == (third, first) and registry.taken_back("further") == third
+
+
 def test_a_rollback_that_was_broken_off_between_the_aliases_is_gone_on_with(registry, monkeypatch):
     first, second = put(registry, "broken", Naive(TASK)), put(registry, "broken", Naive(TASK, seasonal=False))
     registry.set_champion("broken", first)
@@ -136,10 +151,13 @@ def test_a_person_ends_what_a_rollback_holds(registry):
     registry.set_champion("ends", second)
     assert registry.taken_back("ends") is None
     registry.roll_back("ends")
-    assert registry.roll_back("ends") == (first, second) and registry.taken_back("ends") is None  # taken back again
+    registry.promote("ends", second)
+    assert registry.taken_back("ends") is None and "rolled_back" not in registry.tags("ends", second)
     registry.roll_back("ends")
     registry.promote("ends", first)  # which serves: it stays, and what comes may serve
     assert (registry.champion_version("ends"), registry.taken_back("ends")) == (first, None)
+    with pytest.raises(RegistryError, match="none served before version 1 but 2, taken back by a person"):
+        registry.roll_back("ends")
     registry.set_champion("ends", second)
     registry.roll_back("ends")
     registry._client.set_registered_model_alias("ends-forecaster", "champion", third)  # as on MLflow's pages

@@ -13,7 +13,7 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
-from pipelines.registry.aliases import SERVED
+from pipelines.registry.way_back import SERVED
 from pipelines.train.forecaster import challenge
 from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.candidates import Candidates

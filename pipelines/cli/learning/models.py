@@ -46,13 +46,16 @@ def list_versions(job: Job) -> None:
 
 @app.command()
 def rollback(job: Job, agent: Agent = False) -> None:
-    """Let the version serve again that served before, without a gap; a second call undoes the first.
+    """Let the version serve again that served before, without a gap; a second call goes further back.
 
-    Servers ask for the version every `serving.alias_poll_s` (2 s); the command does not wait for them. Training
-    promotes no other version by itself until a person does, by `tidecast models promote` or the alias in MLflow.
+    What was taken back is not gone back to, until `tidecast models promote` lets it serve again, which undoes a
+    rollback. Servers ask for the version every `serving.alias_poll_s` (2 s); the command does not wait for them.
+    Training promotes no other version by itself until a person does, by `tidecast models promote` or the alias in
+    MLflow.
 
     Raises:
-        RegistryError: nothing served before, MLflow does not answer, or the model is another deployment's (status 2).
+        RegistryError: nothing served before but what was taken back, MLflow does not answer, or the model is another
+            deployment's (status 2).
         MlflowException, OSError: MLflow refuses to change an alias or tag; `var/mlflow` cannot be written (status 1).
         SettingsError: a setting is wrong, or no job can have the name (status 2).
     """

@@ -40,8 +40,8 @@ class Registry:
     def champion_version(self, job):
         return self._champion
 
-    def alias_version(self, job, alias):
-        return {"champion": self._champion, "previous": self._previous}[alias]
+    def has_served(self, job, version):
+        return version in (self._champion, self._previous)
 
     def taken_back(self, job):
         return self._held
