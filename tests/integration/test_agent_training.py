@@ -20,6 +20,7 @@ from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
+from pipelines.train.agent import challenge
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.training_set import TrainingSet
 from pipelines.train.form import with_form_values
@@ -137,7 +138,7 @@ def test_a_training_that_fails_leaves_the_champion(agents, settings, monkeypatch
         raise MemoryError("no room")
 
     before = agents.aliases("orders")
-    monkeypatch.setattr(agent, "train_in_two_phases", broken)
+    monkeypatch.setattr(challenge, "train_in_two_phases", broken)
     with pytest.raises(MemoryError):
         agent.train_challenger(agents, TRAINING, lesson())
     assert agents.aliases("orders") == before

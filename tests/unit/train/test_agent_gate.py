@@ -21,7 +21,7 @@ from pipelines.backtest.on_lake import twin_from_contract
 from pipelines.lake.load import LakeSeries
 from pipelines.train.agent import training_set
 from pipelines.train.agent.card import describe_departures
-from pipelines.train.agent.run import with_chosen_margin
+from pipelines.train.agent.challenge import with_chosen_margin
 from pipelines.train.twin import fit_twin, twin_setup
 from tests.unit.dqn.test_dqn_policy import agent
 
