@@ -31,13 +31,13 @@ def found(tmp_path_factory):
     runs = {
         "parsed": ("look.py", [dags], {}),
         "nobody": ("look.py", [dags / "backfill.py"], {"TIDECAST_CONTRACTS": str(home / "contracts")}),
-        "unplanned": ("placements.py", [], {"TIDECAST_TOPOLOGIES": str(home / "topologies")}),
         "asking": (
             "look.py",
             [dags / "retrain_forecaster.py", dags / "approve_champion.py"],
             {"TIDECAST_TRAINING__APPROVAL_S": "60"},
         ),
         "console": ("console.py", [], {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
+        "unplanned": ("placements.py", [], {"TIDECAST_TOPOLOGIES": str(home / "topologies")}),
         "ingests": ("ingests.py", [], {}),
         "ended": ("ended.py", [], {}),
         "named": ("named.py", [], {}),
