@@ -21,7 +21,9 @@ pytestmark = pytest.mark.study
 
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
-PLAN = TransferPlan(hidden=16, pretraining=200, target_only=20, learning_rate=0.02, grid=(LossWeights(0.1, 0.1),))
+PLAN = TransferPlan(
+    hidden=16, batch=32, pretraining=200, target_only=20, learning_rate=0.02, grid=(LossWeights(0.1, 0.1),)
+)  # fmt: skip
 HISTORY = {"days": 3, "level": 20.0, "seed": 2, "start_day": 40}
 
 
@@ -35,7 +37,7 @@ def load(days, level=100.0, seed=1, start_day=0):
 
 @pytest.fixture(scope="module")
 def asked():
-    return transfer_from_sources(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
+    return transfer_from_sources(TASK, load(**HISTORY), {"big": load(17)}, PLAN, seed=3)
 
 
 def test_a_near_source_teaches_a_short_history(asked):

@@ -104,7 +104,7 @@ def test_what_is_proposed_for_a_shipped_job_passes_the_check_and_holds(tmp_path)
 
     job = "word_count"  # of key_window the same is measured in test_bench_team
     contract = list_jobs(load())[job]
-    arrived = load_of(simulated_job(contract), contract, 5, 3)[:4001]
+    arrived = load_of(simulated_job(contract), contract, 5, 3)[:3651]
     observed = observe_job(job, *observed_messages(contract, arrived, 3), 0.01)
     proposal = propose_contract(observed.draft, observed.seen.twin, observed.seen.arrived)
     text = format_proposal(observed, proposal)

@@ -1,3 +1,5 @@
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from models.adapt.candidates import (
 from models.adapt.target_load import CandidateErrors, TargetLoad
 from models.adapt.training import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
+from pipelines.bench.adapt import adaptation, pretrained
 from pipelines.bench.adapt.adaptation import SERVED_DAYS, Study, evaluate_pairs, place_cuts
 from pipelines.bench.adapt.pretrained import WAYS, PretrainedCase, evaluate_pretrained, summarise_pretrained
 from pipelines.bench.adapt.summary import MODELS, format_summary, summarise_pairs
@@ -131,10 +134,20 @@ def asked(*days: float) -> Study:
     return Study(days, 1, settings, PLAN)
 
 
+@contextmanager
+def one_served_day():
+    """Serving costs most, and a day of it shows what is judged."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (adaptation, pretrained):
+            patch.setattr(module, "SERVED_DAYS", 1)
+        yield
+
+
 @pytest.fixture(scope="module")
 def study():
     loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("ab", 1)}
-    return asked(1, 3), list(evaluate_pairs(loads, asked(1, 3), report_progress=lambda _: None))
+    with one_served_day():
+        return asked(1, 3), list(evaluate_pairs(loads, asked(1, 3), report_progress=lambda _: None))
 
 
 def test_every_ordered_pair_is_judged_between_its_bounds(study):
@@ -164,7 +177,7 @@ def test_what_is_measured_is_what_the_training_would_choose(study):
     pair = next(pair for pair in seen if pair.transfer.forecasters and pair.days == 3)
     numbers = {name: i for i, name in enumerate("ab", 1)}
     whole = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for name, i in numbers.items()}
-    known, _ = whole[pair.target].split(SERVED_DAYS * DAY)
+    known, _ = whole[pair.target].split(DAY)
     known = known.split(3 * DAY)[1]
     older = whole[pair.source].split(DAY)[0]
     assert made.choose_forecaster(known, {pair.source: older}).name == pair.chosen
@@ -197,11 +210,14 @@ def test_a_single_series_is_no_comparison():
 def test_one_network_learns_from_all_others_and_from_nothing_that_is_judged():
     loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
     study = asked(1)
-    made = list(evaluate_pretrained(loads, study, report_progress=lambda _: None))
+    with one_served_day():
+        made = list(evaluate_pretrained(loads, study, report_progress=lambda _: None))
+        older, served = np.split(loads["b"].values, [14 * DAY])
+        changed = {**loads, "b": Series(2e8, STEP, np.r_[older, 9 * served])}
+        again = next(evaluate_pretrained(changed, study, report_progress=lambda _: None))
     assert [(case.target, case.days) for case in made] == [(name, 1) for name in "abc"]
     assert all(set(case.ratios) == {"as it is", *WAYS} and min(case.ratios.values()) > 0 for case in made)
-    changed = {**loads, "b": Series(2e8, STEP, np.r_[loads["b"].values[: 14 * DAY], 9 * loads["b"].values[14 * DAY :]])}
-    assert next(evaluate_pretrained(changed, study, report_progress=lambda _: None)).ratios == made[0].ratios
+    assert again.ratios == made[0].ratios
 
 
 def test_what_pretraining_brings_is_a_mean_over_loads_with_an_interval():

@@ -27,7 +27,7 @@ def test_every_shipped_job_is_one_and_its_load_fits_its_executors():
 def test_a_proposal_is_judged_by_the_check_by_its_twin_and_by_the_job(monkeypatch):
     told, every = [], list_jobs(load())
     monkeypatch.setattr(init, "list_jobs", lambda settings: {"key_window": every["key_window"]})
-    monkeypatch.setattr(shipped_jobs, "HOURS", 1.1)
+    monkeypatch.setattr(shipped_jobs, "HOURS", 1.01)
     found = init.measure_proposals(load(), told.append)
     (row,) = found["jobs"]
     assert told == ["key_window"] and (found["n"], found["passed"], found["held"]) == (1, 1, 1)

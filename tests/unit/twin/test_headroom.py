@@ -12,15 +12,15 @@ from models.twin.experiment.setup import Setup
 from models.twin.headroom.observed import STATE, choose_observed, columns_without, learn_outcomes, observed_states
 from models.twin.headroom.parts import PRICES, Actions, PartOutcomes, best_by_part, simulate_parts
 
-PART_S = 1440.0
+PARTS, PART_S = 6, 1440.0
 
 
 @pytest.fixture(scope="module")
 def scenario():
-    """Almost five hours of a load with a daily wave, in twelve parts; executors take three minutes."""
+    """Almost two and a half hours of a load with a daily wave, in `PARTS`; executors take three minutes."""
     steps = np.arange(4 * 96)
     values = 1000 - 700 * np.cos(2 * np.pi * steps / 96) + 60 * np.random.default_rng(1).standard_normal(len(steps))
-    series, setup = Series(0.0, 900.0, np.maximum(values, 0.0)), Setup(lead_s=180.0, test_days=0.2)
+    series, setup = Series(0.0, 900.0, np.maximum(values, 0.0)), Setup(lead_s=180.0, test_days=0.1)
     _, test = split_trace("made", series, setup)
     return build_scenario("made", series, test, setup, range(1), forecast_trace("made", series, setup, ("blend",)))
 
@@ -34,7 +34,7 @@ def as_planner(prices):
 def test_the_planners_own_actions_are_the_planner(scenario):
     prices, contender = [0.0, 1.7], make_contender("mpc")
     (swept,) = run_trials([Trial(contender, Sweep(scenario, contender.setting, np.array(prices)))])
-    (parts,) = simulate_parts([scenario], as_planner(prices), [np.tile([0, 1], (12, 1))], PART_S)
+    (parts,) = simulate_parts([scenario], as_planner(prices), [np.tile([0, 1], (PARTS, 1))], PART_S)
     counted_s = scenario.seconds - scenario.warm_s
     np.testing.assert_allclose(parts.paid.sum(axis=0), 3600 * swept.hours[:, 0], rtol=1e-9)
     np.testing.assert_allclose(parts.late.sum(axis=0) / counted_s, swept.violation[:, 0], atol=2 / counted_s)
@@ -42,8 +42,8 @@ def test_the_planners_own_actions_are_the_planner(scenario):
 
 def test_more_executors_are_added_once_and_kept(scenario):
     actions = as_planner([1.0, 1.0])._replace(more=np.array([0.0, 2.0]))
-    (parts,) = simulate_parts([scenario], actions, [np.tile([0, 1], (12, 1))], PART_S)
-    more = (parts.paid[:, 1] - parts.paid[:, 0]).sum() / (12 * PART_S)
+    (parts,) = simulate_parts([scenario], actions, [np.tile([0, 1], (PARTS, 1))], PART_S)
+    more = (parts.paid[:, 1] - parts.paid[:, 0]).sum() / (PARTS * PART_S)
     assert 1.5 < more < 2.5
 
 
@@ -59,10 +59,10 @@ def test_the_cheapest_of_every_part_by_hand():
 
 
 def test_what_is_observed_has_a_column_for_each_name(scenario):
-    (parts,) = simulate_parts([scenario], as_planner([1.0]), [np.zeros((12, 1), int)], PART_S)
+    (parts,) = simulate_parts([scenario], as_planner([1.0]), [np.zeros((PARTS, 1), int)], PART_S)
     seen = observed_states(parts, scenario, PART_S)
     names = [name for columns in STATE.values() for name in columns]
-    assert seen.shape == (12, len(names)) and np.isfinite(seen).all()
+    assert seen.shape == (PARTS, len(names)) and np.isfinite(seen).all()
     assert (seen[:, names.index("believed")] >= 0).all()  # a slot is guessed at half of what it does
     assert set(columns_without("ages")) == set(range(len(names))) - {names.index(name) for name in STATE["ages"]}
 

@@ -27,7 +27,7 @@ def setup(budget=0.05, **planning):
     return Setup(lead_s=10.0, job=TWIN, as_is=True, speed=SPEED, contract_of_job=contract, every_s=2.0)
 
 
-def load(days=3):
+def load(days=2):
     """A wave a day with a noise of its own, 15 to 105 records/s."""
     steps = np.arange(days * 48)
     wave = 60 - 45 * np.cos(steps * 2 * np.pi / 48)
