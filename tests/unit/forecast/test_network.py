@@ -53,7 +53,7 @@ def learned():
     older, held = series(load(40, seed=2)).split(168)
     generator, view = torch.Generator().manual_seed(7), PastWindow(TASK, season_of(TASK, len(older)))
     module = Recurrent(view, "gru", 16, generator)
-    epochs = list(train_network(module, view, older, TrainingPlan(epochs=15, learning_rate=1e-2), generator))
+    epochs = list(train_network(module, view, older, TrainingPlan(epochs=10, learning_rate=3e-2), generator))
     return as_forecaster(module, view, older.end), epochs, older, held
 
 
