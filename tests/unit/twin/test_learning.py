@@ -21,8 +21,8 @@ STEP_S = 300.0
 
 @pytest.fixture(scope="module")
 def scenario():
-    """Three hours after a day and a half, restless enough for a raise every few minutes."""
-    steps = np.arange(36 * 12 + 36)
+    """Two hours after a day and a half, restless enough for a raise every few minutes."""
+    steps = np.arange(36 * 12 + 24)
     chance = np.random.default_rng(1)
     values = 1000 - 500 * np.cos(2 * np.pi * steps / 12) + 150 * chance.standard_normal(len(steps))
     series, setup = Series(0.0, STEP_S, np.maximum(values, 50.0)), Setup(lead_s=30.0)
