@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,7 +16,11 @@ from models.placement.learned.evaluator import Evaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.space import MoveSpace
 
-EPISODES, STEPS, EXPLORE, TEMPERATURE = 20, 16, 0.2, 0.5
+WALKS, STEPS, EXPLORE, TEMPERATURE = 5, 16, 0.2, 0.5
+EVALUATIONS = 256
+"""Placements that are looked at for a proposal, the most: about as many as twenty walks came by."""
+NEAR = 5
+"""Best placements of which every single move is looked at: fewer end at one that is best among its moves alone."""
 
 
 class Proposal(NamedTuple):
@@ -69,31 +74,58 @@ class Proposer:
     values: Callable[[Floats], Floats]
     observe: Callable[[Counts, PlacementOutcome], Floats]
 
-    def propose(self, start: Counts, outcome: PlacementOutcome, seed: int, episodes: int = EPISODES) -> list[Proposal]:
-        """Return the best placement of each of some walks from the start, the best first, each once.
+    def propose(self, start: Counts, outcome: PlacementOutcome, seed: int) -> list[Proposal]:
+        """Return placements that were looked at and are better than the start, the best first.
 
-        A walk's move is, by one draw, in a tenth of the cases any that is allowed, in a tenth one by its share
-        (Algorithm 4), else the best. Only placements better than the start are proposed.
+        Some walks from the start come first. Then of the best placements every single move is looked at, by the
+        network's values, in any better one that is found on the way again: walks alone pass by what is a move away.
 
         Args:
             start: (m, n) instances in force.
             outcome: what they come to.
             seed: equal ones give equal answers.
-            episodes: walks.
         """
-        random, least = np.random.default_rng(seed), self.weights.reward(outcome, outcome)
-        found: dict[bytes, Proposal] = {}
-        once = replace(self, values=_each_once(self.values))
-        for _ in range(episodes):
-            best = Proposal(start, outcome, least)
+        once, random = replace(self, values=_each_once(self.values)), np.random.default_rng(seed)
+        first = Proposal(start, outcome, self.weights.reward(outcome, outcome))
+        seen = {start.tobytes(): first}
+        for _ in range(WALKS):
             for step in once._walk(start, outcome, random):
-                if step.score > best.score:
-                    best = step
-            if best.score > least:
-                found[best.counts.tobytes()] = best
-        return sorted(found.values(), key=lambda one: -one.score)
+                seen.setdefault(step.counts.tobytes(), step)
+        once._look_around(first, seen)
+        return sorted((one for one in seen.values() if one.score > first.score), key=lambda one: -one.score)
+
+    def best_of_walk(self, start: Counts, outcome: PlacementOutcome, seed: int) -> Proposal:
+        """Return the best placement of one walk, as the network alone leads it; the start where none is better."""
+        first = Proposal(start, outcome, self.weights.reward(outcome, outcome))
+        return max([first, *self._walk(start, outcome, np.random.default_rng(seed))], key=lambda one: one.score)
+
+    def _look_around(self, first: Proposal, seen: dict[bytes, Proposal]) -> None:
+        """Look at moves from the best placement that has any left, until the NEAR best have none."""
+        near: dict[bytes, Iterator[Counts]] = {}
+
+        def not_seen(key: bytes) -> Counts | None:
+            if key not in near:
+                near[key] = self._moves_of(seen[key])
+            return next((after for after in near[key] if after.tobytes() not in seen), None)
+
+        while len(seen) <= EVALUATIONS:
+            best = heapq.nlargest(NEAR, seen, key=lambda key: seen[key].score)
+            found = next(((key, after) for key in best if (after := not_seen(key)) is not None), None)
+            if found is None:
+                return
+            origin, after = seen[found[0]], found[1]
+            (outcome,) = self.evaluator.outcomes([after], [(origin.counts, origin.outcome)])
+            seen[after.tobytes()] = Proposal(after, outcome, self.weights.reward(first.outcome, outcome))
+
+    def _moves_of(self, origin: Proposal) -> Iterator[Counts]:
+        """Yield what each single move leads to, the one of most value first."""
+        allowed = np.flatnonzero(self.space.farthest(origin.counts) >= 1)
+        values = self.values(self.observe(origin.counts, origin.outcome)) if len(allowed) else np.zeros(0)
+        for index in allowed[np.argsort(-values[allowed], kind="stable")]:
+            yield self.space.after(origin.counts, int(index), 1)
 
     def _walk(self, counts: Counts, outcome: PlacementOutcome, random: np.random.Generator) -> list[Proposal]:
+        """The placements of a walk, whose moves are drawn by Algorithm 4."""
         start, steps = outcome, []
         for _ in range(STEPS):
             most = self.space.farthest(counts)
@@ -107,6 +139,7 @@ class Proposer:
         return steps
 
     def _choose(self, counts: Counts, outcome: PlacementOutcome, mask: np.ndarray, random: np.random.Generator) -> int:
+        """A move, by one draw: in a tenth of the cases any that is allowed, in a tenth by the shares, else the best."""
         drawn = random.random()
         if drawn < EXPLORE / 2:
             return int(random.choice(np.flatnonzero(mask)))

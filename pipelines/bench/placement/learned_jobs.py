@@ -31,7 +31,7 @@ from models.placement.learned.training import train_placement
 from models.placement.performance.model import train_performance
 from models.placement.performance.windows import STEPS as WINDOW
 from models.placement.performance.windows import parts_in_time
-from pipelines.bench.placement.learned import STEPS, record_past
+from pipelines.bench.placement.performance import STEPS, record_past
 from pipelines.bench.placement.random_jobs import JUDGED, random_job
 
 NOISE = 1e-9

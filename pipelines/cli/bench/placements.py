@@ -27,13 +27,14 @@ def measure_placements(
     All parts but `settings`, `learned`, `reproduction`, `real`, `moves`, `offload` and `demo` take some half an hour;
     what the file of `--json` says of others stays. `small`: graphs of which all blocks are looked at. `large`: 5,000
     vertices, beside METIS. `papers`: the papers' testbeds in the twin. `jobs`: random ones. `search`: learned placement
-    beside all placements. `settings`: that by the paper's settings; half an hour. `learned`: the DQN with the LSTM on
-    the random jobs; an hour, it goes on where the file of `--json` ends. `performance`: the LSTM beside simple
-    predictors. `reproduction`: that of the paper's size, likewise; half an hour more. `times`: how long plans take.
-    `hop`: what a record takes through a topic, on real Spark. `real`: the plan's placements and others on two real
-    clusters; hours, it goes on likewise. `moves`: a query of 100,000 keys moves under load, and something is killed in
-    each phase of that; an hour, likewise. `offload`: the autoscaler wants more of a query than its cluster has, and
-    later less; forty minutes. `demo`: `tidecast plan --demo`, which plans a job anew while it runs; six minutes.
+    beside all placements. `by_lstm`: that learned from the LSTM. `settings`: that by the paper's settings; half an
+    hour. `learned`: the DQN with the LSTM on the random jobs; an hour, it goes on where the file of `--json` ends.
+    `performance`: the LSTM beside simple predictors. `reproduction`: that of the paper's size, likewise; half an hour
+    more. `times`: how long plans take. `hop`: what a record takes through a topic, on real Spark. `real`: the plan's
+    placements and others on two real clusters; hours, it goes on likewise. `moves`: a query of 100,000 keys moves under
+    load, and something is killed in each phase of that; an hour, likewise. `offload`: the autoscaler wants more of a
+    query than its cluster has, and later less; forty minutes. `demo`: `tidecast plan --demo`, which plans a job anew
+    while it runs; six minutes.
 
     Raises:
         SettingsError: an unknown part; for those on real services, the address of one is set (status 2).
@@ -67,23 +68,25 @@ def _ways(found: Mapping[str, Any]) -> Mapping[str, Callable[[Save], dict[str, A
     from pipelines.bench.placement.blocks import measure_blocks
     from pipelines.bench.placement.hop import measure_hop
     from pipelines.bench.placement.large import measure_large
-    from pipelines.bench.placement.learned import measure_paper_settings, measure_performance, measure_search
+    from pipelines.bench.placement.learned import measure_by_lstm, measure_paper_settings, measure_search
     from pipelines.bench.placement.learned_jobs import measure_learned_jobs
     from pipelines.bench.placement.moved.measure import measure_moves
     from pipelines.bench.placement.moved.offloaded import measure_offload
     from pipelines.bench.placement.moved.replanned import measure_demo
     from pipelines.bench.placement.papers import measure_papers
+    from pipelines.bench.placement.performance import measure_performance
     from pipelines.bench.placement.random_jobs import measure_random_jobs
     from pipelines.bench.placement.real.measure import measure_real
     from pipelines.bench.placement.times import measure_times
 
     at_once: dict[str, Callable[[], dict[str, Any]]] = {
         "small": measure_blocks, "large": measure_large, "papers": measure_papers, "jobs": measure_random_jobs,
-        "search": measure_search, "settings": measure_paper_settings, "performance": measure_performance,
+        "by_lstm": measure_by_lstm, "settings": measure_paper_settings, "performance": measure_performance,
         "reproduction": partial(measure_performance, LARGE), "times": measure_times,
     }  # fmt: skip
     return {
         **{name: partial(_whole, measure) for name, measure in at_once.items()},
+        "search": measure_search,
         "learned": lambda save: measure_learned_jobs(found.get("learned", {}), save),
         "hop": lambda save: measure_hop(load()),
         "real": lambda save: measure_real(load(), found.get("real", {}), save),

@@ -11,8 +11,9 @@ from models.placement.instances.job import ParallelJob
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposal
 from models.placement.learned.training import OURS
-from pipelines.bench.placement import learned, learned_jobs
+from pipelines.bench.placement import learned_jobs
 from pipelines.bench.placement.learned import small_job
+from pipelines.bench.placement.performance import record_past
 
 
 def job(start, tried, kept, random):
@@ -78,5 +79,5 @@ def test_what_is_measured_to_be_worse_is_taken_back_and_the_next_one_tried():
 
 def test_half_of_a_past_lies_near_a_placement():
     made = small_job(101, 2, 3)
-    near = learned.record_past(*made, 60, 3, start=np.array([[1, 0, 0], [0, 1, 0]]))
+    near = record_past(*made, 60, 3, start=np.array([[1, 0, 0], [0, 1, 0]]))
     assert (near.counts.sum(axis=2) >= 1).all() and len({one.tobytes() for one in near.counts}) > 10

@@ -13,13 +13,12 @@ from hypothesis.extra.numpy import arrays
 from models.dqn.learner.learner import Values
 from models.dqn.learner.replay import ReplayBuffer, Transitions
 from models.placement.instances.drawn import draw_counts
-from models.placement.instances.job import has_room
-from models.placement.learned import training
+from models.placement.instances.job import ParallelJob, has_room
 from models.placement.learned.actions import draw_length, farthest, move_at
 from models.placement.learned.episodes import STEPS, PlacementEpisodes, observe
 from models.placement.learned.reward import PlacementOutcome, RewardWeights, latency_reward, load_reward
 from models.placement.learned.rivals import CountingEvaluator
-from models.placement.learned.schemes import Proposer, select_by_share, softmax_shares
+from models.placement.learned.schemes import Proposal, Proposer, select_by_share, softmax_shares
 from models.placement.learned.space import InstanceSpace
 from models.placement.learned.training import LEARNER, OURS, PAPER, train_placement
 from tests.fakes.parallel_jobs import counting, one_domain, random_job
@@ -206,35 +205,80 @@ class Scores:
         return after.latency_ms
 
 
-def test_the_best_state_of_a_walk_is_proposed_by_hand():
+def test_the_best_state_of_a_walk_by_hand():
     start, counts = PlacementOutcome(0.5, np.ones(3)), np.array([[1, 0], [1, 0], [1, 0]])
     scores = Scores(0.4, 0.55, 0.52, 0.6, 0.58, *[0.5] * 11)
-    (found,) = proposing(roomy(), scores, weights=scores).propose(counts, start, seed=1, episodes=1)
+    found = proposing(roomy(), scores, weights=scores).best_of_walk(counts, start, seed=1)
     assert found.score == 0.6 and scores.starts == {0.5} and scores.left == []
     none = Scores(*[0.5] * 16)
-    assert proposing(roomy(), none, weights=none).propose(counts, start, seed=1, episodes=1) == []
+    assert proposing(roomy(), none, weights=none).best_of_walk(counts, start, seed=1).counts is counts
 
 
-def test_twenty_walks_of_sixteen_moves_propose_each_placement_once():
-    space, seen = roomy(), []
-    asked = []
+class Asked(Spread):
+    """Notes which placements it is asked for, in order."""
 
-    class Asked(Spread):
-        def outcomes(self, placements, before):
-            asked.append(placements)
-            return super().outcomes(placements, before)
+    def __init__(self):
+        self.asked = []
 
-    counted = CountingEvaluator(Asked())
+    def outcomes(self, placements, before):
+        self.asked += [one.tobytes() for one in placements]
+        return super().outcomes(placements, before)
+
+
+def test_five_walks_of_sixteen_moves_come_first_and_each_placement_is_proposed_once():
+    space, seen, asked = roomy(), [], Asked()
     start = np.array([[1, 0], [1, 0], [1, 0]])
     (began,) = Spread().outcomes([start], [])
-    one = proposing(space, counted, seen=seen)
-    found = one.propose(start, began, seed=3)
-    assert 16 < counted.asked < 20 * 16  # walks come by the same placements again
-    assert sum(len(outcomes) for outcomes in asked) == 20 * 16
-    assert len({each.counts.tobytes() for each in found}) == len(found) < 20
+    found = proposing(space, asked, seen=seen).propose(start, began, seed=3)
+    walked, around = asked.asked[: 5 * 16], asked.asked[5 * 16 :]
+    assert 16 < len({*walked}) < 5 * 16  # walks come by the same placements again
+    assert len({*around}) == len(around) > 0 and not {*around} & {*walked, start.tobytes()}  # moves from there do not
+    assert len({each.counts.tobytes() for each in found}) == len(found)
     # Values are asked of where a walk is, not of where it began.
     assert len({counts.tobytes() for counts, _ in seen}) > 16
     assert all(outcome.latency_ms == 100 / counts.sum() for counts, outcome in seen)
+
+
+@given(st.integers(0, 500))
+@settings(max_examples=10)
+def test_no_single_move_from_the_five_best_was_left_out_or_as_many_were_looked_at_as_may_be(seed):
+    job, nodes = random_job(seed, nodes=3)
+    space, asked = InstanceSpace(job, nodes), CountingEvaluator(Spread())
+    start = space.draw(np.random.default_rng(seed))
+    (began,) = Spread().outcomes([start], [])
+    found = proposing(space, asked).propose(start, began, seed)
+    known = {start.tobytes(), *asked._known}
+    around = [
+        {space.after(one.counts, int(at), 1).tobytes() for at in np.flatnonzero(space.farthest(one.counts) >= 1)}
+        for one in found[:5]
+    ]
+    assert len(known) == 257 or all(each <= known for each in around)
+    assert len(known) <= 257
+
+
+def test_moves_are_looked_at_in_the_order_of_the_network_s_values_from_any_better_one_on():
+    """One operator on two nodes, whose latency falls with its instances on the second one alone."""
+    job = ParallelJob(np.array([100.0]), np.full(1, 1e-3), np.ones(1, np.int64), np.ones((1, 2)), ())
+    space = InstanceSpace(job, one_domain([(9, 9)] * 2, slots=4))
+    start = np.array([[1, 0]])
+
+    class Second:
+        def __init__(self):
+            self.asked = []
+
+        def outcomes(self, placements, before):
+            self.asked += [one.tolist() for one in placements]
+            return [PlacementOutcome(10.0 - one[0, 1], np.array([0.8])) for one in placements]
+
+    second = Second()
+    one = proposing(space, second, values=lambda _: np.array([3.0, 1.0, 2.0, 0.0]))
+    (began,) = Second().outcomes([start], [])
+    first = Proposal(start, began, one.weights.reward(began, began))
+    seen = {start.tobytes(): first}
+    one._look_around(first, seen)
+    # (1, 0): more on the first, then on the second, which is better: from there on, and so on.
+    assert second.asked[:4] == [[[2, 0]], [[1, 1]], [[2, 1]], [[1, 2]]]
+    assert max(seen.values(), key=lambda each: each.score).counts[0, 1] == 4
 
 
 @given(st.integers(0, 500))
@@ -244,7 +288,7 @@ def test_proposals_are_better_than_the_start_have_room_and_repeat_themselves(see
     space, weights = InstanceSpace(job, nodes), RewardWeights()
     start = space.draw(np.random.default_rng(seed))
     (began,) = Spread().outcomes([start], [])
-    first, again = (proposing(space, Spread()).propose(start, began, seed, episodes=3) for _ in range(2))
+    first, again = (proposing(space, Spread()).propose(start, began, seed) for _ in range(2))
     assert all(one.score > weights.reward(began, began) and has_room(job, nodes, one.counts) for one in first)
     assert [one.score for one in first] == sorted((one.score for one in first), reverse=True)
     assert [one.counts.tolist() for one in first] == [one.counts.tolist() for one in again]
@@ -311,7 +355,7 @@ def test_a_network_of_the_papers_settings_is_trained_and_proposes():
     model = train_placement(roomy(), [Spread()], RewardWeights(), seed=5, how=how)
     assert len(model.curve) == 3 and not model.network.dueling  # before, and after 32 and 64 of 65 updates
     (began,) = Spread().outcomes([np.ones((3, 2), np.int64)], [])
-    assert model.proposer(roomy(), Spread(), RewardWeights()).propose(np.ones((3, 2), np.int64), began, 1, episodes=1)
+    assert model.proposer(roomy(), Spread(), RewardWeights()).propose(np.ones((3, 2), np.int64), began, 1)
 
 
 def test_the_buffer_keeps_the_newest_ten_thousand():
@@ -332,15 +376,15 @@ def briefly():
     for _ in range(2):
         left, held = list(scores), []
 
-        def score(proposer, counts, outcome, seed, left=left, held=held):
+        def walked(proposer, counts, outcome, seed, left=left, held=held):
             if seed == 0:
                 held.append(
                     {name: part.clone() for name, part in proposer.values.__self__.network.state_dict().items()}
                 )
-            return left[min(len(held), len(left)) - 1]
+            return Proposal(counts, outcome, left[min(len(held), len(left)) - 1])
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(training, "_best_score", score)
+            patch.setattr(Proposer, "best_of_walk", walked)
             how = replace(OURS, learner=replace(LEARNER, warm=64), transitions=112, every=4)
             made.append((train_placement(roomy(), [Spread()], RewardWeights(), seed=5, how=how), held))
     return made
