@@ -16,9 +16,9 @@ from models.placement.learned.evaluator import Evaluator
 from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.space import MoveSpace
 
-WALKS, STEPS, EXPLORE, TEMPERATURE = 5, 16, 0.2, 0.5
-EVALUATIONS = 256
-"""Placements that are looked at for a proposal, the most: about as many as twenty walks came by."""
+EPISODES, STEPS, EXPLORE, TEMPERATURE = 20, 16, 0.2, 0.5
+WALKS, EVALUATIONS = 5, 256
+"""Walks before a proposal looks around, and placements that it looks at in all, at most: as many as twenty come by."""
 NEAR = 5
 """Best placements of which every single move is looked at: fewer end at one that is best among its moves alone."""
 
@@ -79,6 +79,7 @@ class Proposer:
 
         Some walks from the start come first. Then of the best placements every single move is looked at, by the
         network's values, in any better one that is found on the way again: walks alone pass by what is a move away.
+        For an evaluator that knows (the twin): of one that is learned this finds what it errs by (`walk`).
 
         Args:
             start: (m, n) instances in force.
@@ -94,10 +95,25 @@ class Proposer:
         once._look_around(first, seen)
         return sorted((one for one in seen.values() if one.score > first.score), key=lambda one: -one.score)
 
-    def best_of_walk(self, start: Counts, outcome: PlacementOutcome, seed: int) -> Proposal:
-        """Return the best placement of one walk, as the network alone leads it; the start where none is better."""
-        first = Proposal(start, outcome, self.weights.reward(outcome, outcome))
-        return max([first, *self._walk(start, outcome, np.random.default_rng(seed))], key=lambda one: one.score)
+    def walk(self, start: Counts, outcome: PlacementOutcome, seed: int, episodes: int = EPISODES) -> list[Proposal]:
+        """Return the best placement of each of some walks from the start, the best first, each once.
+
+        Only placements better than the start are proposed.
+
+        Args:
+            start: (m, n) instances in force.
+            outcome: what they come to.
+            seed: equal ones give equal answers.
+            episodes: walks.
+        """
+        random, least = np.random.default_rng(seed), self.weights.reward(outcome, outcome)
+        found: dict[bytes, Proposal] = {}
+        once = replace(self, values=_each_once(self.values))
+        for _ in range(episodes):
+            best = max(once._walk(start, outcome, random), key=lambda one: one.score, default=None)
+            if best is not None and best.score > least:
+                found[best.counts.tobytes()] = best
+        return sorted(found.values(), key=lambda one: -one.score)
 
     def _look_around(self, first: Proposal, seen: dict[bytes, Proposal]) -> None:
         """Look at moves from the best placement that has any left, until the NEAR best have none."""

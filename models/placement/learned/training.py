@@ -125,7 +125,7 @@ def train_placement(
         while True:
             model = PlacementModel(learner.held, usual_ms, ())
             scores = [
-                model.proposer(space, evaluator, weights).best_of_walk(counts, outcome, at).score
+                _best_score(model.proposer(space, evaluator, weights), counts, outcome, at)
                 for at, (counts, outcome, evaluator) in enumerate(trials)
             ]
             curve.append(float(np.mean(scores)))
@@ -136,3 +136,9 @@ def train_placement(
                 break
         learner.held.load_state_dict(best[1])
     return PlacementModel(learner.held, usual_ms, tuple(curve))
+
+
+def _best_score(proposer: Proposer, counts: Counts, outcome: PlacementOutcome, seed: int) -> float:
+    """The score of the best placement on one walk; of the one it begins from where none is better."""
+    found = proposer.walk(counts, outcome, seed, episodes=1)
+    return found[0].score if found else proposer.weights.reward(outcome, outcome)

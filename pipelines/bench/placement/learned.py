@@ -209,7 +209,7 @@ def _by_performance_model(space: InstanceSpace, start: Counts, began: PlacementO
     window = np.tile([float(job.arrivals_rps.sum()), *start.reshape(-1)], (WINDOW, 1))
     evaluator = LearnedEvaluator(train_performance(train, stop, SLOTS, seed), window)
     model = train_placement(space, [evaluator], RewardWeights(), seed, start)
-    found = model.proposer(space, evaluator, RewardWeights()).propose(start, began, seed)
+    found = model.proposer(space, evaluator, RewardWeights()).walk(start, began, seed)
     return found[0].counts if found else start
 
 

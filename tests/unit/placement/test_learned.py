@@ -158,8 +158,9 @@ def test_a_walk_proposes_its_best_state_not_its_last():
     start, counts = outcome(20, 0.8), np.array([[2, 1], [1, 1]])
     loads = [0.8, 0.8, 0.8, 0.8, 2.0]
     judged = [outcome(ms, load) for ms, load in zip((19.8, 19.5, 19.9, 19.0, 30), loads, strict=True)]
-    found = walking(judged).best_of_walk(counts, start, seed=4)
+    (found,) = walking(judged).walk(counts, start, seed=4, episodes=1)
     assert found.outcome.latency_ms == 19.0 and found.score == pytest.approx(0.4 + 0.6 * 0.5)
+    assert walking([outcome(30, 0.8)]).walk(counts, start, seed=4) == []
     best, *others = walking(judged).propose(counts, start, seed=4)
     assert best.outcome.latency_ms == 19.0 and sorted(one.outcome.latency_ms for one in others) == [19.5, 19.8, 19.9]
     assert walking([outcome(30, 0.8)]).propose(counts, start, seed=4) == []

@@ -14,6 +14,7 @@ from models.dqn.learner.learner import Values
 from models.dqn.learner.replay import ReplayBuffer, Transitions
 from models.placement.instances.drawn import draw_counts
 from models.placement.instances.job import ParallelJob, has_room
+from models.placement.learned import training
 from models.placement.learned.actions import draw_length, farthest, move_at
 from models.placement.learned.episodes import STEPS, PlacementEpisodes, observe
 from models.placement.learned.reward import PlacementOutcome, RewardWeights, latency_reward, load_reward
@@ -205,13 +206,13 @@ class Scores:
         return after.latency_ms
 
 
-def test_the_best_state_of_a_walk_by_hand():
+def test_the_best_state_of_a_walk_is_proposed_by_hand():
     start, counts = PlacementOutcome(0.5, np.ones(3)), np.array([[1, 0], [1, 0], [1, 0]])
     scores = Scores(0.4, 0.55, 0.52, 0.6, 0.58, *[0.5] * 11)
-    found = proposing(roomy(), scores, weights=scores).best_of_walk(counts, start, seed=1)
+    (found,) = proposing(roomy(), scores, weights=scores).walk(counts, start, seed=1, episodes=1)
     assert found.score == 0.6 and scores.starts == {0.5} and scores.left == []
     none = Scores(*[0.5] * 16)
-    assert proposing(roomy(), none, weights=none).best_of_walk(counts, start, seed=1).counts is counts
+    assert proposing(roomy(), none, weights=none).walk(counts, start, seed=1, episodes=1) == []
 
 
 class Asked(Spread):
@@ -225,18 +226,27 @@ class Asked(Spread):
         return super().outcomes(placements, before)
 
 
-def test_five_walks_of_sixteen_moves_come_first_and_each_placement_is_proposed_once():
+def test_twenty_walks_of_sixteen_moves_propose_each_placement_once():
     space, seen, asked = roomy(), [], Asked()
     start = np.array([[1, 0], [1, 0], [1, 0]])
     (began,) = Spread().outcomes([start], [])
-    found = proposing(space, asked, seen=seen).propose(start, began, seed=3)
-    walked, around = asked.asked[: 5 * 16], asked.asked[5 * 16 :]
-    assert 16 < len({*walked}) < 5 * 16  # walks come by the same placements again
-    assert len({*around}) == len(around) > 0 and not {*around} & {*walked, start.tobytes()}  # moves from there do not
-    assert len({each.counts.tobytes() for each in found}) == len(found)
+    found = proposing(space, asked, seen=seen).walk(start, began, seed=3)
+    assert len(asked.asked) == 20 * 16 > len({*asked.asked}) > 16  # walks come by the same placements again
+    assert len({each.counts.tobytes() for each in found}) == len(found) < 20
     # Values are asked of where a walk is, not of where it began.
     assert len({counts.tobytes() for counts, _ in seen}) > 16
     assert all(outcome.latency_ms == 100 / counts.sum() for counts, outcome in seen)
+
+
+def test_a_proposal_looks_at_five_walks_and_then_at_new_placements_alone():
+    space, asked = roomy(), Asked()
+    start = np.array([[1, 0], [1, 0], [1, 0]])
+    (began,) = Spread().outcomes([start], [])
+    found = proposing(space, asked).propose(start, began, seed=3)
+    walked, around = asked.asked[: 5 * 16], asked.asked[5 * 16 :]
+    assert len({*walked}) < 5 * 16
+    assert len({*around}) == len(around) > 0 and not {*around} & {*walked, start.tobytes()}
+    assert len({each.counts.tobytes() for each in found}) == len(found)
 
 
 @given(st.integers(0, 500))
@@ -376,15 +386,15 @@ def briefly():
     for _ in range(2):
         left, held = list(scores), []
 
-        def walked(proposer, counts, outcome, seed, left=left, held=held):
+        def score(proposer, counts, outcome, seed, left=left, held=held):
             if seed == 0:
                 held.append(
                     {name: part.clone() for name, part in proposer.values.__self__.network.state_dict().items()}
                 )
-            return Proposal(counts, outcome, left[min(len(held), len(left)) - 1])
+            return left[min(len(held), len(left)) - 1]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Proposer, "best_of_walk", walked)
+            patch.setattr(training, "_best_score", score)
             how = replace(OURS, learner=replace(LEARNER, warm=64), transitions=112, every=4)
             made.append((train_placement(roomy(), [Spread()], RewardWeights(), seed=5, how=how), held))
     return made
