@@ -128,7 +128,7 @@ def draw_futures(
     normals = np.concatenate([half, -half])
     live = rates_of(joint.head(steps).draw(normals[:, 3:]), outlook.quantiles, outlook.levels)
     ahead = np.maximum(live, np.concatenate([live[:, 1:], live[:, -1:]], axis=1))
-    counted = slot.certain * (1 - promise.idle) if slot.held_rps is None else slot.held_rps
+    counted = slot.rps * (1 - promise.idle) if slot.held_rps is None else slot.held_rps
     held = held_for(ahead * promise.headroom, counted, 0.0, fleet)
     place = np.clip((ndtr(normals[:, 2]) * len(fleet.lead_s)).astype(int), 0, len(fleet.lead_s) - 1)
     return Futures(

@@ -82,8 +82,8 @@ class LivePromise:
 
     Attributes:
         idle: share of the capacity that is left free for their latency (`contract.admission.batch_margin_rps` ÷ μ).
-        headroom: executors are held for so many times the rate that really comes, at least 1: the ratio of the
-            quantile that the live job is provisioned for to the median.
+        headroom: executors are held for so many times the rate that really comes, at least 1: what the
+            quantile that the live job is provisioned for was in sum ÷ what came.
 
     Raises:
         BackfillPlanError: a share outside [0, 1), or headroom below 1.
@@ -145,8 +145,8 @@ class SlotRate:
     Attributes:
         rps: the median.
         deviation: standard deviation of the logarithm.
-        held_rps: what the live job's own planner counts a slot with when it holds executors; None: `certain`, of which
-            the promise's share stays idle.
+        held_rps: what the live job's own planner counts a slot with when it holds executors; None: `rps`, of which the
+            promise's share stays idle.
 
     Raises:
         BackfillPlanError: no rate above 0, or a negative deviation.
@@ -170,8 +170,3 @@ class SlotRate:
         The exact one is √ψ′(shape), between 1/√shape and that times √(1 + 1/shape).
         """
         return cls(known.quantile(0.5), min(math.sqrt(1 / known.shape), 1.9))
-
-    @property
-    def certain(self) -> float:
-        """The 5 % quantile, records/s."""
-        return self.rps * math.exp(-1.6448536 * self.deviation)

@@ -24,6 +24,8 @@ BETWEEN, SWITCHES = 6, 12
 """Prices, and steps to switch at, that are tried between two neighbours."""
 BLOCKS = 6
 """Parts of the time between which executors are moved."""
+TOGETHER = 8
+"""Schedules that are weighed at once: more leave the processor's cache, and take twice as long each."""
 
 
 class WeighedSchedule(NamedTuple):
@@ -103,9 +105,11 @@ class _Pool:
         was = self.best()
         if len(extra):
             whole = with_tail(extra, self.futures.steps)
-            chances, hours = weigh(self.futures, whole, self.records, self.steps)
-            rows = zip(whole, chances.tolist(), hours.tolist(), prices, strict=True)
-            self.tried += [WeighedSchedule(*row) for row in rows]
+            for some in range(0, len(whole), TOGETHER):
+                few = slice(some, some + TOGETHER)
+                chances, hours = weigh(self.futures, whole[few], self.records, self.steps)
+                rows = zip(whole[few], chances.tolist(), hours.tolist(), prices[few], strict=True)
+                self.tried += [WeighedSchedule(*row) for row in rows]
         return self.best() is not was
 
     def best(self) -> WeighedSchedule | None:

@@ -142,9 +142,11 @@ def learn_errors(
         level: that executors were held for: in a step for the higher of it and the next.
     """
     held = int(np.argmin(np.abs(np.array(levels) - level)))
-    asked = said[:, :2, held].max(axis=1) / np.maximum(came[:, :2].max(axis=1), 1e-9)
-    known = asked[np.isfinite(asked)]
-    headroom = max(float(np.median(known)), 1.0) if len(known) else LivePromise().headroom
+    asked, most = said[:, :2, held].max(axis=1), came[:, :2].max(axis=1)
+    known = np.isfinite(most)
+    # A ratio of sums, as executors that are free add up: of a load with bursts the usual ratio promises too many.
+    ratio = float(asked[known].sum()) / max(float(most[known].sum()), 1e-9)
+    headroom = max(ratio, 1.0) if known.any() else LivePromise().headroom
     return fit_errors(normal_scores(came, said, levels), independent), headroom
 
 

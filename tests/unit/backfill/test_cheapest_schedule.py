@@ -5,6 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from models.backfill import search
 from models.backfill.finish import weigh
 from models.backfill.futures import Futures, held_for
 from models.backfill.given import Fleet
@@ -93,6 +94,16 @@ def test_it_is_the_same_each_time():
     futures = small(5)
     one, two = (cheapest_schedule(futures, works(futures)[1], 4, 0.8) for _ in range(2))
     assert np.array_equal(one.extra, two.extra) and one[1:] == two[1:]
+
+
+def test_it_is_the_same_however_many_are_weighed_at_once(monkeypatch):
+    futures = small(3, steps=6)
+    records = works(futures)[1]
+    found = cheapest_schedule(futures, records, 5, 0.8)
+    for together in (1, 10_000):
+        monkeypatch.setattr(search, "TOGETHER", together)
+        other = cheapest_schedule(futures, records, 5, 0.8)
+        assert np.array_equal(found.extra, other.extra) and found[1:] == other[1:]
 
 
 @pytest.mark.parametrize("extra", [[0, 0, 0], [2, 3, 0]])

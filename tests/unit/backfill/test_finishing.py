@@ -162,7 +162,18 @@ def test_what_is_taken_for_live_records_is_never_less_than_they_are():
 def test_a_learned_rate_is_taken_with_its_deviation():
     learned = ServiceRate(400.0, 4.0)
     assert SlotRate.learned(learned).rps == pytest.approx(100, rel=2e-3)
-    assert SlotRate.learned(learned).certain == pytest.approx(learned.quantile(0.05), rel=5e-3)
+    assert SlotRate.learned(learned).deviation == pytest.approx(learned.deviation / learned.mean, rel=5e-3)
+
+
+def test_live_executors_are_held_for_the_capacity_that_is_believed_however_sure_that_is():
+    """The live job's planner counts the same; by the capacity's lower end more of them were free than there are."""
+    outlook = LiveOutlook(np.array([[400.0, 500, 600]] * 8), LEVELS, 300.0)
+    fleet, promise = Fleet(np.arange(21.0), 1, 20, np.array([60.0])), LivePromise(0.1, 1.1)
+    held = [
+        draw_futures(outlook, unknown_errors(8), promise, slot, ReplayWork(1e5), fleet, 6).held
+        for slot in (SlotRate(100.0), SlotRate(100.0, 0.2), SlotRate(50.0, 0.2, held_rps=90.0))
+    ]
+    assert (held[0] == held[1]).all() and (held[0] == held[2]).all()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.backfill.live.issued import read_issued
+from models.backfill.live.issued import learn_errors, read_issued
 from tests.fakes.planned_job import NOW, STEP_S, STEPS, forecast, live_rps
 from tidecast.control import WALL, Clock
 
@@ -42,6 +42,19 @@ def test_past_forecasts_tell_how_they_erred_and_a_short_past_tells_nothing():
     assert low.errors(6, STEP_S, 0.9)[0].mean[2:].min() > 0.2  # more came than was forecast
     joint, headroom = issued(past=4).errors(6, STEP_S, 0.9)
     assert headroom == 1.1 and not joint.mean.any()
+
+
+def test_beside_a_load_with_bursts_no_more_is_free_in_sum_than_was_held():
+    """Nine times of ten twice as much was held as came, and then a burst: by the usual ratio half is always free."""
+    came = np.full((20, 2), 100.0)
+    came[::10] = 1000.0
+    came[3] = np.nan
+    said = np.full((20, 2, 3), 200.0)
+    _, headroom = learn_errors(said, came, (0.1, 0.5, 0.9), 20.0, 0.9)
+    known = np.isfinite(came[:, 0])
+    assert headroom == pytest.approx(19 * 200 / came[known, 0].sum())
+    assert learn_errors(said / 4, came, (0.1, 0.5, 0.9), 20.0, 0.9)[1] == 1.0, "never less than comes"
+    assert learn_errors(said, np.full_like(came, np.nan), (0.1, 0.5, 0.9), 20.0, 0.9)[1] == 1.1, "nothing is known"
 
 
 def test_what_came_has_holes_where_no_forecast_told_it():
