@@ -65,7 +65,7 @@ def test_the_replay_gets_what_its_controller_will_give_it():
     now = moment()
     grid = grid_until(now.known, HOUR)
     around = surroundings(now.known, NOW, grid)
-    assert around.slot.rps == pytest.approx(100) and around.slot.certain == pytest.approx(100 * np.exp(-0.1 * 2.45))
+    assert around.slot.rps == pytest.approx(100) and around.slot.deviation == pytest.approx(0.1 * 2.45 / 1.6448536)
     assert around.climb.stages[0] == pytest.approx((0.5, np.exp(-0.1 * 2.45)))  # what a slot certainly serves
     assert around.climb.stages[-1] == pytest.approx((0.95, 1.0)) and around.reading_s is None
     assert around.slot.held_rps == pytest.approx(100 * (1 - 0.5 / now.known.contract.batch_s))
