@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from configs.errors import FinalError
@@ -45,7 +46,8 @@ def refuse_if_behind(rows: DataFrame, records: DataFrame, now: float) -> None:
         who = f"the newest records of {ahead} of {keys} jobs are up to {most_s:.0f} s ahead"
     else:
         return
+    shown = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S} UTC"
     raise ClockError(
-        f"{who} of this computer's clock ({now:.0f} s since 1970), which seems to be behind: nothing of the topic was "
-        "taken. Set this clock (NTP), or, where it is right, those of the senders; the next run takes all of it."
+        f"{who} of this computer's clock ({shown}), which seems to be behind: nothing of the topic was taken. Set this "
+        "clock (NTP), or, where it is right, those of the senders; the next run takes all of it."
     )
