@@ -16,6 +16,8 @@ pytestmark = pytest.mark.integration
 
 DAY, NOW = 1_700_000_000.0, 1_700_100_000.0
 JUMPED = "jumped"
+KEPT_H = 200_000.0
+"""The broker looks every five minutes for records that are older than their retention, by their own stamps."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,8 @@ def topic(broker):
 
     Of `JUMPED` partition 0 has the same, and of partition 2 the clock jumped for two records.
     """
-    kafka = broker.model_copy(update={"prefix": "ranges.", "event_partitions": 4})
+    kept = broker.retention_h.model_copy(update={"events": KEPT_H})
+    kafka = broker.model_copy(update={"prefix": "ranges.", "event_partitions": 4, "retention_h": kept})
     publisher = Publisher(kafka)
     for name in ("events", JUMPED):
         create_topic(kafka, name)
