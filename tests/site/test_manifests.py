@@ -62,6 +62,6 @@ def test_an_overlay_names_image_namespace_and_what_it_has_made(built):
     ours = {one for one in _values(built, "image") if "tidecast" in one}
     assert ours == {"registry.example.com/tidecast:0.1.0"}
     made = {(one["kind"], one["metadata"]["name"]) for one in built}
-    asked = {("ConfigMap", one["name"]) for key in ("configMapRef", "configMap") for one in _values(built, key)}
-    asked |= {("Secret", one["name"]) for key in ("secretRef", "secretKeyRef") for one in _values(built, key)}
-    assert asked and asked <= made
+    keys = {"configMapRef": "ConfigMap", "configMap": "ConfigMap", "secretRef": "Secret", "secretKeyRef": "Secret"}
+    asked = [(kind, one) for key, kind in keys.items() for one in _values(built, key)]
+    assert asked and {(kind, one["name"]) for kind, one in asked if not one.get("optional")} <= made
