@@ -151,7 +151,7 @@ def _stopped(s: Summary) -> str:
 def _cost(s: Summary) -> list[str]:
     """What it took beside the fewest executors that keep the promise, and what others would have taken: a line each."""
     cost = s["cost"]
-    took = f"It took {number(cost['executor_s'])} executor-seconds"
+    took = f"It used {number(cost['executor_s'])} executor-seconds"
     if (money := cost.get("money")) is not None:  # older summaries have none
         took += f" for {number(money, 2)}"
     mine, beside = cost["executor_s"], ", "
@@ -160,17 +160,17 @@ def _cost(s: Summary) -> list[str]:
         beside = f"; the other {number(mine)} are "
         took += f", {number(lent)} of them asked for by the backfill"
     if cost["reactive_executor_s"] is None:
-        return [f"{took}; too little was measured to say what others would have taken."]
+        return [f"{took}; too little was measured to say what other policies would have used."]
     if (fixed := cost["smallest_fixed_executor_s"]) is None:
-        took += ", where no fixed number of executors keeps the promise"
+        took += "; no fixed number of executors keeps the promise"
     else:
-        always = f"always {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
+        always = f"a fixed {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
         took += f"{beside}{difference_in_words(mine, fixed)} {always}"
     late = share(cost["reactive_late_share"], 1)
-    others = f"Our planner without a forecast takes {number(cost['reactive_executor_s'])} and is late in {late}"
+    others = f"the same planner without a forecast uses {number(cost['reactive_executor_s'])} and is late in {late}"
     if (least := cost["clairvoyant_executor_s"]) is not None:
-        others += f", whoever knows the whole load takes {number(least)}"
-    return [f"{took}.", f"{others} (what others take is simulated, by a model fitted to this run)."]
+        others += f"; a plan that knows the whole load ahead uses {number(least)}"
+    return [f"{took}.", f"Simulated, by a model fitted to this run: {others}."]
 
 
 def _planned(lead: dict[str, float] | None) -> str:

@@ -71,7 +71,7 @@ def test_the_summary_says_what_the_backfill_is_known_to_have_come_to(filled):
 def test_the_promise_stays_in_the_first_place_and_the_backfill_comes_next(summary):
     first, cost, *_ = verdict_lines(summary)
     promise, said = first.split(". ")
-    assert promise.startswith("The promise, ") and cost.startswith("It took ")
+    assert promise.startswith("The promise, ") and cost.startswith("It used ")
     assert "The backfill of 09:00 to 10:00" in said and "corrected 50 windows, live promise kept, done at 1" in said
     assert "as planned (by Thu 02:00)" in said
     assert f"{summary['backfill']['executor_s']:.0f} of them asked for by the backfill" in cost
@@ -83,7 +83,7 @@ def test_what_live_load_took_alone_is_compared_with_others_who_serve_it_alone(su
               "reactive_late_share": 0.0}  # fmt: skip
     b = {**summary["backfill"], "executor_s": 8.0}
     said = summary_text({**summary, "cost": {**summary["cost"], "executor_s": 12.0, **others}, "backfill": b})
-    assert "It took 12 executor-seconds, 8 of them asked for by the backfill; the other 4 are 20 % fewer than" in said
+    assert "It used 12 executor-seconds, 8 of them asked for by the backfill; the other 4 are 20 % fewer than" in said
 
 
 @pytest.mark.parametrize(

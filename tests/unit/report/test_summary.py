@@ -163,9 +163,10 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     assert cost["smallest_fixed_executor_s"] == pytest.approx(2 * s["produced_s"], rel=0.02)
     assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
     took, others = verdict_lines(s)[1:3]
-    assert took.startswith(f"It took {cost['executor_s']:,.0f} executor-seconds")
-    assert others.startswith(f"Our planner without a forecast takes {cost['reactive_executor_s']:,.0f} and is late in ")
-    assert others.endswith("(what others take is simulated, by a model fitted to this run).")
+    assert took.startswith(f"It used {cost['executor_s']:,.0f} executor-seconds")
+    assert others.startswith("Simulated, by a model fitted to this run: the same planner without a forecast uses ")
+    assert f"uses {cost['reactive_executor_s']:,.0f} and is late in " in others
+    assert "; a plan that knows the whole load ahead uses " in others
 
 
 def test_money_is_told_where_the_contract_has_a_price(forecast):
