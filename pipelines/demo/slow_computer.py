@@ -54,9 +54,9 @@ def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
     longer_s = round(lead_s * slower, 1)
     return FittedRun(
         settings.model_copy(update={"replay": replay}), {"planning": {"lead_s": longer_s}},
-        f"Python runs {slowness:.1f} times as slowly here as on the computers that the load was chosen for. So its "
-        f"peak is {peak_rps:g} records/s instead of {PEAK_RPS:g} (the setting replay.peak_rps overrides this), and a "
-        f"new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}.",
+        f"Python runs {slowness:.1f} times as slowly here as on the computers that the load was chosen for. So the "
+        f"load's peak is {peak_rps:g} records/s instead of {PEAK_RPS:g} (the setting replay.peak_rps overrides it), "
+        f"and a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}.",
     )  # fmt: skip
 
 
