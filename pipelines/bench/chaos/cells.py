@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 PARTS = ("broker", "driver", "executor", "autoscaler", "serving", "scheduler")
+SITE = "site"
+"""All parts together: brokers, Spark, Airflow, MLflow, the job, its load, and the autoscaler."""
 FAULTS: Mapping[str, str] = {
     "kill": "SIGKILL",
     "pause": "SIGSTOP for 20 s",
@@ -40,7 +42,9 @@ FURTHER: Mapping[FaultCell, str] = {
     FaultCell("driver", "full"): "no room on the file system of its checkpoint for 20 s",
     FaultCell("autoscaler", "full"): "no room on the file system of its checkpoint for 20 s",
     FaultCell("serving", "full"): "no room on the file system of its stores for 20 s, on the fast path",
+    FaultCell("driver", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
     FaultCell("autoscaler", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
     FaultCell("serving", "clock"): "its wall clock is set back by an hour, and right again after 20 s",
+    FaultCell(SITE, "clock"): "the wall clock of all of it is set back by an hour, and right again after 20 s",
 }
 CELLS: Mapping[str, FaultCell] = {**TABLE, **{cell.name: cell for cell in FURTHER}}

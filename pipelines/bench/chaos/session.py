@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from configs.settings import Settings
 from models.policy.core.budget import Promise
 from pipelines.airflow.rest import Orchestrator
 from pipelines.bench.chaos.attack import Attack, attack, named_command, run_named
-from pipelines.bench.chaos.cells import FaultCell
+from pipelines.bench.chaos.cells import SITE, FaultCell
 from pipelines.bench.chaos.judged import judge_account
+from pipelines.bench.chaos.shifted_clock import ShiftedClock
 from pipelines.bench.chaos.site_under_load import SERVICES, SERVING, fresh_brokers, live_site
 from pipelines.bench.chaos.world import World
 from pipelines.demo.champion import DAGS
@@ -55,11 +56,13 @@ def run_cell(prepared: Settings, folder: Path, cell: FaultCell) -> dict[str, Any
     for stale in prepared.var_dir.glob("airflow.damaged-*"):  # of an earlier session
         shutil.rmtree(stale, ignore_errors=True)
     serving = prepared.serving.model_copy(update={"path": "fast"} if cell in FAST else {})
-    with fresh_brokers(prepared.model_copy(update={"serving": serving}), folder) as (settings, brokers):
+    clock = ShiftedClock(prepared.var_dir / "clock") if cell.fault == "clock" else None
+    around = clock.of_all() if clock is not None and cell.part == SITE else nullcontext()
+    with around, fresh_brokers(prepared.model_copy(update={"serving": serving}), folder) as (settings, brokers):
         done, failed = list[Attack](), list[str]()
         if serving.path == "fast":
             brokers.allow_group(GROUP)
-        with live_site(settings, brokers, cell) as (world, live):
+        with live_site(settings, brokers, cell, clock) as (world, live):
             counts = _attacked(world, live, cell, done, failed)
         if done and cell == ("scheduler", "corrupt"):
             with _told(failed):

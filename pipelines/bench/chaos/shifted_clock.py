@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.bench.site.servers import SiteError
@@ -36,6 +38,19 @@ class ShiftedClock:
             "PYTHONPATH": os.pathsep.join(modules),
         }  # fmt: skip
         self.shift(0)
+
+    @contextmanager
+    def of_all(self) -> Iterator[None]:
+        """Let every process that is started within the block have it, not this one itself."""
+        before = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
     def shift(self, by_s: int) -> None:
         """Set it so many seconds off the computer's; processes see that within a second.

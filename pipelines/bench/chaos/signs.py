@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from datetime import datetime
 from typing import Any
 
+from pipelines.bench.chaos.cells import SITE
 from pipelines.bench.chaos.world import NODE, World
 from pipelines.kafka.broker import Follower
 from tidecast.messages import Decision, Forecast, MessageError, decode
@@ -27,11 +28,15 @@ POLL_S, PAGE_S = 1.0, 5.0
 def seen_at(world: World, part: str, since_s: float) -> float | None:
     """Return when a part was seen at work after a moment, epoch seconds; None: not yet.
 
-    A broker is, when it answers and has all records of each topic; the scheduler, when it has told that it lives.
+    A broker is, when it answers and has all records of each topic; the scheduler, when it has told that it lives; the
+    site, when driver, autoscaler and server of forecasts are.
 
     Raises:
         BrokerError, kafka.errors.KafkaError, OSError: what is asked does not answer.
     """
+    if part == SITE:
+        seen = [seen_at(world, one, since_s) for one in ("driver", "autoscaler", "serving")]
+        return None if None in seen else max(at for at in seen if at is not None)
     if part == "broker":
         topics = [world.stack.settings.kafka.topic(one) for one in COPIED]
         return time.time() if world.brokers.in_sync(NODE, topics) else None

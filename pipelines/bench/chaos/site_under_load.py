@@ -76,15 +76,15 @@ def fresh_brokers(prepared: Settings, folder: Path) -> Iterator[tuple[Settings, 
 
 @contextmanager
 def live_site(
-    settings: Settings, brokers: Brokers, cell: FaultCell | None = None
+    settings: Settings, brokers: Brokers, cell: FaultCell | None = None, clock: ShiftedClock | None = None
 ) -> Iterator[tuple[World, LiveReplay]]:  # fmt: skip
     """Yield a stack on which a champion serves the job, and the job's load, for which it is warm; `replay` begins it.
 
     Args:
         settings: of `fresh_brokers`.
         brokers: likewise.
-        cell: what will be done, where that needs a disk that can be filled, a way that can be cut, or a clock that can
-            be set.
+        cell: what will be done, where that needs a disk that can be filled, or a way that can be cut.
+        clock: that will be set, of the cell's part; None: of none.
 
     Raises:
         Exception: a part does not start, or does not get warm.
@@ -105,7 +105,6 @@ def live_site(
             "serving": own.store_dir,
         }  # fmt: skip
         disk = folders[part] if fault == "full" else None
-        clock = ShiftedClock(run_dir / "clock") if fault == "clock" else None
         world = World(stack, brokers, run_dir, own.job.name, disk, clock)
         given = {environment_variable("broker"): brokers.far} if fault == "cut" else {}
         if clock is not None:

@@ -38,7 +38,7 @@ class World:
         run_dir: folder of the run.
         job: name of the managed job.
         disk: folder of a file system that can be filled, on which a part keeps what it has; None: none has one.
-        clock: of a part, that can be set; None: all have the computer's.
+        clock: of a part, or of all, that can be set; None: all have the computer's.
     """
 
     stack: Stack

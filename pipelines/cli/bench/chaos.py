@@ -21,9 +21,9 @@ def measure_faults_of_parts(
     """Break a part of a running site, and look: is every record counted once, and is the promise's account right?
 
     Parts: broker (one of three), driver, executor, autoscaler, serving, scheduler. Faults: kill, pause, restart,
-    corrupt. Beyond that table: driver-cut; driver-full, autoscaler-full, serving-full, as root;
-    autoscaler-clock, serving-clock, with libfaketime. A session takes some three minutes; those that the file of
-    `--json` has are not run again.
+    corrupt. Beyond that table: driver-cut; driver-full, autoscaler-full, serving-full, as root; driver-clock,
+    autoscaler-clock, serving-clock, site-clock, with libfaketime. A session takes some three minutes; those that the
+    file of `--json` has are not run again.
 
     Raises:
         SettingsError: no such cell; or the address of a service is set (status 2).

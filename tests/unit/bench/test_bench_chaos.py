@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -257,6 +258,28 @@ def test_a_clock_is_set_back_under_a_process_that_runs_and_its_steady_clock_goes
         clock.shift(0)
         wait_until(lambda: look()[0] > wall, "the clock that is right again", every_s=0.1)
         process.communicate("end\n")
+
+
+@pytest.mark.skipif(not [*Path("/usr/lib").glob(shifted_clock.PACKAGE)], reason="libfaketime is not installed")
+def test_a_clock_of_all_is_that_of_whatever_is_started_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "own")
+    before = dict(os.environ)
+    clock = shifted_clock.ShiftedClock(tmp_path / "clock")
+    clock.shift(-3600)
+    told = [sys.executable, "-c", "import time; print(time.time())"]
+    with clock.of_all():
+        assert time.time() - float(subprocess.run(told, capture_output=True, check=True).stdout) > 3000
+        assert os.environ["PYTHONPATH"].endswith(":own")
+    assert dict(os.environ) == before
+    assert time.time() - float(subprocess.run(told, capture_output=True, check=True).stdout) < 3000
+
+
+def test_a_site_is_seen_at_work_once_job_autoscaler_and_server_are(monkeypatch):
+    at, seen_at = {"driver": 3.0, "autoscaler": None, "serving": 2.0}, signs.seen_at
+    monkeypatch.setattr(signs, "seen_at", lambda world, part, since_s: at[part])
+    assert seen_at(None, "site", 1.0) is None
+    at["autoscaler"] = 5.0
+    assert seen_at(None, "site", 1.0) == 5.0
 
 
 def test_cells_of_clocks_name_the_package_that_they_need(tmp_path, monkeypatch):
