@@ -25,7 +25,9 @@ ADDRESS = f"http://{HOST}:{{airflow}}"
 CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 """Variable of the database's address."""
 _COMMAND = [sys.executable, "-m", "airflow"]
-_PREPARED = [sys.executable, "-m", "pipelines.stack.services.prepared_airflow"]
+_PREPARED = [sys.executable, "-P", str(Path(__file__).with_name("prepared_airflow.py"))]
+"""By its file: Airflow may be given the code of another release, which lacks the module; -P, for files beside it have
+names of packages."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PATIENCE_S = 300.0
 """What the scheduler imports before it begins takes minutes where each process has a fifth of a core."""

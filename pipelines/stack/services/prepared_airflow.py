@@ -1,4 +1,4 @@
-"""A program of Airflow in a process that has imported most of what it needs, `python -m` this module and its arguments.
+"""A program of Airflow in a process that has imported most of what it needs: `python -P` this file and its arguments.
 
 Nearly all that is made while modules are imported stays. Python's collector looks through all of it again and again, a
 fifth of the CPU of a start; here not at all, and later neither, so that forks share what they never change.
