@@ -29,6 +29,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.event_log import trim_event_logs
 from pipelines.spark.session import cluster_session
+from pipelines.spark.wall_clock import JvmClock
 from pipelines.stack.state import with_stack_addresses
 
 if TYPE_CHECKING:
@@ -108,17 +109,26 @@ def run_job(
     spark.streams.addListener(listener_of(log))
     launch = Launch(job, spark, settings, args.run_dir, start, contract)
     print(f"{job}: {set_snapshots(spark, args.run_dir, job, launch.recovery)}", flush=True)
-    try:
-        query = _started(launch, contract, start_query)
-    except CorrectableError as error:
-        print(error, file=sys.stderr)
-        spark.stop()
-        return 1
-    again = None if replay is None else replay(launch, query)
-    agent = None
-    if not args.no_agent:
-        agent = attach_agent(query, job, settings, contract, mode="act", clock=None, replay=again)
-    _await_end(query, stop, log_dir)
+    clock = JvmClock(spark)
+    while True:
+        try:
+            query = _started(launch, contract, start_query)
+        except CorrectableError as error:
+            print(error, file=sys.stderr)
+            spark.stop()
+            return 1
+        again = None if replay is None else replay(launch, query)
+        agent = None
+        if not args.no_agent:
+            agent = attach_agent(query, job, settings, contract, mode="act", clock=None, replay=again)
+        by_s = _await_end(query, stop, log_dir, clock.set_back_s)
+        if not by_s:
+            break
+        # Spark would sleep until the wall time of the next micro-batch has come.
+        print(f"{job}: the clock was set back by {by_s:.0f} s; the query is started again", flush=True)
+        if agent is not None:
+            agent.stop()
+        query.stop()
     status = finish_query(spark, query, agent, log)
     # A job whose results are merged begins a checkpoint with each outage, and its sink knows batches by their numbers.
     if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):
@@ -148,10 +158,17 @@ def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch],
     return query
 
 
-def _await_end(query: StreamingQuery, stop: threading.Event, log_dir: Path) -> None:
-    """Wait until the query ends or a signal comes; meanwhile its event log is kept from growing without end."""
+def _await_end(
+    query: StreamingQuery, stop: threading.Event, log_dir: Path, set_back_s: Callable[[], float]
+) -> float:  # fmt: skip
+    """Wait until the query ends, a signal comes or the clock is set back; return by how much that was, seconds, or 0.
+
+    Meanwhile its event log is kept from growing without end.
+    """
     trimmed_at = -math.inf
     while query.isActive and not stop.wait(0.2):
+        if by_s := set_back_s():
+            return by_s
         if time.monotonic() - trimmed_at < TRIMMED_EVERY_S:
             continue
         trimmed_at = time.monotonic()
@@ -159,6 +176,7 @@ def _await_end(query: StreamingQuery, stop: threading.Event, log_dir: Path) -> N
             trim_event_logs(log_dir)
         except OSError as error:  # it is no reason to end a query
             print(f"The event log is not trimmed: {error}", file=sys.stderr, flush=True)
+    return 0.0
 
 
 def attach_agent(query: StreamingQuery, job: str, settings: Settings, contract: Contract, **how: Any) -> Any:

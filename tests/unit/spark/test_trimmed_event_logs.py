@@ -57,6 +57,6 @@ def test_a_running_job_trims_its_log_again_and_again_and_outlives_one_that_it_ca
 
     monkeypatch.setattr(running, "trim_event_logs", trim)
     monkeypatch.setattr(running, "TRIMMED_EVERY_S", 0.0)
-    running._await_end(SimpleNamespace(isActive=True), stop, Path("logs"))
+    assert not running._await_end(SimpleNamespace(isActive=True), stop, Path("logs"), float)
     assert trimmed == 3 * [Path("logs")]
     assert "Input/output error" in capsys.readouterr().err
