@@ -78,7 +78,7 @@ class Commands:
             self._finish_control()
         if time.monotonic() > self._rediscover_at:
             self._rediscover_heartbeats()
-        hand_back_if_silent(self._job, time.time())
+        hand_back_if_silent(self._job, time.monotonic())
 
     def close(self) -> None:
         """Close the Kafka client if there is one; waits up to 1 s."""
@@ -147,7 +147,7 @@ class Commands:
                 beat = decode_keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
                     self._check_signature(record, key)
-                    note_contact(job, beat.wall_time, now)
+                    note_contact(job, now - beat.wall_time)
             elif topic == DECISIONS and key == job.name:
                 self._check_signature(record, key)
                 self._follow_decision(decode_keyed(Decision, key, record.value, now))
@@ -192,7 +192,7 @@ class Commands:
             verdict = check_decision(decision, job.name, job.mode, current, job.limits, job.ceiling(), job.seen, now)
             if verdict.action == "reject":
                 raise MessageError(verdict.reason)
-            note_contact(job, decision.wall_time, now)
+            note_contact(job, now - decision.wall_time)
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             if verdict.action in ("apply", "hold"):
                 job.replay_rps = decision.replay_rps

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +33,7 @@ class OrderedJob:
         mode: the present one.
         prefix: of the names of Tidecast's own topics.
         signing: keys of what this job obeys; None: it obeys unsigned messages, too.
-        last_contact_at: wall time of the autoscaler's last sign of life.
+        heard_at: the autoscaler's newest sign of life, seconds of the steady clock: wall clocks are set.
         orders: newest order of each replay, by its id.
         orders_read: whether control was read to the end that it had at first, so that no order is overtaken any more.
         replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
@@ -46,7 +48,7 @@ class OrderedJob:
     mode: str = "observe"
     prefix: str = ""
     signing: SigningKeys | None = None
-    last_contact_at: float = 0.0
+    heard_at: float = -math.inf
     orders: dict[str, ReplayOrder] = field(default_factory=dict)
     orders_read: bool = False
     replay_rps: float | None = None
@@ -56,6 +58,11 @@ class OrderedJob:
     def time(self) -> Clock:
         """The job's clock; wall time while a replay's has not been announced."""
         return self.clock or WALL
+
+    @property
+    def heard(self) -> bool:
+        """Whether the autoscaler has given a sign of life within `lost_contact_s`."""
+        return time.monotonic() - self.heard_at <= self.lost_contact_s
 
     def take_order(self, key: str, order: ReplayOrder) -> None:
         """Take an order that came under a key of `control`, if it is newer than the known one of its replay.

@@ -52,7 +52,7 @@ def switch_mode(job: Job, mode: str) -> None:
         if mode == job.mode or (mode != "observe" and not job.owns_executors and not _take_over(job)):
             return
         log.warning("%s: mode %s -> %s%s", job.name, job.mode, mode, _MEANING[mode])
-        job.mode, job.last_contact_at, job.handed_back = mode, time.time(), False
+        job.mode, job.heard_at, job.handed_back = mode, time.monotonic(), False
         if mode != "act":
             job.decide_nothing()
         job.actuator.rest(mode != "act")
@@ -75,16 +75,16 @@ def _take_over(job: Job) -> bool:
     return True
 
 
-def note_contact(job: Job, sent_at: float, now: float) -> None:
-    """Note that the autoscaler lives: it sent a decision or heartbeat at `sent_at`. Times are wall epoch seconds.
+def note_contact(job: Job, age_s: float) -> None:
+    """Note that the autoscaler lives: a decision or heartbeat of it was sent so many seconds ago.
 
     If the newest contact is at most `lost_contact_s` old, `hand_back_if_silent` may hand back once more.
     """
     with job.lock:
-        silent_s = now - job.last_contact_at
-        # A contact in the future is of before the clock was set back.
-        job.last_contact_at = max(min(job.last_contact_at, now), min(sent_at, now))
-        if job.handed_back and now - job.last_contact_at <= job.lost_contact_s:
+        now = time.monotonic()
+        silent_s = now - job.heard_at
+        job.heard_at = max(job.heard_at, now - max(age_s, 0.0))  # one from the future is of another clock
+        if job.handed_back and job.heard:
             job.handed_back = False
             log.warning(
                 "%s: the autoscaler is heard again after %.0f s; decisions are applied again", job.name, silent_s
@@ -95,15 +95,14 @@ def hand_back_if_silent(job: Job, now: float) -> None:
     """In mode "act", ask once for safely many executors when the autoscaler is silent for over `lost_contact_s` s.
 
     Silent: no decision or heartbeat. Safely many: the most of those at takeover, those that run and those decided last.
-    Mode and later decisions stay in force. `now` is wall time, epoch seconds.
+    Mode and later decisions stay in force. `now` is the steady clock's, seconds.
 
     Raises:
         tidecast.spark.actuator.ActuatorError: the cluster refused; the next call tries again.
         py4j.protocol.Py4JError: Spark's JVM does not answer; the next call tries again.
     """
     with job.lock:
-        job.last_contact_at = min(job.last_contact_at, now)  # the clock was set back
-        silent_s = now - job.last_contact_at
+        silent_s = now - job.heard_at
         if job.mode != "act" or job.handed_back or silent_s <= job.lost_contact_s:
             return
         keep = max(job.executors_at_takeover, len(job.actuator.live()), job.actuator.target or 0)

@@ -25,6 +25,7 @@ from pipelines.jobs.progress_log import LOGGED_BYTES, ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
 from pipelines.jobs.restarts.same_topics import refuse_other_topics
 from pipelines.jobs.restarts.snapshots import set_snapshots
+from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.event_log import trim_event_logs
@@ -129,6 +130,7 @@ def run_job(
         if agent is not None:
             agent.stop()
         query.stop()
+        wait_while_behind(settings.kafka, clock.now_s, stop)  # the next agent would refuse modes and orders for good
     status = finish_query(spark, query, agent, log)
     # A job whose results are merged begins a checkpoint with each outage, and its sink knows batches by their numbers.
     if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):

@@ -101,8 +101,8 @@ def test_heartbeats_alone_keep_an_agent_acting_through_quiet_hours(attached, pub
     wait_until(lambda: job.mode == "act", "an acting agent")
     decide(publisher, 3, "d1")
     wait_until(lambda: job.actuator.target == 3, "3 executors")
-    quiet = job.last_contact_at + 2 * LOST_S
-    wait_until(lambda: beat(publisher) or job.last_contact_at > quiet, "heartbeats over twice that time", every_s=0.2)
+    quiet = job.heard_at + 2 * LOST_S
+    wait_until(lambda: beat(publisher) or job.heard_at > quiet, "heartbeats over twice that time", every_s=0.2)
     assert not job.handed_back and job.actuator.calls == ["take over", "target 3"]
 
 

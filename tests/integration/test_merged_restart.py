@@ -66,7 +66,7 @@ class World:
     def fill(self, again):
         """The agent's side, until the gap is in the table."""
         job = driver.job(key_totals.JOB, topics=(self.kafka.topic("events"),))
-        job.mode, job.replay_rps, job.last_contact_at = "act", 1e5, time.time() + 3_600
+        job.mode, job.replay_rps, job.heard_at = "act", 1e5, time.monotonic() + 3_600
         unhurried = tuple(replace(order, task_s=60.0) for order in again.orders)
         replays = Replays(job, replace(again, orders=unhurried))
 

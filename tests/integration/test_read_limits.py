@@ -89,7 +89,7 @@ def test_a_limit_and_then_a_decided_rate_take_effect_while_the_query_runs_and_no
 def _hold_back(query):
     """To a decided rate, and no longer."""
     job = driver.job()
-    job.mode, job.period_s, job.last_contact_at = "act", 0.1, time.time() + 3_600
+    job.mode, job.period_s, job.heard_at = "act", 0.1, time.monotonic() + 3_600
     job.ends = {("events", part): RECORDS for part in range(PARTITIONS)}
     held = HeldBack(job, query)
     for rps, rows in ((80.0, 8), (None, 40)):

@@ -157,7 +157,7 @@ def test_two_replays_share_a_decided_rate_by_their_weights_and_none_runs_without
         _poll_until(replays, lambda: len(_newest(job)) == 2, "a word on both")
         assert {(p.state, p.admitted_rps) for p in _newest(job).values()} == {("waiting", 0.0)} and rerun.started == 0
 
-        job.replay_rps, job.last_contact_at = 1_600.0, time.time() + 3_600
+        job.replay_rps, job.heard_at = 1_600.0, time.monotonic() + 3_600
         _poll_until(replays, lambda: {p.state for p in _newest(job).values()} == {"done"}, "both ends")
     finally:
         replays.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 import re
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,8 +96,7 @@ class HeldBack:
     def _rate(self) -> float | None:
         """What was decided, while whoever decided is heard: one who is silent does not see that it has become calm."""
         job = self._job
-        heard = time.time() - job.last_contact_at <= job.lost_contact_s
-        return job.admission_rps if job.mode == "act" and heard else None
+        return job.admission_rps if job.mode == "act" and job.heard else None
 
 
 def rows_by_source(rows: int, own: Mapping[str, int | None], job: Job) -> dict[str, int]:

@@ -51,9 +51,8 @@ def own_rates(orders: Sequence[ReplayOrder], served_rps: Mapping[str, float | No
 
 
 def _rate(job: OrderedJob, order: ReplayOrder, share_rps: float, begun: Mapping[str, float]) -> float:
-    heard = time.time() - job.last_contact_at <= job.lost_contact_s
     if job.replay_rps is None:
         now = time.monotonic()
-        waits = heard and now - begun.get(order.id, now) < CHANCE_S
+        waits = job.heard and now - begun.get(order.id, now) < CHANCE_S
         return 0.0 if waits or order.most_rps is None else order.most_rps
-    return share_rps if heard else 0.0  # whoever decided and is silent does not see what live records need
+    return share_rps if job.heard else 0.0  # whoever decided and is silent does not see what live records need

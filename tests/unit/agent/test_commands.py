@@ -176,14 +176,15 @@ def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, c
     modes.switch_mode(job, "act")
     take(commands, wish(1))
     assert len(job.actuator.ids) == 1
-    begun = job.last_contact_at
+    begun = job.heard_at
     hand_back_if_silent(job, begun + job.lost_contact_s - 1)
     assert job.actuator.calls[-1] == "target 1"
     hand_back_if_silent(job, begun + job.lost_contact_s + 1)
     hand_back_if_silent(job, begun + job.lost_contact_s + 2)
     assert job.actuator.calls[-2:] == ["target 1", "target 3"]  # once
     assert "handed back with 3 executors" in caplog.text and "only with a restart" in caplog.text
-    note_contact(job, begun, begun + 100)  # an old record is no sign of life
+    job.heard_at -= 100.0
+    note_contact(job, 100.0)  # an old record is no sign of life
     assert job.handed_back
     take(commands, wish(2, "d2"))
     assert job.actuator.calls[-1] == "target 2" and not job.handed_back
@@ -194,7 +195,7 @@ def test_handing_back_takes_nothing_away(commands):
     modes.switch_mode(job, "act")
     take(commands, wish(4))
     job.actuator.ids = ["0", "1"]  # the others are yet to come
-    hand_back_if_silent(job, job.last_contact_at + 61)
+    hand_back_if_silent(job, job.heard_at + 61)
     assert job.actuator.target == 4
 
 
@@ -202,7 +203,7 @@ def test_handing_back_takes_nothing_away(commands):
 def test_who_does_not_act_hands_nothing_back(commands, mode):
     modes.switch_mode(commands._job, "act")
     modes.switch_mode(commands._job, mode)
-    hand_back_if_silent(commands._job, commands._job.last_contact_at + 1000)
+    hand_back_if_silent(commands._job, commands._job.heard_at + 1000)
     assert commands._job.actuator.calls == ["take over"]
 
 
@@ -319,16 +320,16 @@ def test_a_decision_that_waited_for_spark_is_judged_by_the_time_at_which_it_is_a
     assert said.status == "refused" and "stale" in said.reason and job.actuator.calls == ["take over"]
 
 
-def test_a_clock_that_was_set_back_does_not_make_a_silent_autoscaler_heard(commands):
+def test_a_clock_that_is_set_makes_no_silent_autoscaler_heard_and_no_heard_one_silent(commands):
     job = commands._job
     modes.switch_mode(job, "act")
-    now = job.last_contact_at
-    job.last_contact_at = now + 3600  # by the clock before
-    note_contact(job, now - 1, now)
-    assert job.last_contact_at == now
-    job.last_contact_at = now + 3600
-    hand_back_if_silent(job, now)
-    hand_back_if_silent(job, now + job.lost_contact_s + 1)
+    now = job.heard_at
+    note_contact(job, -3600.0)  # sent by a clock that is an hour ahead of this one
+    assert now <= job.heard_at <= now + 60
+    note_contact(job, 3600.0)
+    hand_back_if_silent(job, now + job.lost_contact_s)
+    assert not job.handed_back
+    hand_back_if_silent(job, job.heard_at + job.lost_contact_s + 1)
     assert job.handed_back
 
 

@@ -115,7 +115,7 @@ SAID = {
     "an order": ("control", order_key("orders", "r1"), order, lambda job: "r1" in job.orders),
     "a sign of life": (
         "heartbeats", "orders", lambda now: Heartbeat("orders", "autoscaler", now, now, 1.0),
-        lambda job: job.last_contact_at > 1,
+        lambda job: job.heard_at > 1,
     ),
 }  # fmt: skip
 
@@ -128,7 +128,7 @@ SAID = {
 )
 def test_only_what_is_signed_for_it_moves_an_agent(job, commands, what, secret, signed_for, obeyed):
     topic, key, message, done = SAID[what]
-    job.last_contact_at = 1.0
+    job.heard_at = 1.0
     assert not done(job)
     Sender(commands)(topic, key, message(time.time()), secret, signed_for)
     assert done(job) == obeyed

@@ -1,6 +1,7 @@
 """The read limits of a live query while its records are held back, with a query that takes notes."""
 
 import logging
+import math
 import time
 from types import SimpleNamespace
 
@@ -48,7 +49,7 @@ def job():
     made = driver.job()
     made.mode, made.period_s, made.ends = "act", 2.0, {("events", part): 1_000 for part in range(4)}
     made.committed = dict.fromkeys(made.ends, 0)
-    made.last_contact_at, made.admitted_by = time.time(), "d1, contract 0123"
+    made.heard_at, made.admitted_by = time.monotonic(), "d1, contract 0123"
     return made
 
 
@@ -113,7 +114,7 @@ def test_the_parts_follow_what_waits(job, query):
     assert query.calls == [{EVENTS: 200, REPLIES: 1}, {EVENTS: 130, REPLIES: 70}]
 
 
-@pytest.mark.parametrize("ends", [{"mode": "freeze"}, {"mode": "observe"}, {"last_contact_at": 0.0}])
+@pytest.mark.parametrize("ends", [{"mode": "freeze"}, {"mode": "observe"}, {"heard_at": -math.inf}])
 def test_it_ends_with_the_one_who_decides(job, query, ends):
     held = HeldBack(job, query)
     job.admission_rps = 100.0

@@ -40,7 +40,7 @@ def job(monkeypatch):
     monkeypatch.setattr(driver, "ReplayQuery", ReadQuery)
     made = new_job()
     made.mode = "act"
-    made.replay_rps, made.last_contact_at = 100.0, time.time()
+    made.replay_rps, made.heard_at = 100.0, time.monotonic()
     return made
 
 
@@ -98,7 +98,7 @@ def test_an_order_of_before_its_replays_end_is_not_met_again_and_the_end_is_said
     again = Replays(later, Replayable(begun.append, **kept))
     again.poll()
     assert later.orders["gap-1"] == order()  # the end may be read yet
-    later.mode, later.replay_rps, later.last_contact_at = "act", 100.0, time.time()
+    later.mode, later.replay_rps, later.heard_at = "act", 100.0, time.monotonic()
     again.poll()
     assert [one.id for one in begun] == ["gap-2"]
     (over,) = later.outbox.of(ReplayOrder)
@@ -143,7 +143,7 @@ def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, mo
     monkeypatch.setattr(driver, "ReplayQuery", Running)
     monkeypatch.setattr(driver, "SAY_S", 0.02)
     monkeypatch.setattr(rates, "CHANCE_S", 0.02)
-    job.orders["gap-1"], job.last_contact_at = order(most_rps=5.0), time.time()
+    job.orders["gap-1"], job.heard_at = order(most_rps=5.0), time.monotonic()
     replays = Replays(job, Replayable(lambda one: one))
     replays.poll()
     monkeypatch.setattr(driver, "time", clock_with(time=lambda: time.time() - 3_600))

@@ -41,7 +41,7 @@ def _states(job, name="fix"):
 
 def test_a_replay_reads_nothing_more_once_the_agent_observes(queries, job):
     job.orders["fix"] = _order(most_rps=5.0)
-    job.replay_rps, job.last_contact_at = 5.0, time.time()
+    job.replay_rps, job.heard_at = 5.0, time.monotonic()
     replays = Replays(job, Replayable(lambda order: queries))
     replays.poll()
     replays.poll()
@@ -157,7 +157,7 @@ def test_a_compared_replay_says_what_differs_and_waits_until_it_is_to_be_publish
         lambda order: queries, lambda order: published.append(order.id), compare=lambda order: "9 of 50"
     )
     job.orders |= {"fix": _order(then="compare"), "other": _order("other")}
-    job.replay_rps, job.last_contact_at = 20.0, time.time()
+    job.replay_rps, job.heard_at = 20.0, time.monotonic()
     replays = Replays(job, replayable)
     for _ in range(2):
         replays.poll()
@@ -196,7 +196,7 @@ def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
     replays = Replays(job, Replayable(lambda order: queries))
     replays.poll()
     for decided, heard_s, admitted in ((None, 100, 50.0), (20.0, 0, 20.0), (80.0, 0, 50.0), (20.0, 100, 0.0)):
-        job.replay_rps, job.last_contact_at = decided, time.time() - heard_s
+        job.replay_rps, job.heard_at = decided, time.monotonic() - heard_s
         replays.poll()
         assert queries[0].rates[-1] == admitted
     job.orders["fix"] = _order()
@@ -208,7 +208,7 @@ def test_a_rate_counts_as_long_as_whoever_decided_it_is_heard(queries, job):
 def test_what_an_order_may_not_use_of_its_part_is_the_others(queries, job):
     """60/s by weights 1, 1 and 2: the first may have 5, so that 55 are left, of which the second gets a third."""
     job.orders |= {"fix": _order(most_rps=5.0), "other": _order("other"), "large": _order("large", weight=2.0)}
-    job.replay_rps, job.last_contact_at = 60.0, time.time()
+    job.replay_rps, job.heard_at = 60.0, time.monotonic()
     replays = Replays(job, Replayable(lambda order: queries))
     for _ in range(2):
         replays.poll()
@@ -216,7 +216,7 @@ def test_what_an_order_may_not_use_of_its_part_is_the_others(queries, job):
 
 
 def test_a_query_is_started_once_it_has_a_rate_and_until_then_it_is_said_to_wait(queries, job):
-    job.orders["fix"], job.replay_rps, job.last_contact_at = _order(cost=0.3), 0.0, time.time()
+    job.orders["fix"], job.replay_rps, job.heard_at = _order(cost=0.3), 0.0, time.monotonic()
     replays = Replays(job, Replayable(lambda order: queries))
     for _ in range(3):
         replays.poll()
@@ -258,7 +258,7 @@ def test_tasks_wait_for_their_state_as_long_as_a_replay_runs(queries, job, monke
 
 
 def test_an_autoscaler_that_is_heard_has_its_chance_before_the_ordered_rate_counts(queries, job, monkeypatch):
-    job.orders["fix"], job.last_contact_at = _order(most_rps=50.0), time.time()
+    job.orders["fix"], job.heard_at = _order(most_rps=50.0), time.monotonic()
     replays = Replays(job, Replayable(lambda order: queries))
     for _ in range(2):
         replays.poll()
