@@ -11,6 +11,7 @@ from tidecast.spark.actuator import ActuatorError
 from tidecast.spark.cluster import Cluster, Stage
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Latency, OffsetCurve, batch_latency, guess_first_starts, lag_records
+from tidecast.spark.set_back import WatchedClock
 from tidecast.spark.yarn import YarnQueue
 
 log = logging.getLogger("tidecast")
@@ -31,6 +32,7 @@ class Observer:
         self._subscribed = bool(job.topics)
         self._warned_no_topics = False
         self._began: float | None = None
+        self._clock = WatchedClock()
 
     def poll(self) -> None:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
@@ -48,6 +50,12 @@ class Observer:
         for batch in self._reader.new_batches():
             self._handle(batch)
         job, now = self._job, time.monotonic()
+        if by_s := self._clock.set_back_s():
+            log.warning(
+                "%s: this computer's clock was set back by %.0f s. A query with a trigger interval begins its next "
+                "micro-batch only when the clock shows the time at which that was due: restart the job if no batches "
+                "come.", job.name, by_s,
+            )  # fmt: skip
         full = self._queue.full(len(executors)) if self._lacks_executors() else ""
         with job.lock:
             job.executors = executors

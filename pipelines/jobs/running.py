@@ -30,7 +30,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.event_log import trim_event_logs
 from pipelines.spark.session import cluster_session
-from pipelines.spark.wall_clock import JvmClock
+from pipelines.spark.wall_clock import jvm_clock
 from pipelines.stack.state import with_stack_addresses
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def run_job(
     spark.streams.addListener(listener_of(log))
     launch = Launch(job, spark, settings, args.run_dir, start, contract)
     print(f"{job}: {set_snapshots(spark, args.run_dir, job, launch.recovery)}", flush=True)
-    clock = JvmClock(spark)
+    clock = jvm_clock(spark)
     while True:
         try:
             query = _started(launch, contract, start_query)

@@ -31,7 +31,7 @@ from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import Turn, stand_by
 from pipelines.spark.query_session import query_session, spread_state
-from pipelines.spark.wall_clock import ClockWatch, JvmClock
+from pipelines.spark.wall_clock import ClockWatch, jvm_clock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,7 +177,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         watch = begin_to_repeat(partial(leave_if_lost, turn, stop), stop)
         report(spread_state(spark, checkpoint, cores, "autoscaler.cores"))
         remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
-        clock = JvmClock(spark)
+        clock = jvm_clock(spark)
         watch_clock = ClockWatch(clock.set_back_s, partial(wait_while_behind, settings.kafka, clock.now_s, stop))
         run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), watch_clock, remedy)
         begun.end()

@@ -36,7 +36,7 @@ from pipelines.serve.stream.server import TAIL, needed_from, read_samples
 from pipelines.spark.checkpoint.lock import CheckpointLock
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.query_session import query_session, refuse_spread, spread_state
-from pipelines.spark.wall_clock import JvmClock
+from pipelines.spark.wall_clock import jvm_clock
 
 OLDEST_S = 60.0
 """Wall seconds: what waits on the topic when the query starts makes windows, and no forecasts."""
@@ -92,7 +92,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
                 start_query, spark, settings, checkpoint, models, contracted(), claim.epoch, since_s, OLDEST_S,
                 serving.poll_s,
             )  # fmt: skip
-            query, clock = start(), JvmClock(spark)
+            query, clock = start(), jvm_clock(spark)
             _say([f"epoch {claim.epoch}, process {os.getpid()}, {serving.cores} cores"])
             while not stop.wait(serving.poll_s):
                 while loader.ready:

@@ -36,7 +36,7 @@ class Site:
         monkeypatch.setattr(spark_server, "LOOK_S", 0.001)
         self.fallen = []
         clock = SimpleNamespace(set_back_s=lambda: self.fallen.pop() if self.fallen else 0.0, now_s=float)
-        monkeypatch.setattr(spark_server, "JvmClock", lambda spark: clock)
+        monkeypatch.setattr(spark_server, "jvm_clock", lambda spark: clock)
         monkeypatch.setattr(spark_server, "wait_while_behind", lambda *_: self.did.append("waited"))
         self.settings = load(var=str(tmp_path), serving={"poll_s": 0.001})
         self.checkpoint = tmp_path / "serving" / f"{self.settings.training.step_s:g}" / "query"

@@ -1,26 +1,26 @@
-"""The JVM's wall clock against the steady one: what counts as set back."""
+"""A wall clock against the steady one: what counts as set back, and what the agent says of it."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from pipelines.spark import wall_clock
+from tests.fakes import driver
 from tests.fakes.clock import clock_with
+from tidecast.observer import Observer
+from tidecast.spark import set_back
 
 
 @pytest.fixture
 def computer(monkeypatch):
-    """Its steady clock, what its JVM shows (both seconds), and how long the JVM takes to say so."""
+    """Its steady clock, what its wall clock shows (both seconds), and how long that takes to say so."""
     computer = SimpleNamespace(steady_s=50.0, wall_s=1_000_000.0, takes_s=0.0)
 
-    def millis():
+    def now_s():
         computer.steady_s += computer.takes_s
-        return round(computer.wall_s * 1000)
+        return computer.wall_s
 
-    system = SimpleNamespace(currentTimeMillis=millis)
-    jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system)))
-    computer.clock = lambda: wall_clock.JvmClock(SimpleNamespace(sparkContext=SimpleNamespace(_jvm=jvm)))
-    monkeypatch.setattr(wall_clock, "time", clock_with(monotonic=lambda: computer.steady_s))
+    computer.clock = lambda: set_back.WatchedClock(now_s)
+    monkeypatch.setattr(set_back, "time", clock_with(monotonic=lambda: computer.steady_s))
     return computer
 
 
@@ -40,9 +40,22 @@ def test_one_that_is_set_back_by_more_than_seconds_is_told_once(computer):
     assert clock.set_back_s() == 0.0
 
 
-def test_a_jvm_that_stood_still_meanwhile_is_asked_again_before_anything_is_said(computer):
+def test_one_whose_jvm_stood_still_meanwhile_is_asked_again_before_anything_is_said(computer):
     clock = computer.clock()
     computer.takes_s = 20.0
     assert clock.set_back_s() == 0.0
     computer.takes_s, computer.wall_s = 0.0, computer.wall_s + 20.0
     assert clock.set_back_s() == 0.0
+
+
+def test_the_agent_says_once_what_comes_of_it(computer, caplog):
+    query = SimpleNamespace(isActive=lambda: True, lastProgress=lambda: None)
+    observer = Observer(driver.job(), SimpleNamespace(jquery=query, executors=lambda: {"0": 1}))
+    observer._clock = computer.clock()
+    observer.poll()
+    assert not caplog.records
+    computer.wall_s -= 3600.0
+    observer.poll()
+    observer.poll()
+    (said,) = caplog.messages
+    assert "set back by 3600 s" in said and "restart the job" in said
