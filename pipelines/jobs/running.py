@@ -130,7 +130,9 @@ def run_job(
         if agent is not None:
             agent.stop()
         query.stop()
-        wait_while_behind(settings.kafka, clock.now_s, stop)  # the next agent would refuse modes and orders for good
+        # What was said to the agent before, the next one would refuse for good. All of it: what is newest on a topic
+        # may have come since, by the same clock.
+        wait_while_behind(settings.kafka, clock.now_s, stop, "control", None)
     status = finish_query(spark, query, agent, log)
     # A job whose results are merged begins a checkpoint with each outage, and its sink knows batches by their numbers.
     if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):

@@ -44,8 +44,10 @@ def announced_clock(job: str, record: Record, signer: Signer) -> Clock | None:
         return None
 
 
-def wait_while_behind(kafka: Kafka, now_s: Callable[[], float], stop: threading.Event) -> None:
-    """Wait while the newest metrics are further ahead of a clock than messages may be, LONGEST_S (120 s) at most.
+def wait_while_behind(
+    kafka: Kafka, now_s: Callable[[], float], stop: threading.Event, topic: str = "metrics", newest: int | None = 1
+) -> None:  # fmt: skip
+    """Wait while records of a topic are further ahead of a clock than messages may be, LONGEST_S (120 s) at most.
 
     For whoever sees that its own clock was set back: what it reads meanwhile it would refuse, and never see again.
 
@@ -53,12 +55,14 @@ def wait_while_behind(kafka: Kafka, now_s: Callable[[], float], stop: threading.
         kafka: the broker; while it does not answer nothing is waited for.
         now_s: the clock, epoch seconds.
         stop: ends the wait.
+        topic: name without the prefix.
+        newest: how many records of each partition are looked at; None: all.
     """
     until_s = time.monotonic() + LONGEST_S
     try:
         while time.monotonic() < until_s and not stop.is_set():
-            newest_s = max((record.timestamp for record in read_records(kafka, "metrics", 1)), default=-math.inf)
-            if newest_s <= now_s() + FUTURE_S or stop.wait(LOOK_S):
+            latest_s = max((record.timestamp for record in read_records(kafka, topic, newest)), default=-math.inf)
+            if latest_s <= now_s() + FUTURE_S or stop.wait(LOOK_S):
                 break
     except BrokerError:
         return

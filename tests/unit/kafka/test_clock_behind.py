@@ -65,3 +65,11 @@ def test_without_metrics_or_a_broker_and_at_the_end_nothing_is_waited_for(comput
         monkeypatch.setattr(clocks, "read_records", told)
         clocks.wait_while_behind(KAFKA, computer.clock, computer.stop)
     assert computer.waits == 0
+
+
+def test_of_another_topic_as_many_records_are_looked_at_as_are_asked_for(computer, monkeypatch):
+    asked = []
+    monkeypatch.setattr(clocks, "read_records", lambda kafka, *of: asked.append(of) or [])
+    clocks.wait_while_behind(KAFKA, computer.clock, computer.stop, "control", None)
+    clocks.wait_while_behind(KAFKA, computer.clock, computer.stop)
+    assert asked == [("control", None), ("metrics", 1)]
