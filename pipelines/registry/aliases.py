@@ -145,8 +145,10 @@ class AliasStore(OwnedModels):
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
         if present is None:
             raise self._nothing_back(job, "none has served yet")
-        broken_off = present == previous  # one alias was moved: the tag tells where the other one goes
-        back = self._back_to(job, present) if broken_off else self._served_before(job, present, previous)
+        broken_off = present == previous  # one alias was moved: of a rollback the tag tells where the other one goes
+        back = self._back_to(job, present) if broken_off else None
+        if back is None:
+            back = self._served_before(job, present, None if broken_off else previous)
         if back is None:
             left = taken_back_before(self.versions(job), present)
             command = " ".join(["tidecast models promote", job, *left[-1:], *["--agent"] * (self.what == "agent")])
