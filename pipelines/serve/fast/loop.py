@@ -183,8 +183,8 @@ class Loop:
             return
         try:
             self.core.outbox.send(self.sender)
-            if not len(self.core.outbox):  # one would vouch for a forecast that was not yet sent
-                for beat in self.core.heartbeats:
+            for beat in self.core.heartbeats:
+                if not self.core.outbox.holds_forecast(beat.job):  # what waits of other jobs is no matter of this one
                     self.sender.send("heartbeats", beat.job, encode(beat), ())
         except BrokerError as error:
             self.core.counts["broker full"] += 1

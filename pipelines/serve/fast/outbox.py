@@ -62,6 +62,11 @@ class StoreOutbox:
     def __len__(self) -> int:
         return len(self._waiting) + sum(map(len, self._held.values()))
 
+    def holds_forecast(self, job: str) -> bool:
+        """Return whether a forecast of a job waits here: a heartbeat would vouch for it."""
+        key = "forecasts", job
+        return key in self._held or any((entry.topic, entry.job) == key for _, entry, _ in self._waiting)
+
     def queue(self, entries: Sequence[tuple[Event, OutgoingMessage]]) -> None:
         """Queue the outbox entries of the transaction just committed, in their order; `send` sends them."""
         for event, entry in entries:

@@ -1,11 +1,18 @@
 """What a broker refuses goes out again, per key in the order of windows."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from pipelines.serve.fast import outbox
+from pipelines.serve.fast.loop import Loop
 from pipelines.serve.fast.outbox import StoreOutbox
 from pipelines.serve.step.records import OutgoingMessage, encode_value
 from pipelines.store import Store
+from tidecast.messages import Heartbeat
+
+JOBS = ("rides", "orders")
 
 
 class Broker:
@@ -85,3 +92,16 @@ def test_a_key_that_is_refused_holds_up_no_other_and_a_reject_is_never_left_out(
     assert set(broker.flying) == {b"a", b"x", b"r"}
     broker.settle(a=True, x=True, r=True)
     assert left(store) == len(box) == 0
+
+
+def test_what_is_refused_of_others_keeps_no_heartbeat_of_a_job_from_being_sent(store):
+    box, broker, beats = StoreOutbox(store), Broker(), [Heartbeat(job, "serving", 1.0, 1.0, 1.0) for job in JOBS]
+    wait(store, box, "a", job="rides")
+    wait(store, box, "x", job="metrics", topic="rejects")
+    box.send(broker)
+    broker.settle(a=False, x=False)
+    sent = SimpleNamespace(send=lambda topic, key, *_: broker.arrived.append((topic, key)), poll=lambda: None)
+    core = SimpleNamespace(outbox=box, heartbeats=beats)
+    box._retry_at = time.monotonic() + 60  # the broker has refused just now
+    Loop._send(SimpleNamespace(core=core, sender=sent))
+    assert broker.arrived == [("heartbeats", "orders")] and not core.heartbeats
