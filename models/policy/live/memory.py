@@ -20,7 +20,7 @@ from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
-from models.policy.replays.kept import ReplayControl, with_latency, with_progress
+from models.policy.replays.kept import ReplayControl, with_latency, with_progress, without_unsaid
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,7 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         metric_time=sample["time"] + sample["span_s"],
         time_scale=sample["time_scale"],
         cold=cold,
+        replay=without_unsaid(memory.replay, sample["wall_time"]),
     )
 
 

@@ -13,6 +13,9 @@ from models.policy.replays.start import begins
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
+UNSAID_S = 600.0
+"""Seconds of metrics without a word on a replay after which its job knows nothing of it: of one that it knows it says
+something every few seconds, less often only while the driver starts."""
 _KEPT = (
     "state", "records", "done", "wall_time", "reading_since", "executors", "executors_soon", "rows", "work_s", "cost",
     "admitted_rps", "warm",
@@ -94,6 +97,20 @@ def with_progress(control: ReplayControl, progress: Mapping[str, Any]) -> Replay
     if progress["state"] in READING or progress.get("executors"):  # those of one that is published are kept for that
         replays[progress["id"]] = {name: progress.get(name) for name in _KEPT}
     return replace(control, replays=replays)
+
+
+def without_unsaid(control: ReplayControl, now: float) -> ReplayControl:
+    """Return the control without replays of which the job, though it runs, has said nothing for `UNSAID_S` (600 s).
+
+    That one is over may have been said to nobody: while its contract was away, or longer ago than its topic keeps. Its
+    executors would be asked for, or kept, for good.
+
+    Args:
+        control: so far.
+        now: of the job's newest metrics, epoch seconds by the same clock as its words on replays.
+    """
+    said = {name: one for name, one in control.replays.items() if now - one["wall_time"] <= UNSAID_S}
+    return control if len(said) == len(control.replays) else replace(control, replays=said)
 
 
 def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayControl:

@@ -11,7 +11,7 @@ from models.contract.terms import LIVE, compile_terms
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.policy.replays.interval_latency import interval_latencies
-from models.policy.replays.kept import ReplayControl, with_latency
+from models.policy.replays.kept import UNSAID_S, ReplayControl, with_latency
 from models.policy.replays.recomputed import recompute_rate
 from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
@@ -100,6 +100,18 @@ def test_the_executors_of_one_that_is_read_stay_until_it_is_published_and_it_has
     assert life.logged[-1]["executors"] == with_two
     assert life.lasts(1, lambda now: progress(now, 100_000, "done")) is None
     assert life.logged[-1]["executors"] == with_two - 2
+
+
+def test_a_replay_of_which_a_job_that_runs_says_nothing_any_more_is_over():
+    life = Life()
+    life.lasts(5)
+    life.lasts(5, lambda now: progress(now, executors=2, reading_since=now - 1))
+    asked = life.logged[-1]["executors"]
+    life.now += UNSAID_S - 5  # as where the driver was started again
+    assert life.lasts(1) is not None and life.logged[-1]["executors"] == asked
+    life.now += 5
+    assert life.lasts(1) is None and life.logged[-1]["executors"] == asked - 2
+    assert life.memory.replay == ReplayControl()
 
 
 def test_executors_that_a_schedule_asks_for_soon_are_kept_while_they_run():
