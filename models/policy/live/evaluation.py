@@ -14,6 +14,7 @@ from models.policy.core.budget import Promise
 from models.policy.core.capacity import useful_executors
 from models.policy.core.policy import Policy
 from models.policy.live.catch_up import behind_since
+from models.policy.live.held_forecast import begins_too_late
 from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan, make_plan
 from models.policy.received.observation import Observation
@@ -77,7 +78,10 @@ def evaluate(
     ahead, upper, note = None, None, ""
     if policy.name in LISTENERS:
         calibrator = calibrator if policy.name in BY_PEAKS else None
-        ahead, upper, note = make_outlook(memory.forecast, moment, contract.planning, calibrator)
+        if memory.forecast and begins_too_late(memory, memory.forecast):  # made before a clock was set back
+            note = "no forecast of now: the last one begins later"
+        else:
+            ahead, upper, note = make_outlook(memory.forecast, moment, contract.planning, calibrator)
     seen = Observation(
         now_s=now, since_s=since_s, job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps,
         lag_records=memory.lag_records,

@@ -5,7 +5,7 @@ import pytest
 from configs.contract import Contract
 from models.policy.live.evaluation import SET_BACK_S, on_clock
 from pipelines.scale.processor import Scaler
-from tidecast.messages import Forecast, MetricSample, encode
+from tidecast.messages import Forecast, Heartbeat, MetricSample, encode
 
 NOW, HOUR = 1_000_000.0, 3600.0
 CONTRACT = Contract(job="orders")
@@ -35,6 +35,11 @@ class SteppedJob:
         return told
 
 
+def forecast_of(rps):
+    rows = [[rps, 2 * rps]] * 99
+    return Forecast("orders", NOW, NOW, 1.0, 60.0, [0.5, 0.9], rows, "m", "1", "champion", "network", 9, epoch=1)
+
+
 @pytest.mark.parametrize("policy", ["reactive", "forecast", "keda"])
 def test_executors_are_given_up_and_asked_for_by_the_new_time(policy):
     job = SteppedJob(policy)
@@ -54,13 +59,21 @@ def test_an_agent_that_has_not_followed_a_decision_is_reminded_by_the_new_time()
 
 def test_a_forecast_that_nobody_confirms_grows_old_by_the_new_time():
     job = SteppedJob("forecast")
-    forecast = Forecast(
-        "orders", NOW, NOW, 1.0, 60.0, [0.5, 0.9], [[1.0, 2.0]] * 99, "m", "1", "champion", "network", 9, epoch=1
-    )
-    job.step(NOW, ("forecasts", forecast))
+    job.step(NOW, ("forecasts", forecast_of(1.0)))
     job.live(NOW, 3, 50.0)
     job.live(NOW + 3 - HOUR, 3, 50.0)
     assert job.memory.forecast["wall_time"] == NOW + 3 - HOUR
+
+
+def test_a_forecast_of_a_time_that_has_not_come_yet_counts_for_nothing_by_the_new_time():
+    job = SteppedJob("forecast")
+    job.step(NOW, ("forecasts", forecast_of(10_000.0)))
+    job.live(NOW, 3, 1.0)
+    assert job.executors == CONTRACT.executors.max
+    for at in (NOW + 3 - HOUR + second for second in range(60)):
+        job.step(at, ("heartbeats", Heartbeat("orders", "serving", at, at, 1.0, "1", at)))
+        told = job.live(at, 1, 1.0)
+    assert job.executors == CONTRACT.executors.min, told
 
 
 def test_a_clock_that_wavers_changes_nothing():
