@@ -190,8 +190,9 @@ class Account:
         return None if long is None or short is None else (float(f"{long:.4g}"), float(f"{short:.4g}"))
 
     def _parts(self, at: float, window_s: float, seconds: float, late: float) -> tuple[tuple[float, float, float], ...]:
-        kept = [part for part in self.parts if part[0] > at - window_s]
-        if kept and at < kept[-1][0] + window_s / PARTS:  # the same part, or a clock that went back
+        # What lies ahead, by a clock that was set back since, was now: else it would stay until that comes there again.
+        kept = [(min(part[0], at), *part[1:]) for part in self.parts if part[0] > at - window_s]
+        if kept and at < kept[-1][0] + window_s / PARTS:  # the same part
             at, before, late_before = kept.pop()
             seconds, late = seconds + before, late + late_before
         return (*kept, (at, seconds, late))

@@ -45,6 +45,16 @@ def test_a_clock_that_was_set_back_ends_no_count():
     assert after([*before, (3590.0, 1.0), (3614.0, 2.0)]).late_s == 5.0
 
 
+def test_late_seconds_of_a_clock_that_was_set_back_leave_the_window_by_the_new_time():
+    month = 30 * DAY_S
+    account = after([(1000.5 + month, 8.5), (1004.0 + month, 6.0), (1005.0 + month, 2.0)])
+    assert account.late_s == 5.0
+    for second in range(0, 2 * int(DAY_S), 600):
+        account = account.add_batch(PROMISE, 1000.5 + second, 1.0, 1.0)
+    assert account.late_s == 0.0 and account.late_since is None
+    assert len(account.parts) <= PARTS + 1
+
+
 def test_it_counts_what_each_second_of_a_simulated_job_took():
     chance, clock, newest, batches, produced = np.random.default_rng(2), 0.0, 0.0, [], []
     for _ in range(400):
