@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats
 
+LEAST_SPAN_S = 1e-6
+"""Seconds that batches span at least for a rate: of fewer a record that nobody can have measured tells, and the rate
+may be beyond all numbers."""
+
 
 @dataclass(frozen=True)
 class BatchSums:
@@ -91,7 +95,7 @@ def measure_shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Fl
         lag: (runs,) records that wait.
     """
     count, rows, duration, span, work, slots = sums.T
-    new, idle = (count > 0) & (span > 0), began & (lag < 0.5)
+    new, idle = (count > 0) & (span > LEAST_SPAN_S), began & (lag < 0.5)
     per = np.where(new, span, 1.0)
     busy = np.minimum(work / np.where(slots > 0, slots, np.inf), 1.0)
     now = np.empty((len(sums), 3))
@@ -113,4 +117,4 @@ def close_look(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | No
     now = measure_shares(np.array([sums], float), last, began, lag)[0].tolist()
     rps, busy, in_batch = (None if math.isnan(value) else value for value in now)
     known = BatchSums(seen.ended_at, processed_rps=rps, busy=busy, in_batch=in_batch)
-    return known, seen.duration_s / seen.count if seen.count and seen.span_s > 0 else None
+    return known, seen.duration_s / seen.count if seen.count and seen.span_s > LEAST_SPAN_S else None

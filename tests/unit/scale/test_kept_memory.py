@@ -47,6 +47,13 @@ def test_a_state_that_cannot_be_gone_on_with_is_told_and_begun_anew(capsys, kept
     assert "orders: its state is begun anew: " in capsys.readouterr().err
 
 
+def test_a_batch_that_nobody_can_have_measured_stops_no_step(capsys):
+    batch = metric(kind="batch", arrival_rps=None, lag_records=None, batch_rows=(1 << 63) - 1, batch_s=1e-300)
+    scaler = Scaler("orders", CONTRACT, "mpc", "act")
+    done = step_from(scaler, None, [row("metrics", batch), *ROWS], NOW + 0.2, NOW + 0.1)
+    assert [topic for topic, _, _ in done.sent] == ["decisions", "heartbeats"] and capsys.readouterr().err == ""
+
+
 def test_a_fault_that_is_not_the_states_is_not_hidden():
     class Broken(Scaler):
         def step(self, memory, rows, now, batch_s):
