@@ -57,7 +57,10 @@ def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> 
     if not rps > most_rps:
         return None
     # Tasks per wave that sustain it; with so many waves each has `tasks / waves` of them.
-    slots = (rps / float(capacity.per_slot_rps[0])) ** (1 / contract.planning.scaling) * (1 - 1e-9)
+    try:
+        slots = (rps / float(capacity.per_slot_rps[0])) ** (1 / contract.planning.scaling) * (1 - 1e-9)
+    except OverflowError:  # where executors hardly help each other, and the load is far above one's
+        slots = math.inf
     waves = math.floor(seen.tasks / slots)
     needed = math.ceil(math.ceil(seen.tasks / waves) / bounds.cores) if waves else None
     return Shortage(rps, begins_s, bounds.max, most_rps, needed)

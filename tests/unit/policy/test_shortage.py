@@ -50,6 +50,11 @@ def test_a_shortage_is_told_with_its_moment_and_its_remedy(changes, said):
     assert found(**changes) == f"at most 4 executors carry {said}"
 
 
+def test_where_executors_hardly_help_each_other_none_are_said_to_be_needed():
+    shared = CONTRACT.model_copy(update={"planning": Planning(batch_s=1.5, scaling=0.02)})
+    assert found(shared, arrival_rps=1e15).endswith("8 tasks are too few for any number of executors")
+
+
 def test_only_batches_too_long_for_the_target_make_a_shortage_however_short_they_are_planned():
     assert found(arrival_rps=319.0) is None  # above the 293 of batches of 1.5 s
     longer = CONTRACT.model_copy(update={"planning": Planning(batch_s=3.0)})
