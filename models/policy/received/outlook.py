@@ -90,8 +90,8 @@ def make_outlook(
     Returns:
         The load ahead with six digits, the highest value over lead + hold of its level nearest to `planning.quantile`
         in records/s, and which forecast it is. None, None and the reason, where there is no forecast, it is too old
-        (beginning with "late"), its steps are over, forecasts are refuted and nothing arrives, or that value is
-        negative or not finite.
+        (beginning with "late"), its steps are over, forecasts are refuted and nothing arrives, that value is negative,
+        or any is not finite.
 
     Raises:
         KeyError: the forecast lacks a field.
@@ -123,6 +123,8 @@ def make_outlook(
     upper = float(made.to_arrays().peak_rps_at(planning.quantile, planning.lead_s + planning.hold_s)[0])
     if not math.isfinite(upper) or upper < 0:
         return None, None, f"no forecast: its upper quantile is {upper}"
+    if not all(math.isfinite(value) for row in rows for value in row):  # no message holds such a number
+        return None, None, "no forecast: a quantile of it is no finite number"
     level = min(levels, key=lambda one: abs(one - planning.quantile))
     return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {level:g} quantile{what}"
 

@@ -11,9 +11,13 @@ import numpy as np
 
 from configs.contract import Planning
 from models.policy.core.capacity import Floats
-from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretch_ends
+from models.policy.received.nowcast import ForecastRows
+from models.policy.received.peaks import LEVELS, TRENDS_S, Line, Moments, Peaks, stretch_ends
 
 _CLOSE, _NEAR = 1e-6, 1.6
+_CURVES = ForecastRows(np.ones((1, 2, 2)), np.ones(1), np.zeros(1), 60.0, (0.5, 0.9))
+_TRIAL = Moments(_CURVES, np.ones(1), np.full((1, len(TRENDS_S)), np.nan))
+"""A moment at which kept peaks are tried: what fails at a decision would fail the decisions of all jobs."""
 
 
 class PeakCalibratorError(ValueError):
@@ -65,7 +69,8 @@ def revive(data: Any) -> PeakCalibrator:
     """Rebuild a peak calibrator (quantile forecasts of the peak load) from the JSON values that `describe` made.
 
     Raises:
-        PeakCalibratorError: other levels than `peaks.LEVELS`, a missing field, or one of a wrong type.
+        PeakCalibratorError: other levels than `peaks.LEVELS`, a missing field, one of a wrong type, or parts whose
+            lengths do not go together.
         ValueError: a text or list is no number.
     """
     try:
@@ -74,9 +79,16 @@ def revive(data: Any) -> PeakCalibrator:
                 f"peaks at the levels {data['levels']}; this code has {list(LEVELS)}: train again"
             )
         soon, then = (_revived(data[name]) for name in ("soon", "then"))
-        return PeakCalibrator(soon, then, *(float(data[name]) for name in ("lead_s", "hold_s", "scale")))
+        made = PeakCalibrator(soon, then, *(float(data[name]) for name in ("lead_s", "hold_s", "scale")))
     except (KeyError, TypeError) as error:
         raise PeakCalibratorError(f"no peaks of this code ({error!r}); train again") from None
+    try:
+        shape = made.quantiles_rps(_TRIAL).shape
+    except (IndexError, ValueError) as error:
+        raise PeakCalibratorError(f"no peaks can be told by it ({error}); train again") from None
+    if shape != (1, 2, len(LEVELS)):
+        raise PeakCalibratorError(f"it tells peaks of the shape {shape}; train again")
+    return made
 
 
 def _revived(data: dict[str, Any]) -> Peaks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -62,7 +63,7 @@ def revive(data: Any) -> Rehearsal:
     """Rebuild a rehearsal from the JSON values that `describe` made, or from those of releases that kept peaks alone.
 
     Raises:
-        PeakCalibratorError: neither, or a missing field, or one of a wrong type.
+        PeakCalibratorError: neither, a missing field, one of a wrong type, no hours, or peaks that tell nothing.
         ValueError: a text or list is no number.
     """
     try:
@@ -70,6 +71,8 @@ def revive(data: Any) -> Rehearsal:
         starts, hours = (
             {str(policy): float(value) for policy, value in steering[name].items()} for name in ("starts", "hours")
         )
+        if wrong := {policy: value for policy, value in hours.items() if not 0 < value < math.inf}:
+            raise PeakCalibratorError(f"executor-hours a day {wrong}: above 0 is expected; train again")
         promise = tuple(float(steering["promise"][name]) for name in _PROMISE) if starts else ()
         peaks = peak_calibrator.revive(data) if "levels" in data or not starts else None
         return Rehearsal(peaks, starts, hours, promise)
