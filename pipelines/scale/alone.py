@@ -35,14 +35,14 @@ def refuse_another(kafka: Kafka, listen_s: float = LISTEN_S) -> None:
         now_on = time.monotonic()
         with closing(Follower(kafka, ["heartbeats", "decisions"])) as earlier:
             earlier.seek_to_time(time.time() - listen_s)
-            if spoken(earlier, 1.0) is None:
+            if first_job_heard(earlier, 1.0) is None:
                 return
-        job = spoken(heard, max(listen_s - (time.monotonic() - now_on), 0.0))
+        job = first_job_heard(heard, max(listen_s - (time.monotonic() - now_on), 0.0))
     if job is not None:
-        raise another_one(kafka, f"job {job!r}")
+        raise another_autoscaler(kafka, f"job {job!r}")
 
 
-def another_one(kafka: Kafka, jobs: str) -> AnotherAutoscalerError:
+def another_autoscaler(kafka: Kafka, jobs: str) -> AnotherAutoscalerError:
     """Return the error that another one decides for some jobs."""
     return AnotherAutoscalerError(
         f"another autoscaler decides for {jobs} on the topics {kafka.prefix}* at {kafka.bootstrap}: agents obey both "
@@ -50,7 +50,7 @@ def another_one(kafka: Kafka, jobs: str) -> AnotherAutoscalerError:
     )
 
 
-def spoken(follower: Follower, within_s: float) -> str | None:
+def first_job_heard(follower: Follower, within_s: float) -> str | None:
     """Return the first job for which an autoscaler says something within some seconds; None: for none."""
     until = time.monotonic() + within_s
     while True:

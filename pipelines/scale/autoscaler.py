@@ -21,9 +21,9 @@ from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
-from pipelines.scale.alone import another_one
+from pipelines.scale.alone import another_autoscaler
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.beside import END_S, BesideQuery, ask_registry, begin, begin_to_repeat, report
+from pipelines.scale.beside import END_S, BesideQuery, begin, begin_to_repeat, report, warm_up_registry
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
@@ -81,7 +81,7 @@ def start_query(
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
         .option("subscribe", ",".join(map(settings.kafka.topic, _topics(settings))))
-        .option("startingOffsets", "latest" if rehearsal is None and goes_on(checkpoint) else _newest(settings))
+        .option("startingOffsets", "latest" if rehearsal is None and resumes_from(checkpoint) else _newest(settings))
         # Metrics that have left the topic are too old to decide on; failing over them would stop all scaling.
         .option("failOnDataLoss", "false")
         .option("kafka.fetch.max.wait.ms", "20")
@@ -104,8 +104,8 @@ def start_query(
     )
 
 
-def goes_on(checkpoint: Path) -> bool:
-    """Return whether a query that starts on a checkpoint goes on there: where its log says, not at any other offset."""
+def resumes_from(checkpoint: Path) -> bool:
+    """Return whether a query that starts on a checkpoint goes on where its log says, and at no other offset."""
     return any((checkpoint / "offsets").glob("[0-9]*"))
 
 
@@ -169,14 +169,14 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         spark = query_session("autoscaler", settings, cores, master, python_state=True)
 
     def rehearse(folder: Path) -> StreamingQuery:
-        ask_registry(settings)
+        warm_up_registry(settings)
         return _started(lambda: start_query(spark, settings, checkpoint, rehearsal=folder), str)
 
     if not stop.is_set() and (first.result() or stand_by(turn, stop, rehearse)):
         begun = first.result() or begin(settings, checkpoint, stop)
         watch = begin_to_repeat(partial(leave_if_lost, turn, stop), stop)
         report(spread_state(spark, checkpoint, cores, "autoscaler.cores"))
-        remedy = partial(remedy_of, checkpoint) if goes_on(checkpoint) else str
+        remedy = partial(remedy_of, checkpoint) if resumes_from(checkpoint) else str
         clock = jvm_clock(spark)
         watch_clock = ClockWatch(clock.set_back_s, partial(wait_while_behind, settings.kafka, clock.now_s, stop))
         run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), watch_clock, remedy)
@@ -185,7 +185,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         turn.hand_over()
     spark.stop()
     if turn.lost:
-        raise another_one(settings.kafka, "its jobs")
+        raise another_autoscaler(settings.kafka, "its jobs")
 
 
 def leave_if_lost(turn: Turn, stop: threading.Event) -> list[str]:

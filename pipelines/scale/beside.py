@@ -63,7 +63,7 @@ def begin(settings: Settings, checkpoint: Path, stop: threading.Event) -> Beside
     return BesideQuery(Learned(**learned), writers)
 
 
-def ask_registry(settings: Settings) -> None:
+def warm_up_registry(settings: Settings) -> None:
     """Ask the registry once, in threads that nobody waits for: its client takes seconds to import."""
 
     def ask(source: ArtifactSource) -> None:

@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
-from models.policy.live.evaluation import evaluate, most_of_use, on_clock
+from models.policy.live.evaluation import evaluate, most_of_use, with_clock_set_back
 from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
@@ -20,7 +20,7 @@ from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
-from pipelines.scale.written import Sent, write_decision
+from pipelines.scale.written import Sent, messages_after
 from pipelines.serve.step.samples import fields_by_name, read_sample
 from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
 from tidecast.orders import ReplayProgress
@@ -72,15 +72,16 @@ class Scaler:
         """
         if self.unknown:
             return self._left(memory, rows, now)
-        memory = on_clock(memories.with_contract(memory or memories.fresh(self.contract), self.contract), now)
+        memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
+        memory = with_clock_set_back(memory, now)
         memory, has_interval, rejects = self.update_memory(memory, rows, max(now, memory.beat_at or now))
         if has_interval:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:
             decision = self.hold_without_metrics(memory, now)
-        memory, written = write_decision(self.job, self.contract.hash, memory, decision, now)
+        memory, told = messages_after(self.job, self.contract.hash, memory, decision, now)
         wanted = [] if self._want is None else [("wants", self.job, self._want)]
-        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written, *wanted]
+        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *told, *wanted]
 
     def update_memory(
         self, memory: Memory, rows: list[dict[str, Any]], now: float

@@ -15,7 +15,7 @@ from pipelines.kafka.broker import Follower
 from pipelines.kafka.claim import AUTOSCALER, Claim
 from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.kafka.publisher import Publisher
-from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, refuse_another, spoken
+from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, first_job_heard, refuse_another
 from pipelines.scale.beside import report
 from pipelines.spark.checkpoint.lock import CheckpointLock
 
@@ -108,7 +108,7 @@ class Turn:
             while not stop.is_set():
                 if (has_lock := self._lock.take()) and self._lock.handed_over:
                     return True
-                if spoken(heard, LOOK_S) is not None:
+                if first_job_heard(heard, LOOK_S) is not None:
                     heard_at = time.monotonic()
                 elif has_lock and time.monotonic() - heard_at > LISTEN_S:
                     return True

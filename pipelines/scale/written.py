@@ -13,7 +13,7 @@ Sent = list[tuple[str, str, Message]]
 BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
 
 
-def write_decision(
+def messages_after(
     job: str, contract: str, memory: Memory, decision: Decision | None, now: float
 ) -> tuple[Memory, Sent]:
     """Return the memory after an evaluation, and what is to be sent: the decision, a heartbeat every BEAT_S (7 s).

@@ -50,7 +50,7 @@ class Rule:
         """Return an empty memory."""
         return {}
 
-    def begun(self, view: View, wanted: Floats) -> Floats:
+    def raise_towards(self, view: View, wanted: Floats) -> Floats:
         """Return (runs,) executors to ask for now on the way up to (runs,) wanted; here, all of them."""
         return wanted
 

@@ -78,7 +78,7 @@ class Steered:
         """Move the knob by what was late since the last look, and return the policy's choice with it.
 
         Above the strictest value of the knob the choice is at least a number of executors that rises to the most; these
-        begin as the policy begins others (`Rule.begun`): those that slow each other down not all at once.
+        begin as the policy begins others (`Rule.raise_towards`): those that slow each other down not all at once.
         Where nothing arrives and nothing waits it is not raised, because no second can be late then; what there is of
         it stays, so that a load that comes back finds it.
 
@@ -93,8 +93,9 @@ class Steered:
         kept = np.where(view.resting, np.minimum(kept, view.target), kept)
         lifted = kept > choice.target
         if lifted.any():
-            begun = np.minimum(np.maximum(inner.begun(view, np.maximum(kept, view.target)), choice.target), kept)
-            target, why = np.where(lifted, begun, choice.target), choice.why | lifted * int(Why.PROMISE)
+            raised = inner.raise_towards(view, np.maximum(kept, view.target))
+            raised = np.minimum(np.maximum(raised, choice.target), kept)
+            target, why = np.where(lifted, raised, choice.target), choice.why | lifted * int(Why.PROMISE)
             choice = replace(choice, target=target, why=why)
         return {**after, "rung": place}, choice
 

@@ -109,11 +109,11 @@ def evaluate(
     return memory, seen, made
 
 
-def on_clock(memory: Memory, now: float) -> Memory:
-    """Return the memory of a job with which is gone on where the clock was set back since its last evaluation.
+def with_clock_set_back(memory: Memory, now: float) -> Memory:
+    """Return the memory with no time ahead of a clock that was set back since the last evaluation; else as it was.
 
-    What it has of later than now was now: else nothing would be changed, sent again or too old before the clock has
-    come there again. A policy's own times are in its memory, which begins anew.
+    What is noted of later than now counts as noted now: else nothing would be changed, sent again or too old before the
+    clock has come there again. A policy's own times are in its memory, which begins anew.
 
     Args:
         memory: so far.

@@ -192,7 +192,7 @@ class Mpc(Rule):
         memory = window.push_values(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
         caught = (plan < view.target) & (piled > 0)
         lowered = np.minimum(np.maximum(window.highest(memory, "plan"), keeps), view.target)
-        raised = self.begun(view, np.maximum(plan, view.target))
+        raised = self.raise_towards(view, np.maximum(plan, view.target))
         target = np.where(plan >= view.target, raised, np.where(caught, view.target, lowered))
         why = why_flags(
             forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
@@ -201,7 +201,7 @@ class Mpc(Rule):
         )  # fmt: skip
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
-    def begun(self, view: View, wanted: Floats) -> Floats:
+    def raise_towards(self, view: View, wanted: Floats) -> Floats:
         """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target.
 
         As many as are soonest of use start at once, at most `step_up`; the next ones when these should work.

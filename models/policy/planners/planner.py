@@ -87,7 +87,7 @@ class Planner(Rule):
         up, down = wanted > view.target, wanted < view.target
         caught = down & (piled > 0)
         late = down & ~caught & ((allowed >= view.target) | soon)
-        raised = self.begun(view, wanted)
+        raised = self.raise_towards(view, wanted)
         lowered = np.maximum(allowed, view.target - self.step_down)
         target = np.where(up & ~soon, raised, np.where(down & ~caught & ~late, lowered, view.target))
         known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
@@ -98,7 +98,7 @@ class Planner(Rule):
         memory = window.push_values(memory, "need", np.where(known, wanted, np.nan), view.now_s, self.down_delay_s)
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
-    def begun(self, view: View, wanted: Floats) -> Floats:
+    def raise_towards(self, view: View, wanted: Floats) -> Floats:
         """Return (runs,) executors to ask for now on the way up to (runs,) wanted: at most `step_up` more."""
         begun: Floats = np.minimum(wanted, view.target + self.step_up)
         return begun

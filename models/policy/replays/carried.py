@@ -30,7 +30,7 @@ def carry_over(state: ControllerState, before: Terms, terms: Terms, plan: Shared
     return replace(state, multipliers=prices, response=Response())
 
 
-def on_clock(state: ControllerState, terms: Terms, now_s: float) -> ControllerState:
-    """Go on with the next interval where the clock was set back: else the rate would stand until it has caught up."""
+def with_clock_set_back(state: ControllerState, terms: Terms, now_s: float) -> ControllerState:
+    """Return the state to go on with where the clock was set back: else the rate would stand until it has caught up."""
     ahead_s = state.began_s + state.interval * terms.interval_s - now_s
     return replace(state, began_s=now_s - state.interval * terms.interval_s) if ahead_s > terms.interval_s else state

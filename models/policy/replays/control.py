@@ -25,7 +25,7 @@ from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
-from models.policy.replays.carried import carry_over, on_clock
+from models.policy.replays.carried import carry_over, with_clock_set_back
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.kept import ReplayControl
@@ -33,7 +33,7 @@ from models.policy.replays.level import next_level, raise_to
 from models.policy.replays.live_load import Arrived, as_admitted, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
-from models.policy.replays.start import certainly_left, enough_for, is_enough
+from models.policy.replays.start import certainly_left, is_enough, share_to_be_left
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def decide_rate(
         )
     assert control.terms is not None and control.state is not None
     terms = compile_terms(control.terms)
-    state = on_clock(build(ControllerState, control.state), terms, seen.now_s)
+    state = with_clock_set_back(build(ControllerState, control.state), terms, seen.now_s)
     reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks, control.level)
     cost = replay_cost(control.replays.values(), known.per_record_s)
     if cost is None and control.replays:
@@ -149,7 +149,7 @@ def _without_those_that_wait(
     lowest = min(highest_ahead(ahead), default=None)
     return replace(
         signals,
-        replay_backlog=_left(control, lambda one: is_enough(enough_for(one), left, certain, high, lowest)),
+        replay_backlog=_left(control, lambda one: is_enough(share_to_be_left(one), left, certain, high, lowest)),
     )
 
 

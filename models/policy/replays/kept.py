@@ -9,7 +9,7 @@ from typing import Any
 from models.contract.service_rate import CERTAIN
 from models.policy.replays.interval_latency import MEASURED
 from models.policy.replays.live_load import Arrived
-from models.policy.replays.start import begins
+from models.policy.replays.start import is_in_slow_start
 
 READING = ("waiting", "running", "paused")
 """States of a replay that is not read to its end."""
@@ -81,7 +81,7 @@ class ReplayControl:
         Args:
             most: that the job may have.
         """
-        if any(begins(one) for one in self.replays.values()):
+        if any(is_in_slow_start(one) for one in self.replays.values()):
             return most
         return sum(max(one.get("executors_soon") or 0, one["executors"] or 0) for one in self.replays.values())
 

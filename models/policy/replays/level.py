@@ -10,7 +10,7 @@ from typing import Any
 from models.contract.service_rate import CERTAIN
 from models.contract.state import ControllerState
 from models.contract.terms import Terms
-from models.policy.replays.start import begins
+from models.policy.replays.start import is_in_slow_start
 
 LEVEL_STEP, MOST_LEVEL = 0.15, 0.5
 """By how much the quantile of capacity that a replay goes by rises after each quiet interval, and how far: to the
@@ -49,7 +49,7 @@ def next_level(
     if is_broken(worst):
         return (level + CERTAIN) / 2
     quiet = worst is not None and worst <= QUIET
-    reading = [one for one in replays if one["state"] == "running" and (one.get("warm") or not begins(one))]
+    reading = [one for one in replays if one["state"] == "running" and (one.get("warm") or not is_in_slow_start(one))]
     admitted = math.fsum(one.get("admitted_rps") or 0.0 for one in reading)
     borne = reading and admitted >= BORNE * state.controls.replay_rps
     return min(level + LEVEL_STEP, MOST_LEVEL) if quiet and borne else level

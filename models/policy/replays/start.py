@@ -43,7 +43,7 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     return left
 
 
-def enough_for(replay: Mapping[str, Any]) -> float:
+def share_to_be_left(replay: Mapping[str, Any]) -> float:
     """Return the share of what executors certainly serve that is to be left over: GOING_FREE once begun, else FREE.
 
     One whose first batch was run dry, which takes the worst from it, begins as soon as that where nothing tells that it
@@ -60,7 +60,7 @@ def enough_for(replay: Mapping[str, Any]) -> float:
     return GOING_FREE if replay.get("warm") and not can_wait else FREE
 
 
-def begins(replay: Mapping[str, Any]) -> bool:
+def is_in_slow_start(replay: Mapping[str, Any]) -> bool:
     """Return whether a replay has its slow start, by its agent's clock.
 
     Args:
@@ -78,7 +78,7 @@ def is_enough(
     """Return whether a replay may read now: a share of what is certain is left, or no much better time is to come.
 
     Args:
-        share: of `certain_rps`, as of `enough_for`.
+        share: of `certain_rps`, as of `share_to_be_left`.
         left_rps: what is certainly left, in live records/s.
         certain_rps: what the executors certainly serve, live records/s.
         high_rps: the most live records/s of the next interval.

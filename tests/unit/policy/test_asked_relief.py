@@ -14,7 +14,7 @@ from models.policy.replays.kept import ReplayControl
 from models.policy.replays.recomputed import recompute_interval
 from models.policy.replays.relief import with_relief
 from pipelines.scale.processor import Scaler
-from pipelines.scale.written import write_decision
+from pipelines.scale.written import messages_after
 from tidecast.messages import MetricSample, encode
 
 NOW, JOB = 1_000_000.0, "orders"
@@ -46,7 +46,7 @@ class Life:
             self.memory, _, rejects = self.scaler.update_memory(self.memory, rows, self.now)
             assert not rejects
             self.memory, decision = self.scaler.decide(self.memory, self.now)
-            self.memory, sent = write_decision(JOB, self.contract.hash, self.memory, decision, self.now)
+            self.memory, sent = messages_after(JOB, self.contract.hash, self.memory, decision, self.now)
             self.written += [message for topic, _, message in sent if topic == "decisions"]
             self.memory = Memory.from_json(self.memory.to_json())
             self.logged.append(json.loads(encode(decision)))

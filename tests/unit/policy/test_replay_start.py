@@ -13,7 +13,7 @@ from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
 from models.policy.replays.level import next_level, raise_to
 from models.policy.replays.record_cost import replay_cost
-from models.policy.replays.start import SLOW_START_S, certainly_left, enough_for, is_enough
+from models.policy.replays.start import SLOW_START_S, certainly_left, is_enough, share_to_be_left
 
 CONTRACT = Contract(job="orders", latency_target_s=10.0)
 TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))
@@ -48,12 +48,12 @@ def test_a_replay_begins_when_enough_is_left_or_no_better_time_comes(left, high,
 
 def test_less_is_enough_for_one_that_has_begun():
     waiting = {"state": "waiting", "done": 0, "rows": None, "executors": 2}
-    assert enough_for(waiting) == enough_for({"state": "waiting", "done": 0}) == 0.5
+    assert share_to_be_left(waiting) == share_to_be_left({"state": "waiting", "done": 0}) == 0.5
     for more in ({"state": "running"}, {"done": 1}, {"rows": 12}):
-        assert enough_for(waiting | more) == 0.1
+        assert share_to_be_left(waiting | more) == 0.1
     # Run dry it is as good as begun, unless its schedule asks for nothing yet.
     for asked, share in ((None, 0.1), (2, 0.1), (0, 0.5)):
-        assert enough_for(waiting | {"warm": True, "executors": asked}) == share
+        assert share_to_be_left(waiting | {"warm": True, "executors": asked}) == share
     assert is_enough(0.1, 10.0, 100.0, 70.0, 1.0) and not is_enough(0.1, 9.0, 100.0, 70.0, 1.0)
 
 

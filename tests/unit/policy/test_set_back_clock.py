@@ -3,7 +3,7 @@
 import pytest
 
 from configs.contract import Contract
-from models.policy.live.evaluation import SET_BACK_S, on_clock
+from models.policy.live.evaluation import SET_BACK_S, with_clock_set_back
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Forecast, Heartbeat, MetricSample, encode
 
@@ -79,4 +79,4 @@ def test_a_forecast_of_a_time_that_has_not_come_yet_counts_for_nothing_by_the_ne
 def test_a_clock_that_wavers_changes_nothing():
     job = SteppedJob("reactive")
     job.live(NOW, 30, 50.0)
-    assert on_clock(job.memory, NOW + 30 - SET_BACK_S) is job.memory
+    assert with_clock_set_back(job.memory, NOW + 30 - SET_BACK_S) is job.memory

@@ -11,7 +11,7 @@ from models.policy.core.budget import Account
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.standing import REMIND_S
 from pipelines.scale.processor import UNKNOWN_S, Scaler
-from pipelines.scale.written import BEAT_S, write_decision
+from pipelines.scale.written import BEAT_S, messages_after
 from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
 from tidecast.messages import Decision, Heartbeat, encode
 
@@ -86,7 +86,7 @@ def test_late_seconds_that_leave_the_window_are_told_though_the_decision_comes_t
             now = NOW + 2 * at + again
             inputs = {"promise": {"late_s": memory.account.late_s}}
             hold = Decision(f"d{now}", "orders", now, now, 1.0, "act", "mpc", 1, "hold", ["hold"], inputs, {})
-            memory, sent = write_decision("orders", CONTRACT.hash, memory, hold, now)
+            memory, sent = messages_after("orders", CONTRACT.hash, memory, hold, now)
             told += [said.inputs["promise"]["late_s"] for topic, _, said in sent if topic == "decisions"]
     assert told == [6.0, 2.0, 0.0]
 

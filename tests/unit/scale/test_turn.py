@@ -23,7 +23,7 @@ def heard(monkeypatch):
     """What is said on the topics in each look from now on, each of which takes a second; nothing once all was."""
     said, now = [], SimpleNamespace(s=1000.0)
 
-    def spoken(follower, within_s):
+    def first_job_heard(follower, within_s):
         now.s += 1.0
         return said.pop(0) if said else None
 
@@ -32,7 +32,7 @@ def heard(monkeypatch):
             raise AnotherAutoscalerError(said[0])
 
     monkeypatch.setattr(turn, "Follower", lambda *_, **__: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(turn, "spoken", spoken)
+    monkeypatch.setattr(turn, "first_job_heard", first_job_heard)
     monkeypatch.setattr(turn, "refuse_another", refuse)
     monkeypatch.setattr(turn, "time", clock_with(monotonic=lambda: now.s))
     monkeypatch.setattr(turn, "Publisher", lambda kafka: SimpleNamespace(close=lambda: None))
