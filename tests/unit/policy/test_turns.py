@@ -17,6 +17,17 @@ def test_how_many_at_once_are_soonest_of_use_by_hand():
     assert at_once(missing, np.array([0.0, 1.0, 0.7, 1.0]), 3.0).tolist() == [3, 1, 1, 0]
 
 
+@given(st.integers(1, 40), st.floats(0.0, 2.0))
+def test_so_many_start_at_once_that_the_missing_ones_are_missed_for_the_shortest_time(missing, growth):
+    waits = [k**growth * sum(range(missing, 0, -k)) for k in range(1, missing + 1)]
+    soonest = max(k for k, wait in enumerate(waits, 1) if wait <= min(waits) * (1 + 1e-9))
+    assert starts_at_once(missing, growth)[missing] == soonest
+
+
+def test_what_starts_at_once_of_thousands_is_told_within_a_decision():
+    assert at_once(np.array([4000.0]), 1.5, math.inf) == 1  # an hour and more, where each number was tried for itself
+
+
 def test_turns_by_hand():
     turns = plan_turns(np.array([4.0, 3.0, 0.0]), np.array([1.0, 0.0, 1.0]), math.inf, np.array([10.0, 20.0, 30.0]))
     assert turns.many.tolist() == [4, 1, 1] and turns.size.tolist() == [1, 3, 1]
