@@ -74,7 +74,7 @@ class Registry(ModelStore):
     def write_rehearsal(self, run: TrackedRun, job: str, version: str, rehearsal: Rehearsal) -> None:
         """Store what policies learned of a job's past, as an artifact of the run that the version's tag `peaks` names.
 
-        What was stored for the version earlier no longer counts. Where nothing was learned nothing is stored.
+        It takes the place of what was stored for the version earlier, which stays where nothing was learned.
 
         Args:
             run: a running run.
