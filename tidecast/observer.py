@@ -104,7 +104,9 @@ class Observer:
                     curve.forget_before(end)
             job.committed = batch.ends or None
             waiting = lag_records(job.ends, job.committed)
-            job.tracker.observe_batch(batch, used, waiting)
+            # Spark gives tasks to every executor: to those that are leaving, and to another query's.
+            own = {*job.actuator.live()} if used and job.tracker.awaits_use() else set()
+            job.tracker.observe_batch(batch, own & used.keys(), waiting)
         told: dict[str, float] = {}
         if spread:
             tasks = self._cluster.task_spread(max(stages, key=lambda stage: stage.run_s))

@@ -189,7 +189,8 @@ class Tracker:
 
         Args:
             batch: the finished batch.
-            used: ids of the executors it ran on; may be empty unless `awaits_use()`.
+            used: ids of the executors that it ran on and that count for the query, without those that were asked to
+                leave; may be empty unless `awaits_use()`.
             lag: records not yet processed after it; None while unknown.
         """
         self._last = batch
