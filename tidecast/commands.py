@@ -22,7 +22,7 @@ from tidecast.messages import (
     decode,
     decode_keyed,
 )
-from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact
+from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact, retry_mode
 from tidecast.orders import ReplayOrder, order_key
 from tidecast.outcomes import outcome
 from tidecast.spark.sensors import lag_records
@@ -58,7 +58,8 @@ class Commands:
         """Wait up to 0.5 s for records and handle each: apply a decision, change mode or clock, note a heartbeat.
 
         Connects at the first call (waits up to 10 s). Outcomes and rejects are queued in the job's outbox. In mode
-        "act" every call ends with a request for safely many executors if the autoscaler is silent (`lost_contact_s`).
+        "act" every call ends with a request for safely many executors if the autoscaler is silent (`lost_contact_s`). A
+        mode that the cluster refused is tried again now and then.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
@@ -78,6 +79,7 @@ class Commands:
             self._finish_control()
         if time.monotonic() > self._rediscover_at:
             self._rediscover_heartbeats()
+        retry_mode(self._job)
         hand_back_if_silent(self._job, time.monotonic())
 
     def close(self) -> None:
@@ -106,10 +108,8 @@ class Commands:
         except BaseException:
             client.close(timeout_ms=1000)
             raise
-        self._control_read, self._rediscover_at = (
-            False,
-            float("inf") if parts[HEARTBEATS] else time.monotonic() + REDISCOVER_S,
-        )
+        self._control_read = False
+        self._rediscover_at = float("inf") if parts[HEARTBEATS] else time.monotonic() + REDISCOVER_S
         return client
 
     def _partitions(self, client: Any, topic: str) -> list[Any]:
@@ -207,12 +207,8 @@ class Commands:
             outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
         elif verdict.action == "ignore" and job.mode == "freeze" and decision.executors != self._ignored_executors:
             self._ignored_executors = decision.executors  # a frozen agent says what it leaves undone, once per wish
-            log.warning(
-                "%s: frozen: %s asks for %d executors, nothing is changed",
-                job.name,
-                decision.id,
-                self._ignored_executors,
-            )
+            asked = "%s: frozen: %s asks for %d executors, nothing is changed"
+            log.warning(asked, job.name, decision.id, self._ignored_executors)
         for each in outcomes:
             job.outbox.enqueue("outcomes", job.name, each)
 

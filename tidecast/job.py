@@ -75,12 +75,22 @@ class OrderedJob:
         self.orders[order.id] = standing_order(self.orders.get(order.id), order)
 
 
+@dataclass(frozen=True)
+class PendingMode:
+    """A mode that was asked for and is not reached: when it was tried last (steady clock, s), why it was refused."""
+
+    mode: str
+    tried_s: float
+    refusal: str = ""
+
+
 @dataclass(kw_only=True)
 class Job(OrderedJob):
     """The state of a job that its agent's threads share.
 
     Attributes:
         widest_mode: the widest mode that `attach` allows.
+        pending: the mode that it is to be in, where the cluster has refused it or Spark did not answer; else None.
         limits: what decisions may ask for.
         lock: guards what several threads change together: mode, target, tracker.
         stop: set when the agent's threads are to end.
@@ -102,6 +112,7 @@ class Job(OrderedJob):
     widest_mode: str
     limits: Limits
     actuator: ExecutorActuator
+    pending: PendingMode | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
     seen: SeenDecisions = field(default_factory=SeenDecisions)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
-from tidecast.job import Job
+from tidecast.job import Job, PendingMode
 from tidecast.spark.actuator import ActuatorError
 
 log = logging.getLogger("tidecast")
 
 NARROWEST_FIRST = ("observe", "freeze", "act")
 """Modes, the narrowest first, by what an agent may change in the application."""
+AGAIN_S = 10.0
+"""Seconds after which a mode that is not reached is tried again."""
 
 
 def apply_control_mode(job: Job, requested: str | None) -> None:
@@ -41,15 +44,20 @@ def switch_mode(job: Job, mode: str) -> None:
     """Change the agent's mode; "act" and "freeze" first take the number of executors over from Spark's allocation.
 
     That stops Spark's dynamic allocation until the application ends, also if the mode is "observe" again later. Where
-    the cluster refuses, the mode stays and the log says why. Agents of several queries of an application may do it:
-    each has executors of its own then (`tidecast.spark.allotment`).
+    the cluster refuses, the mode stays, the log says why, and `retry_mode` tries again: nobody else scales then. Agents
+    of several queries of an application may do it: each has executors of its own then (`tidecast.spark.allotment`).
 
     Raises:
         KeyError: there is no such mode.
-        py4j.protocol.Py4JError: Spark's JVM does not answer.
+        py4j.protocol.Py4JError: Spark's JVM does not answer; `retry_mode` tries again.
     """
     with job.lock:
-        if mode == job.mode or (mode != "observe" and not job.owns_executors and not _take_over(job)):
+        refusal = job.pending.refusal if job.pending is not None else ""
+        job.pending = PendingMode(mode, time.monotonic(), refusal)
+        if mode not in ("observe", job.mode) and not job.owns_executors and not _take_over(job, job.pending):
+            return
+        job.pending = None
+        if mode == job.mode:
             return
         log.warning("%s: mode %s -> %s%s", job.name, job.mode, mode, _MEANING[mode])
         job.mode, job.heard_at, job.handed_back = mode, time.monotonic(), False
@@ -65,11 +73,24 @@ _MEANING = {
 }
 
 
-def _take_over(job: Job) -> bool:
+def retry_mode(job: Job) -> None:
+    """Try again for the mode that is pending, if there is one, AGAIN_S (10 s) after it was tried last.
+
+    Raises:
+        py4j.protocol.Py4JError: Spark's JVM does not answer; a later call tries again.
+    """
+    pending = job.pending
+    if pending is not None and time.monotonic() - pending.tried_s > AGAIN_S:
+        switch_mode(job, pending.mode)
+
+
+def _take_over(job: Job, pending: PendingMode) -> bool:
     try:
         job.actuator.take_over(job.limits.least)
     except ActuatorError as error:
-        log.error("%s: cannot act, observing instead: %s", job.name, error)
+        if f"{error}" != pending.refusal:
+            log.error("%s: cannot act, observing until it can; tried every %.0f s: %s", job.name, AGAIN_S, error)
+        job.pending = replace(pending, refusal=f"{error}")
         return False
     job.owns_executors, job.executors_at_takeover = True, job.actuator.target or 0
     return True

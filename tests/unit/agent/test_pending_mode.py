@@ -1,0 +1,90 @@
+"""What an agent does where the cluster refuses a mode, or Spark does not answer in the midst of what came."""
+
+import time
+
+import pytest
+from py4j.protocol import Py4JError
+
+from tests.fakes import driver
+from tests.fakes.clock import clock_with
+from tests.unit.agent.test_commands import Polled, Record
+from tidecast import modes
+from tidecast.commands import Commands
+from tidecast.control import mode_key
+from tidecast.messages import Control, encode
+from tidecast.spark.actuator import ActuatorError
+
+
+@pytest.fixture
+def job():
+    return driver.job()
+
+
+@pytest.fixture
+def commands(job):
+    made = Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    made._control_read, made._client = True, Polled({})
+    return made
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The steady clock of the modes."""
+    made = [1000.0]
+    monkeypatch.setattr(modes, "time", clock_with(monotonic=lambda: made[0]))
+    return made
+
+
+def record(topic, key, message):
+    return Record(topic, key.encode(), encode(message))
+
+
+def word(mode):
+    return record("control", mode_key("orders"), Control("orders", time.time(), mode=mode))
+
+
+def faulty(actuator, *faults):
+    """Let `take_over` raise these, one a call, before it does what it did."""
+    before, left = actuator.take_over, list(faults)
+
+    def take_over(least):
+        if left:
+            raise left.pop(0)
+        before(least)
+
+    actuator.take_over = take_over
+    return left
+
+
+def test_a_mode_that_the_cluster_refuses_is_tried_again_and_said_once(job, commands, now, caplog):
+    """Spark's own allocation may be off by then: nobody would scale the job."""
+    left = faulty(job.actuator, *[ActuatorError("no application master yet")] * 3)
+    commands._handle(word("act"))
+    for still in (2, 1, 0):
+        for _ in range(3):
+            commands.poll()
+        assert (job.mode, len(left)) == ("observe", still)
+        now[0] += modes.AGAIN_S + 1
+    commands.poll()
+    assert job.mode == "act" and job.pending is None
+    assert caplog.text.count("no application master yet") == 1
+
+
+def test_a_mode_of_which_spark_did_not_answer_is_tried_again(job, commands, now):
+    faulty(job.actuator, Py4JError("no answer"))
+    with pytest.raises(Py4JError):
+        commands._handle(word("act"))
+    commands.poll()
+    assert job.mode == "observe"
+    now[0] += modes.AGAIN_S + 1
+    commands.poll()
+    assert job.mode == "act"
+
+
+def test_a_mode_that_was_refused_is_not_tried_once_another_one_is_asked_for(job, commands, now):
+    left = faulty(job.actuator, ActuatorError("no"))
+    for mode in ("act", "observe"):
+        commands._handle(word(mode))
+    now[0] += modes.AGAIN_S + 1
+    commands.poll()
+    assert job.mode == "observe" and left == [] and job.actuator.calls == []
