@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,7 @@ class Commands:
         self._job, self._bootstrap, self._security = job, bootstrap, security
         self._waits_for_clock = waits_for_clock
         self._client: Any = None
+        self._waiting: deque[Any] = deque()
         self._unread: dict[Any, int] = {}
         self._control_read = False
         self._requested_mode: str | None = None
@@ -73,8 +75,9 @@ class Commands:
             self._client = self._connect()
         control, polled = self._job.prefix + CONTROL, self._client.poll(timeout_ms=WAIT_MS)
         for part in sorted(polled, key=lambda part: bool(part.topic != control)):  # a mode holds for what came with it
-            for record in polled[part]:
-                self._handle(record)
+            self._waiting += polled[part]
+        while self._waiting:  # what comes behind a record that Spark did not answer of is met with the next call
+            self._handle(self._waiting.popleft())
         if not self._control_read:
             self._finish_control()
         if time.monotonic() > self._rediscover_at:

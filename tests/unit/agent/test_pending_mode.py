@@ -1,17 +1,19 @@
 """What an agent does where the cluster refuses a mode, or Spark does not answer in the midst of what came."""
 
 import time
+from collections import deque
 
 import pytest
 from py4j.protocol import Py4JError
 
 from tests.fakes import driver
 from tests.fakes.clock import clock_with
-from tests.unit.agent.test_commands import Polled, Record
+from tests.unit.agent.test_commands import Part, Polled, Record, wish
 from tidecast import modes
 from tidecast.commands import Commands
 from tidecast.control import mode_key
 from tidecast.messages import Control, encode
+from tidecast.orders import ReplayOrder, order_key
 from tidecast.spark.actuator import ActuatorError
 
 
@@ -88,3 +90,15 @@ def test_a_mode_that_was_refused_is_not_tried_once_another_one_is_asked_for(job,
     now[0] += modes.AGAIN_S + 1
     commands.poll()
     assert job.mode == "observe" and left == [] and job.actuator.calls == []
+
+
+def test_what_came_behind_a_record_of_which_spark_did_not_answer_is_met_with_the_next_poll(job, commands, now):
+    order = ReplayOrder("r1", "orders", 1.0, "run", {"events": {"0": 0}}, {"events": {"0": 9}})
+    ordered = record("control", order_key("orders", "r1"), order)
+    decided = record("decisions", "orders", wish(3))
+    commands._client = Polled({Part("decisions"): [decided], Part("control"): [word("act"), ordered]})
+    faulty(job.actuator, Py4JError("no answer"))
+    with pytest.raises(Py4JError):
+        commands.poll()
+    commands.poll()
+    assert job.orders == {"r1": order} and commands._waiting == deque()
