@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from tidecast.connection.reach import connection_fault
 from tidecast.connection.signing import HEADER, SigningKeys
@@ -97,7 +97,8 @@ class Outbox:
         Raises:
             UnreachableError: the broker has not answered the first connection within 10 s; the queue is kept.
             kafka.errors.KafkaTimeoutError: the topic (at the first connection any of TOPICS) is unknown after 5 s.
-                While no connection to the broker can be opened, the message is kept for the next call; else it is lost.
+                While no connection to the broker can be opened, the message is kept for the next call; else it is lost,
+                but one to CONTROL is queued again behind the others.
             kafka.errors.KafkaError: the message is over 1 MiB, or not allowed on the topic; it is lost.
             ValueError: a security option is unknown or has no such value.
         """
@@ -119,9 +120,11 @@ class Outbox:
             future = self._producer.send(
                 self._prefix + topic, key=key.encode(), value=value, headers=self._headers(topic, key, value)
             )
-        except KafkaTimeoutError:
-            if connection_fault(self._address):
+        except KafkaError as error:
+            if isinstance(error, KafkaTimeoutError) and connection_fault(self._address):
                 self._next = message
+            else:
+                self._give_up(message, error)
             raise
         with self._lock:
             self._flying[topic] += 1
@@ -192,9 +195,14 @@ class Outbox:
                 log.warning("%s reach the broker at %s again; %d messages were lost", topic, self._address, lost)
 
     def _take_refusal(self, message: Entry, error: BaseException) -> None:
+        with self._lock:
+            self._flying[message[0]] -= 1
+        self._give_up(message, error)
+
+    def _give_up(self, message: Entry, error: BaseException) -> None:
+        """Count a message as lost, or queue it again if nothing else says what it says."""
         topic, key, _ = message
         with self._lock:
-            self._flying[topic] -= 1
             if topic != CONTROL or not getattr(error, "retriable", False):
                 self._count_lost(topic, repr(error))
             elif self._newest.get(key) is message:  # of its key the last one on the topic holds

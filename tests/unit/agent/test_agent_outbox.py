@@ -118,6 +118,22 @@ def test_a_topic_that_the_broker_does_not_have_holds_up_no_other_message(produce
     assert producer.taken == [("metrics", b"second")]
 
 
+def test_a_control_word_outlasts_that_its_topic_is_not_known_for_a_while_and_others_are_counted(producer, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        box = outbox.Outbox(f"127.0.0.1:{broker.getsockname()[1]}", {}, "test")
+        for topic in ("control", "metrics"):
+            box.enqueue(topic, "orders", Control("orders", time.time()))
+        for _ in range(2):
+            with pytest.raises(KafkaTimeoutError):
+                box.send_next(0)
+    producer.knows_topics = True
+    box.enqueue("metrics", "orders", Control("orders", time.time()))
+    assert [box.send_next(0) for _ in range(3)] == [True, True, False]
+    assert [topic for topic, _ in producer.taken] == ["control", "metrics"]
+    producer.acknowledge(1)
+    assert "a message to control is sent again" in caplog.text and "1 messages were lost" in caplog.text
+
+
 @pytest.fixture
 def moment(monkeypatch):
     now = [0.0]
