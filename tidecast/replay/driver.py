@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -88,14 +89,13 @@ class Replays:
         return {name: said.state for name, (said, _) in self._said.items()}
 
     def close(self) -> None:
-        """Stop the replays' queries; orders stay, and are gone on with by the next agent of the job."""
-        for query in self._queries.values():
-            query.stop()
-        for closing in self._closing.values():
-            closing.wait()
-        self._wait.hold(False)
-        if self._replayable is not None:
-            self._replayable.close()
+        """Stop the replays' queries, all of them though one fails; orders are gone on with by the job's next agent."""
+        with ExitStack() as ends:  # the last one first
+            if self._replayable is not None:
+                ends.callback(self._replayable.close)
+            ends.callback(self._wait.hold, False)
+            for end in [*(one.wait for one in self._closing.values()), *(one.stop for one in self._queries.values())]:
+                ends.callback(end)
 
     def _standing(self) -> list[ReplayOrder]:
         """The orders that this application is to meet, and that are not over."""

@@ -257,6 +257,25 @@ def test_tasks_wait_for_their_state_as_long_as_a_replay_runs(queries, job, monke
     assert held[-2:] == [False, False]
 
 
+def test_at_its_end_all_queries_are_stopped_and_the_job_lets_go_though_one_of_them_fails(queries, job, monkeypatch):
+    closed, held = [], []
+    monkeypatch.setattr(driver.StateWait, "hold", lambda self, wanted: held.append(wanted))
+    job.orders |= {"fix": _order(most_rps=5.0), "other": _order("other", most_rps=5.0)}
+    replays = Replays(job, Replayable(lambda order: queries, close=lambda: closed.append(True)))
+    replays.poll()
+
+    def fail():
+        raise TimeoutError("its query did not stop within spark.sql.streaming.stopTimeout")
+
+    stops = [query.stop for query in queries]
+    for failing, other in ((0, 1), (1, 0)):
+        queries[failing].stop, queries[other].stop, queries[other].stopped = fail, stops[other], False
+        with pytest.raises(TimeoutError):
+            replays.close()
+        assert queries[other].stopped
+    assert closed == [True, True] and held[-2:] == [False, False]
+
+
 def test_an_autoscaler_that_is_heard_has_its_chance_before_the_ordered_rate_counts(queries, job, monkeypatch):
     job.orders["fix"], job.heard_at = _order(most_rps=50.0), time.monotonic()
     replays = Replays(job, Replayable(lambda order: queries))
