@@ -15,6 +15,8 @@ LONG = 2.0
 """Usual pauses after which no live batch is near: nothing comes."""
 NEWEST = 0.2
 """Weight of the newest pause in the usual one."""
+UNSEEN_S = 2.0
+"""Seconds without a look, as while there was no replay, after which it is not known when the pause began."""
 
 
 class LivePauses:
@@ -29,6 +31,7 @@ class LivePauses:
         """
         self._query, self._clock = query, clock
         self._began: float | None = None
+        self._asked_at = float("-inf")
         self._warm = query is None
         self._usual_s: float | None = None
 
@@ -50,6 +53,9 @@ class LivePauses:
         if self._query is None:
             return True
         now = self._clock()
+        if now - self._asked_at > UNSEEN_S:
+            self._began = None
+        self._asked_at = now
         if self._query.status["isTriggerActive"]:
             if self._began is not None:
                 length = now - self._began

@@ -45,6 +45,16 @@ def test_where_nothing_comes_live_it_may_begin_at_any_time():
     assert len([now for now in found if now > 14.0]) == 4 * 26 - 1
 
 
+def test_of_the_time_in_which_nobody_asked_no_pause_is_learned():
+    """An hour without a replay, in which many live batches ran, is no pause of an hour."""
+    live = Live(busy_s=1.2, period_s=2.0)
+    pauses = LivePauses(live, lambda: live.now)
+    opened(live, 21.5, pauses=pauses)  # the last look is in a pause
+    live.now = 3_600.0
+    found = opened(live, 3_620.0, pauses=pauses)
+    assert found and all(1.2 <= now % 2.0 <= 1.7 for now in found)
+
+
 def test_without_a_live_query_there_is_nothing_to_wait_for():
     assert LivePauses(None).may_begin()
 
