@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 OPTION, GENERAL = "spark.locality.wait.process", "spark.locality.wait"
 LEAST_MS = 3000
 """Longer than most tasks of a replay, and what Spark waits by itself. State that is loaded elsewhere takes up to five
 seconds, and eleven were seen where the executor had never held any; but all tasks that have an executor wait for it."""
+_lock = threading.Lock()
+_holders: set[StateWait] = set()
+_before: list[tuple[Any, str | None]] = []
+"""While anybody holds it: the scheduler's options, and what stood there."""
 
 
 class StateWait:
@@ -15,31 +20,42 @@ class StateWait:
 
     Live records' stateful tasks begin when their first stage ends, which is when a replay's tasks have taken the cores
     that came free. Where an application waits for nothing (`spark.locality.wait=0s`) they would run wherever a core is
-    free, and load their state there. Spark reads the option anew for every stage.
+    free, and load their state there. Spark reads the option anew for every stage. Agents of several queries of an
+    application hold it together.
     """
 
-    def __init__(self) -> None:
-        self._held: tuple[Any, str | None] | None = None
-
     def hold(self, wanted: bool) -> None:
-        """Raise it, or give it back what it was; without a Spark of this process nothing is done.
+        """Raise it, or let go of it: the last one to do so gives it back what it was; without Spark nothing is done.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer.
         """
-        if wanted == (self._held is not None):
-            return
-        if self._held is not None:
-            conf, own = self._held
-            self._held = None
-            if own is None:
-                conf.remove(OPTION)
+        with _lock:
+            if wanted == (self in _holders):
+                return
+            if wanted:
+                self._raise()
             else:
-                conf.set(OPTION, own)
-        elif (conf := _conf()) is not None:
-            self._held = conf, conf.get(OPTION) if conf.contains(OPTION) else None
+                _holders.remove(self)
+                if not _holders:
+                    _restore(*_before.pop())
+
+    def _raise(self) -> None:
+        if not _before:
+            conf = _conf()
+            if conf is None:
+                return
+            _before.append((conf, conf.get(OPTION) if conf.contains(OPTION) else None))
             if conf.getTimeAsMs(OPTION, conf.get(GENERAL, "3s")) < LEAST_MS:
                 conf.set(OPTION, f"{LEAST_MS}ms")
+        _holders.add(self)
+
+
+def _restore(conf: Any, own: str | None) -> None:
+    if own is None:
+        conf.remove(OPTION)
+    else:
+        conf.set(OPTION, own)
 
 
 def _conf() -> Any:

@@ -44,6 +44,20 @@ def test_it_is_raised_to_three_seconds_at_least_and_given_back(monkeypatch, own,
         assert conf == own
 
 
+@pytest.mark.parametrize("own", [{GENERAL: "0s"}, {GENERAL: "0s", OPTION: "200ms"}])
+@pytest.mark.parametrize("first", [0, 1])
+def test_agents_of_two_queries_of_an_application_hold_it_together_and_the_last_gives_it_back(monkeypatch, own, first):
+    conf = Options(own)
+    monkeypatch.setattr(locality, "_conf", lambda: conf)
+    waits = [StateWait(), StateWait()]
+    for wait in waits:
+        wait.hold(True)
+    waits[first].hold(False)
+    assert conf[OPTION] == "3000ms"
+    waits[1 - first].hold(False)
+    assert conf == own
+
+
 def test_without_spark_there_is_nothing_to_hold(monkeypatch):
     monkeypatch.setattr(locality, "_conf", lambda: None)
     wait = StateWait()
