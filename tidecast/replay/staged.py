@@ -116,6 +116,12 @@ class StagedRange:
 
 
 def _entries(log: Path) -> list[dict[str, Any]]:
-    """What Spark's log of a source of files has: one line per file, in files by batch; each tenth holds all before."""
-    lines = [line for path in log.glob("[0-9]*") for line in path.read_text().splitlines() if line.startswith("{")]
+    """What Spark's log of a source of files has: one line per file, in files by batch; each tenth holds all before.
+
+    Older ones than the newest of these are not read: Spark may delete one at any time.
+    """
+    files = [path for path in log.glob("[0-9]*") if path.stem.isdigit()]
+    whole = max((int(path.stem) for path in files if path.suffix), default=-1)
+    newest = [path.read_text() for path in files if int(path.stem) >= whole]
+    lines = [line for text in newest for line in text.splitlines() if line.startswith("{")]
     return [json.loads(line) for line in lines]
