@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 STEP_TIMEOUT_S = 3.0  # timeout of each step, seconds
@@ -54,22 +54,44 @@ def connection_fault(bootstrap: str) -> str:
 
 
 def _tls_fault(bootstrap: str, security: Mapping[str, Any]) -> str:
+    context = security.get("ssl_context")
+    if context is None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if fault := _load_files(context, security):
+            return fault
+        context.check_hostname = bool(security.get("ssl_check_hostname", True))
     try:
-        context = security.get("ssl_context") or ssl.create_default_context(cafile=security.get("ssl_cafile"))
-        context.check_hostname = context.check_hostname and bool(security.get("ssl_check_hostname", True))
         _handshake(bootstrap, context)
     except ssl.SSLCertVerificationError as error:
         return (
             f"its certificate is not accepted ({error.verify_message}). Name the file of the CA that signed it as "
             "ssl_cafile, and the broker by a name that its certificate holds."
         )
-    except FileNotFoundError:
-        return f"ssl_cafile={security.get('ssl_cafile')!r} is not there. Name a readable PEM file."
     except OSError as error:
         return (
             f"no TLS there ({error}). security_protocol={security.get('security_protocol')}: use PLAINTEXT or "
             "SASL_PLAINTEXT, or the port of its TLS listener."
         )
+    return ""
+
+
+def _load_files(context: ssl.SSLContext, security: Mapping[str, Any]) -> str:
+    """Load the CA and the client's certificate as kafka-python does; return why one of them cannot be, else ""."""
+    key = security.get("ssl_keyfile"), security.get("ssl_password") or ""  # without any it would be asked for
+    loads: dict[str, Callable[[str], None]] = {
+        "ssl_cafile": context.load_verify_locations,
+        "ssl_certfile": lambda file: context.load_cert_chain(file, *key),
+    }
+    for option, load in loads.items():
+        if file := security.get(option):
+            try:
+                load(file)
+            except OSError as error:
+                its = " or its key (ssl_keyfile, ssl_password)" if option == "ssl_certfile" else ""
+                lacks = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read as PEM ({error})"
+                return f"{option}={file!r}{its} {lacks}. Name a readable PEM file."
+    if not security.get("ssl_cafile"):
+        context.load_default_certs()
     return ""
 
 
