@@ -201,10 +201,11 @@ class BottleneckStage:
         It is the stage with the most tasks, unless the run time (s) of another grows over CLEAR (1.5) times as much
         with each record; both growths must be known: six batches whose rows deviate by SPREAD (0.2) of their mean.
         """
-        if not self._sums:
+        known = [*self._sums]  # at once: the thread that watches Spark adds stages
+        if not known:
             return None
-        widest = max(self._sums)
-        slopes = {tasks: slope for tasks in self._sums if (slope := self._slope(tasks)) is not None}
+        widest = max(known)
+        slopes = {tasks: slope for tasks in known if (slope := self._slope(tasks)) is not None}
         heaviest = max(slopes, key=slopes.__getitem__, default=widest)
         if widest not in slopes or slopes[heaviest] <= self.CLEAR * max(slopes[widest], 0.0):
             return widest

@@ -188,3 +188,17 @@ def test_empty_batches_are_not_looked_at():
     for _ in range(20):
         heavy.add_batch(0, [(8, math.inf)])
     assert heavy.tasks() is None
+
+
+def test_the_bottleneck_is_found_while_another_thread_adds_stages(monkeypatch):
+    """Offsets are sampled in one thread and batches read in another; of a new stage nothing is known yet."""
+    stages, slope = BottleneckStage(), BottleneckStage._slope
+
+    def slope_meanwhile(self, tasks):
+        stages.add_batch(100, [(len(stages._sums) + 10, 1.0)])
+        return slope(self, tasks)
+
+    for _ in range(BottleneckStage.COLD + 1):
+        stages.add_batch(100, [(4, 1.0), (2, 1.0)])
+    monkeypatch.setattr(BottleneckStage, "_slope", slope_meanwhile)
+    assert stages.tasks() == 4
