@@ -121,7 +121,10 @@ class ProgressReader:
     def __init__(self, jquery: Any) -> None:
         self._jquery = jquery
         last = jquery.lastProgress()
-        self._seen = -1 if last is None else last.batchId() - 1  # of what ended before, the newest is enough
+        told = [] if last is None else [parse_progress(report.json()) for report in jquery.recentProgress()]
+        coming = 0 if last is None else last.batchId()
+        # Of what ended before, the newest is enough; idle reports may have come since.
+        self._seen = max((batch.batch_id for batch in told if batch is not None), default=coming) - 1
 
     def new_batches(self) -> list[Batch]:
         """Return the batches that finished since the last call, by rising id; empty if none.

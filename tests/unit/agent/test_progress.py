@@ -129,6 +129,11 @@ def test_an_agent_that_comes_late_begins_with_the_newest_batch():
     for batch_id in range(50):
         query.ran(batch_id)
     assert [b.batch_id for b in ProgressReader(query).new_batches()] == [49]
+    query.ran(50, ran=False)  # nothing comes any more: what it had committed is known all the same
+    assert [b.batch_id for b in ProgressReader(query).new_batches()] == [49]
+    query.reports = query.reports[-1:] * 100  # idle since it was started again
+    reader, query.recentProgress = ProgressReader(query), None
+    assert reader.new_batches() == []  # and it is not looked at all of its reports each time
 
 
 def test_a_batch_says_where_its_time_went_beside_its_tasks():
