@@ -124,7 +124,8 @@ class Observer:
 
     def _spread_due(self, batch: Batch, stages: list[Stage]) -> bool:
         """Whether it is asked how far tasks and executors lie apart: not with every batch, as it costs the driver."""
-        if not stages or batch.rows < 1 or batch.finished - self._spread_at < SPREAD_S:
+        since_s = batch.finished - self._spread_at  # below 0 where the clock was set back
+        if not stages or batch.rows < 1 or 0 <= since_s < SPREAD_S:
             return False
         self._spread_at = batch.finished
         return True

@@ -25,3 +25,9 @@ def test_the_newest_two_batches_of_records_tell_it():
     ):
         observer._time(batch(began, batch_s, rows))
         assert job.period_s == expected
+
+
+def test_how_far_tasks_lie_apart_is_asked_every_ten_seconds_also_after_the_clock_was_set_back():
+    observer = Observer(driver.job(), SimpleNamespace(jquery=SimpleNamespace(lastProgress=lambda: None)))
+    ends = (5_000.0, 5_009.0, 5_011.0, 1_400.0, 1_409.0, 1_411.0)
+    assert [observer._spread_due(batch(at - 1), ["a stage"]) for at in ends] == [True, False, True, True, False, True]
