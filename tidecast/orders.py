@@ -98,7 +98,7 @@ class ReplayOrder:
         """
         _check_schedule(self.schedule)
         _check_finish(self.finish)
-        starts, ends = flat(self.starts, "starts"), flat(self.ends, "ends")
+        starts, ends = by_partition(self.starts, "starts"), by_partition(self.ends, "ends")
         if not starts or {*starts} != {*ends}:
             raise MessageError(
                 f"starts name {len(starts)} partitions and ends {len(ends)}: give both of each partition of the range"
@@ -106,24 +106,24 @@ class ReplayOrder:
         for place, first in starts.items():
             if ends[place] < first:
                 raise MessageError(f"ends{list(place)}={ends[place]}: it is before the start, {first}")
-        opens = flat(self.open_starts, "open_starts")
+        opens = by_partition(self.open_starts, "open_starts")
         if (self.open_ms is None) != (not opens) or (opens and {*opens} != {*starts}):
             raise MessageError("open_ms and open_starts go together, with a start of each partition of the range")
 
     @property
     def first(self) -> dict[tuple[str, int], int]:
         """First offset by (topic, partition)."""
-        return flat(self.starts, "starts")
+        return by_partition(self.starts, "starts")
 
     @property
     def past(self) -> dict[tuple[str, int], int]:
         """Offset after the last one, by (topic, partition)."""
-        return flat(self.ends, "ends")
+        return by_partition(self.ends, "ends")
 
     @property
     def open_first(self) -> dict[tuple[str, int], int]:
         """First offset of what windows that begin at `open_ms` or later hold, by (topic, partition)."""
-        return flat(self.open_starts, "open_starts")
+        return by_partition(self.open_starts, "open_starts")
 
     def executors_at(self, job_time: float) -> int:
         """Return how many executors beyond the live job's it is to have at a job time, epoch seconds."""
@@ -235,7 +235,7 @@ def _check_finish(finish: list[Any]) -> None:
         raise MessageError(f"finish={short_repr(finish)}: [[probability, job time], ...], both rising, is expected")
 
 
-def flat(offsets: Any, name: str) -> dict[tuple[str, int], int]:
+def by_partition(offsets: Any, name: str) -> dict[tuple[str, int], int]:
     """Return {(topic, partition): offset} of {topic: {partition: offset}}.
 
     Raises:

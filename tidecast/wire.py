@@ -57,14 +57,14 @@ def decode(kind: type[M], raw: bytes | bytearray | str | None, now: float | None
         raise MessageError(
             f"schema={short_repr(data.get('schema'))}; this reader knows {SCHEMA}. Upgrade the older side."
         )
-    message = fill(kind, data)
+    message = read_fields(kind, data)
     if hasattr(message, "check"):
         message.check()
     check_times(message, now)
     return message
 
 
-def fill(kind: type[M], data: Any) -> M:
+def read_fields(kind: type[M], data: Any) -> M:
     """Return an object of a class with declared fields from a JSON object, whose other keys are ignored.
 
     Raises:

@@ -18,7 +18,7 @@ from tidecast.fields import (
     Time,
     short_repr,
 )
-from tidecast.wire import SCHEMA, fill
+from tidecast.wire import SCHEMA, read_fields
 
 Executors = Annotated[int, Bounds(0, 10_000)]
 MOST_POOLS = 500
@@ -97,7 +97,7 @@ class PoolState:
         Raises:
             MessageError: one is none; never of a message that was decoded.
         """
-        return [fill(PoolShare, share) for share in self.shares]
+        return [read_fields(PoolShare, share) for share in self.shares]
 
     def check(self) -> None:
         """Check shares, blackouts and that a shortage begins; MessageError if they are none."""

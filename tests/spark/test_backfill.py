@@ -18,7 +18,7 @@ from tidecast.backfill.difference import compare
 from tidecast.backfill.namespace import KEPT, folder
 from tidecast.backfill.publish import publish, settle
 from tidecast.backfill.running import cancel, list_backfills, prepare
-from tidecast.backfill.shadow import again, finish, sink, write
+from tidecast.backfill.shadow import begin_round, finish, sink, write
 from tidecast.backfill.spec import BackfillError
 from tidecast.merge import MergeError
 
@@ -304,7 +304,7 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
         begin("other", 10, 20)
     with begin() as mine:
         with pytest.raises(BackfillError, match="write its replay before windows are computed again"):
-            again(mine)
+            begin_round(mine)
         for early in (compare, publish):
             with pytest.raises(BackfillError, match="not written to its end"):
                 early(mine)

@@ -21,7 +21,7 @@ from tidecast.backfill.summary import count
 from tidecast.merge.table import read_form
 from tidecast.orders import ReplayOrder
 from tidecast.replay.dry_run import first_batch
-from tidecast.replay.own_session import own_session, started
+from tidecast.replay.own_session import own_session, start_replay
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import read_again, replay_stream
 from tidecast.signed.columns import START
@@ -73,8 +73,8 @@ class TableReplays:
         with refuse_full_disk(backfill, "copied"):
             copy = namespace.folder(self.table, order.id) / namespace.RANGE
             stream = replay_stream(self.spark, order, self.source, copy)
-        taken = self._writer(order, stream, _taken(backfill), backfill.checkpoint)
-        return started(taken.trigger(processingTime=self.trigger), self.output_mode, self.spark)
+        taken = self._writer(order, stream, _batch_writer(backfill), backfill.checkpoint)
+        return start_replay(taken.trigger(processingTime=self.trigger), self.output_mode, self.spark)
 
     def dry_run(self, order: ReplayOrder) -> None:
         """Run an order's first batch, and keep nothing of it.
@@ -89,7 +89,7 @@ class TableReplays:
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
-        return compare(_written(self.open[order.id]), self.tolerance).text()
+        return compare(_finish_first_round(self.open[order.id]), self.tolerance).text()
 
     def publish(self, order: ReplayOrder) -> str:
         """Bring what the replay has written into the table, once all of the range is read.
@@ -103,7 +103,7 @@ class TableReplays:
         """
         backfill = self.open.pop(order.id)
         try:
-            why = self._settled(backfill, order)
+            why = self._publish_settled(backfill, order)
         except BaseException:
             backfill.close()
             raise
@@ -147,9 +147,9 @@ class TableReplays:
         writer = results.writeStream.foreachBatch(write)
         return writer.option("checkpointLocation", str(checkpoint)).outputMode(self.output_mode)
 
-    def _settled(self, backfill: Backfill, order: ReplayOrder) -> str:
+    def _publish_settled(self, backfill: Backfill, order: ReplayOrder) -> str:
         """Publish what can be; return why it has to be done again, "" once all of it is settled."""
-        _written(backfill)
+        _finish_first_round(backfill)
         if order.holds is None:  # a gap is published in rounds, as far as it goes
             live = live_query(self.spark, backfill.form.query)
             if live is not None and (why := why_open(live, backfill.spec.end)):
@@ -227,14 +227,14 @@ def replay_into(
     )  # fmt: skip
 
 
-def _written(backfill: Backfill) -> Backfill:
-    """The backfill, its range noted as written; a later round that was killed is not: it is begun again."""
+def _finish_first_round(backfill: Backfill) -> Backfill:
+    """Put what the replay's micro-batches told into the shadow table; a later round that was killed is begun again."""
     if len(backfill.spec.rounds) == 1:
         finish(backfill)
     return backfill
 
 
-def _taken(backfill: Backfill) -> Callable[[DataFrame, int], None]:
+def _batch_writer(backfill: Backfill) -> Callable[[DataFrame, int], None]:
     """What the replay's query writes by; one that was killed in a later round has nothing more to write."""
     return sink(backfill) if len(backfill.spec.rounds) == 1 else discard_batch
 

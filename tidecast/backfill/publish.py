@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tidecast.backfill.difference import DUE, differences, summarise
 from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, table_version
-from tidecast.backfill.shadow import again, changed, write
+from tidecast.backfill.shadow import begin_round, changed_windows, write
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import Summary, count
 from tidecast.merge.columns import COVERS
@@ -63,7 +63,7 @@ def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10, last
         raise BackfillError(f"{attempts} attempts to publish {backfill.spec.words}: give 1 or more")
     with refuse_full_disk(backfill, "published"):
         summary = retried(lambda: _published(backfill, tolerance), attempts)
-        waiting = changed(backfill, backfill.spec.last.mark, table_version(backfill.table)).count()
+        waiting = changed_windows(backfill, backfill.spec.last.mark, table_version(backfill.table)).count()
         if last and not waiting:
             backfill.save(replace(backfill.spec, state="published"))
     return Publication(summary, summary.due > 0, waiting)
@@ -83,7 +83,7 @@ def publish_round(
     Raises:
         BackfillError: as `publish` raises it.
     """
-    windows = again(backfill)
+    windows = begin_round(backfill)
     if windows is not None:
         write(backfill, recompute(windows))
     return publish(backfill, tolerance, last=last)

@@ -30,8 +30,9 @@ def write(backfill: Backfill, replayed: DataFrame) -> None:
 
     Args:
         backfill: prepared, or at a further round.
-        replayed: of the plan on the source, cut after `prepare` or `again`: a change log, totals, a relation or plain
-            results with the live table's columns. In a further round at least the windows that `again` named.
+        replayed: of the plan on the source, cut after `prepare` or `begin_round`: a change log, totals, a relation or
+            plain results with the live table's columns. In a further round at least the windows that `begin_round`
+            named.
 
     Raises:
         MergeError: the results have other columns than the live table.
@@ -101,7 +102,7 @@ def _refuse_further(backfill: Backfill) -> None:
         )
 
 
-def again(backfill: Backfill) -> DataFrame | None:
+def begin_round(backfill: Backfill) -> DataFrame | None:
     """Begin a round of the windows that live changed since the one before; None where there are none.
 
     The live version is noted anew: cut the replay's source after this.
@@ -119,14 +120,14 @@ def again(backfill: Backfill) -> DataFrame | None:
     mark, at = newest(backfill)
     if mark <= done[-1].mark:
         return None
-    windows = changed(backfill, done[-1].mark, at)
+    windows = changed_windows(backfill, done[-1].mark, at)
     if windows.isEmpty():
         return None
     backfill.save(spec.with_round(mark, at))
     return windows
 
 
-def changed(backfill: Backfill, mark: int, at: int) -> DataFrame:
+def changed_windows(backfill: Backfill, mark: int, at: int) -> DataFrame:
     """Return key and window of what live told in the range after a version, as the table stood at a Delta version."""
     from pyspark.sql import functions as F
 
@@ -169,7 +170,7 @@ def _merge(backfill: Backfill, rows: DataFrame) -> None:
 
     one, before = backfill.spec.rounds[-1], backfill.spec.rounds[-2]
     on = {name: f"_of_{i}" for i, name in enumerate(backfill.form.group)}
-    windows = changed(backfill, before.mark, one.table_version)
+    windows = changed_windows(backfill, before.mark, one.table_version)
     found = rows.where(~F.col(DELETED)).withColumnsRenamed(on)
     joined = windows.join(found, same_as(on), "left").drop(*on.values())
     told = joined.withColumn(DELETED, F.coalesce(DELETED, F.lit(True)))

@@ -23,7 +23,7 @@ def own_session(spark: SparkSession) -> SparkSession:
     return type(spark)(spark.sparkContext, cloned)
 
 
-def started(writer: Any, output_mode: str, spark: SparkSession) -> Any:
+def start_replay(writer: Any, output_mode: str, spark: SparkSession) -> Any:
     """Start a replay's query and return it; of totals no batch runs without records: it would only shrink the state.
 
     Args:

@@ -29,7 +29,7 @@ def world(monkeypatch):
     """Replays whose backfill is written, and whether it was settled."""
     live, settled = Live(), []
     form = SimpleNamespace(query="of live", plan="1")
-    monkeypatch.setattr(into, "_written", lambda backfill: backfill)
+    monkeypatch.setattr(into, "_finish_first_round", lambda backfill: backfill)
     monkeypatch.setattr(into, "read_form", lambda spark, table: form)
     monkeypatch.setattr(into, "live_query", lambda spark, query: live if query == "of live" else None)
     monkeypatch.setattr(into, "settle", lambda backfill, recompute, tolerance: settled.append(backfill))

@@ -19,7 +19,7 @@ from tidecast.backfill.topic.kept import check_results, keep, kept_results
 from tidecast.backfill.topic.send import send_corrections
 from tidecast.orders import ReplayOrder
 from tidecast.replay.dry_run import first_batch
-from tidecast.replay.own_session import own_session, started
+from tidecast.replay.own_session import own_session, start_replay
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import replay_stream
 
@@ -137,7 +137,7 @@ class TopicReplays:
             .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
             .outputMode(self.output_mode).trigger(processingTime=self.trigger)
         )  # fmt: skip
-        return started(writer, self.output_mode, self.spark)
+        return start_replay(writer, self.output_mode, self.spark)
 
     def _begin(self, spec: Spec) -> bool:
         """Take the lease; return whether nothing of this replay was begun before."""
