@@ -138,7 +138,7 @@ class ReplayOrder:
     @property
     def records(self) -> int:
         """How many offsets the range spans."""
-        return sum(self.past[place] - first for place, first in self.first.items())
+        return sum(self.past.values()) - sum(self.first.values())
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import tidecast.orders
 from configs.sections import Kafka
 from pipelines.backfill import orders
 from pipelines.backfill.watch import JobWatch
@@ -30,6 +31,14 @@ def test_an_order_comes_back_as_it_was_sent_and_knows_its_range():
     assert [order.executors_at(at) for at in (100, 110, 120.5, 1e9)] == [0, 0, 3, 3]
     assert order.first == {("events", 0): 5, ("events", 1): 7}
     assert order.past == {("events", 0): 9, ("events", 1): 7} and order.records == 4
+
+
+def test_what_a_range_spans_is_counted_without_a_look_at_all_partitions_for_each(monkeypatch):
+    looks, by_partition = [], tidecast.orders.by_partition
+    parts = {f"{part}": part for part in range(500)}
+    order = ReplayOrder("fix", "orders", 1.0, "run", {"a": dict.fromkeys(parts, 0)}, {"a": parts})
+    monkeypatch.setattr(tidecast.orders, "by_partition", lambda *given: looks.append(given) or by_partition(*given))
+    assert order.records == 499 * 500 // 2 and len(looks) == 2
 
 
 def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_are_to_be():
