@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from tidecast.connection.environment import ADDRESS, ORDER, PREFIX, SIGNING_KEY
@@ -73,7 +74,11 @@ def replay_apart(
     orders, over = _Orders(state, address, security or {}), threading.Event()
     sends = threading.Thread(target=_send, args=(outbox, over), name=f"tidecast-{job}-replays-outbox", daemon=True)
     replays = Replays(state, replay)
-    try:
+    with ExitStack() as ends:  # the last one first, and all of them though one fails
+        ends.callback(outbox.close)
+        ends.callback(_end_sending, sends, over)
+        ends.callback(orders.close)
+        ends.callback(replays.close)
         orders.read_all()
         sends.start()
         while not ended():
@@ -81,13 +86,6 @@ def replay_apart(
             if not replays.waiting():
                 break
             orders.poll()
-    finally:
-        replays.close()
-        orders.close()
-        over.set()
-        if sends.is_alive():
-            sends.join(5.0)
-        outbox.close()
     return replays.states()
 
 
@@ -150,3 +148,9 @@ def _send(outbox: Outbox, over: threading.Event) -> None:
         except (UnreachableError, KafkaError) as error:
             log.warning("sending fails, trying on: %s", error)
             over.wait(1.0)
+
+
+def _end_sending(sends: threading.Thread, over: threading.Event) -> None:
+    over.set()
+    if sends.is_alive():
+        sends.join(5.0)
