@@ -196,6 +196,7 @@ class Commands:
             if verdict.action == "reject":
                 raise MessageError(verdict.reason)
             note_contact(job, now - decision.wall_time)
+            repeated = decision.id in job.seen.ids
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             if verdict.action in ("apply", "hold"):
                 job.replay_rps = decision.replay_rps
@@ -207,7 +208,8 @@ class Commands:
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":
             log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)
-            outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
+            if not repeated:  # what became of the first copy is its outcome
+                outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
         elif verdict.action == "ignore" and job.mode == "freeze" and decision.executors != self._ignored_executors:
             self._ignored_executors = decision.executors  # a frozen agent says what it leaves undone, once per wish
             asked = "%s: frozen: %s asks for %d executors, nothing is changed"
