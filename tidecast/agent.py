@@ -134,13 +134,13 @@ class Agent:
     ) -> None:  # fmt: skip
         self._job = job
         sensors = [
-            self._started("observe", _repeat, job, "watching Spark", observer.poll, POLL_S),
-            self._started("arrivals", _repeat, job, "sampling offsets", arrivals.sample, SAMPLE_S, arrivals.close),
-            self._started("commands", _repeat, job, "following decisions", commands.poll, 0.0, commands.close),
-            self._started("replays", _repeat, job, "replaying", replays.poll, REPLAY_POLL_S, replays.close),
-            self._started("held back", _repeat, job, "holding live records back", held.poll, HOLD_POLL_S, held.close),
+            self._start("observe", _repeat, job, "watching Spark", observer.poll, POLL_S),
+            self._start("arrivals", _repeat, job, "sampling offsets", arrivals.sample, SAMPLE_S, arrivals.close),
+            self._start("commands", _repeat, job, "following decisions", commands.poll, 0.0, commands.close),
+            self._start("replays", _repeat, job, "replaying", replays.poll, REPLAY_POLL_S, replays.close),
+            self._start("held back", _repeat, job, "holding live records back", held.poll, HOLD_POLL_S, held.close),
         ]
-        self._threads = [*sensors, self._started("outbox", _send, job, sensors)]
+        self._threads = [*sensors, self._start("outbox", _send, job, sensors)]
 
     @property
     def mode(self) -> str:
@@ -158,7 +158,7 @@ class Agent:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _started(self, role: str, run: Callable[..., None], *given: Any) -> threading.Thread:
+    def _start(self, role: str, run: Callable[..., None], *given: Any) -> threading.Thread:
         thread = threading.Thread(target=run, args=given, name=f"tidecast-{self._job.name}-{role}", daemon=True)
         thread.start()
         return thread

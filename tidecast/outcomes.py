@@ -168,7 +168,7 @@ class Tracker:
                     continue
                 action.overdue = True
                 said = f"{len(live)} executors {waited:.0f} s after {action.target} were asked for; "
-                said += _lack(action)
+                said += _why_missing(action)
             elif not action.grows or action.useful_at is not None:
                 took, status = action.confirmed_at - action.applied_at, "confirmed"
                 said = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
@@ -218,7 +218,7 @@ class Tracker:
         )  # fmt: skip
 
 
-def _lack(action: AppliedDecision) -> str:
+def _why_missing(action: AppliedDecision) -> str:
     if not action.grows:
         return "do they decommission?"
     if not action.no_room:

@@ -103,7 +103,7 @@ def prepare(
     """
     check_name(name)
     check_range(begin, end, int(time.time() * 1000) if now is None else now)
-    form = _form(spark, table)
+    form = _read_form(spark, table)
     wanted = Spec(name, form.table, begin, end, plan, form.keys)
     with namespace.alone(table):
         known = namespace.read_spec(table, name)
@@ -174,7 +174,7 @@ def rows_at(spark: SparkSession, table: Path, version: int) -> DataFrame:
     return spark.read.format("delta").option("versionAsOf", version).load(str(table))
 
 
-def _form(spark: SparkSession, table: Path) -> TableForm:
+def _read_form(spark: SparkSession, table: Path) -> TableForm:
     if not table.is_absolute():
         raise BackfillError(f"table {table}: give its absolute path")
     form = read_form(spark, str(table))

@@ -73,8 +73,8 @@ class Summary:
         if (worst := self.worst) is not None:
             key = "/".join(map(str, worst.key)) or "(none)"
             line += (
-                f", worst key {key}: {worst.column} {_plain(worst.before)} → {_plain(worst.after)},"
-                f" {_plain(worst.key_off)} off in {count(worst.key_windows)}"
+                f", worst key {key}: {worst.column} {_format_number(worst.before)} → {_format_number(worst.after)},"
+                f" {_format_number(worst.key_off)} off in {count(worst.key_windows)}"
                 f" window{'s' * (worst.key_windows != 1)}"
             )
         return line + self._changed()
@@ -88,5 +88,5 @@ def count(number: int) -> str:
     return f"{number / 1e6:,.1f} M" if number >= 1_000_000 else f"{number:,}"
 
 
-def _plain(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"

@@ -61,14 +61,14 @@ class MergeSink:
         query = rows.sparkSession.sparkContext.getLocalProperty(_QUERY) or ""
         if self._form is None or query != self._query:  # a driver may start the next query with the same sink
             self._newest = None
-            self._form, self._query = retried(lambda: self._begun(rows), self.attempts), query
+            self._form, self._query = retried(lambda: self._begin(rows), self.attempts), query
         check_values(self._form, rows.schema)
         # Only what was told before this sink was made, or failed in it, can be there already.
         repeated = self._newest is None or version <= self._newest
         self._newest = version if self._newest is None else max(version, self._newest)
         upsert(self._form, rows, version, self.attempts, self.whole_from, repeated)
 
-    def _begun(self, rows: DataFrame) -> TableForm:
+    def _begin(self, rows: DataFrame) -> TableForm:
         """The table, made if need be, with this query as its live one."""
         spark = rows.sparkSession
         query = spark.sparkContext.getLocalProperty(_QUERY) or ""

@@ -58,7 +58,7 @@ def reduce_table(
     ordered = {name: one for name, one in reductions.items() if name not in own}
     for columns in dict.fromkeys(one.columns for one in ordered.values()):
         mine = {name: one for name, one in ordered.items() if one.columns == columns}
-        df = _beside(df, _ordered(frame.df, group, columns, mine, schema), group)
+        df = _join_by_group(df, _ordered(frame.df, group, columns, mine, schema), group)
     # A group in which nothing is to be ranked has no row there.
     none = {name: F.array().cast(result_type(one, schema)) for name, one in ordered.items() if one.kind == "top"}
     made = [F.coalesce(name, none[name]).alias(name) if name in none else F.col(name) for name in reductions]
@@ -152,7 +152,7 @@ def _quantile(one: Reduction) -> Column:
     return F.aggregate(rows, start, step)["at"]["_row"]["c0"]
 
 
-def _beside(df: DataFrame, other: DataFrame, group: tuple[str, ...]) -> DataFrame:
+def _join_by_group(df: DataFrame, other: DataFrame, group: tuple[str, ...]) -> DataFrame:
     """The columns of the other table, by group; renamed, because both come from one table."""
     on = {name: f"_of{i}" for i, name in enumerate(group)}
     return df.join(other.withColumnsRenamed(on), same_as(on), "left").drop(*on.values())

@@ -94,7 +94,7 @@ def _parts(one: Approximation, its: DataType | None, frame: Frame) -> dict[str, 
     if one.kind == "quantile":
         value = F.col(one.columns[0])
         k = F.lit(int(one["k"]))
-        if _whole(its):
+        if _is_integral(its):
             return parts | {"sketch": F.kll_sketch_agg_bigint(value.cast("bigint"), k)}
         return parts | {"sketch": F.kll_sketch_agg_double(value.cast("double"), k)}
     if one.kind == "remaining":
@@ -163,7 +163,7 @@ def _quantile(one: Approximation, of: Mapping[str, Column], its: DataType | None
     """The value, and those whose ranks are as far apart from it as the sketch may be wrong."""
     from pyspark.sql import functions as F
 
-    ask = F.kll_sketch_get_quantile_bigint if _whole(its) else F.kll_sketch_get_quantile_double
+    ask = F.kll_sketch_get_quantile_bigint if _is_integral(its) else F.kll_sketch_get_quantile_double
     error, q = kll_rank_error(int(one["k"]), one.pf), one["q"]
     ranks = F.array(*(F.lit(rank) for rank in (q, max(q - error, 0.0), min(q + error, 1.0))))
     found = F.when(of["n"] > 0, ask(of["sketch"], ranks))  # of no values there is none, and to ask is an error
@@ -178,7 +178,7 @@ def _told(eps: Column, pf: float, n: Column, parameters: list[tuple[str, float]]
     return {"eps": eps, "pf": F.lit(pf), "n": n, "parameters": told}
 
 
-def _whole(its: DataType | None) -> bool:
+def _is_integral(its: DataType | None) -> bool:
     from pyspark.sql import types as T
 
     return isinstance(its, T.IntegralType)

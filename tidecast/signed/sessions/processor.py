@@ -71,7 +71,7 @@ class SessionProcessor(StatefulProcessor):
         if after == before:
             return
         for move in moves(before, after, self._plan.gap_ms):
-            yield from self._told(key, move)
+            yield from self._rows_of(key, move)
         self._keep(after, timer)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
@@ -87,7 +87,7 @@ class SessionProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: the state is Spark's."""
 
-    def _told(self, key: Any, move: Move) -> Iterator[Row]:
+    def _rows_of(self, key: Any, move: Move) -> Iterator[Row]:
         (t_e, values), (start, end), copies, member = move
         row = dict(zip(self._plan.keys, key, strict=True)) | dict(zip(self._plan.values, values, strict=True))
         row |= {EVENT_TIME: t_e, START: start, END: end, INGESTION_TIME: member.t_i}
