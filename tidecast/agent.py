@@ -34,7 +34,9 @@ from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subs
 log = logging.getLogger("tidecast")
 
 SAID_S = 60.0  # seconds after which what still fails is said again
-RETRY_S = 5.0  # seconds before a broker that has not answered is asked again, so that no wrong login locks an account
+RETRY_S = 5.0
+"""Seconds before a broker that has not answered, or lacks a topic, is asked again: so no wrong login locks an account,
+and a broker is seldom made to tell all of its topics, as a client asks where one is missing."""
 
 
 def attach(
@@ -56,8 +58,9 @@ def attach(
     """Start Tidecast's agent beside a running streaming query: it reports metrics and, in mode `act`, scales executors.
 
     Returns at once; six daemon threads work until the query ends: Spark is polled every 0.25 s, end offsets every 0.5
-    s. Their errors are logged (logger `tidecast`), retried after 1 s (5 s where a broker cannot be reached), and never
-    reach the query. Executors are not touched before Tidecast's broker and its topic `control` have answered.
+    s. Their errors are logged (logger `tidecast`), retried after 1 s (5 s where a broker cannot be reached or lacks a
+    topic), and never reach the query. Executors are not touched before Tidecast's broker and its topic `control` have
+    answered.
 
     Args:
         query: what `.start()` returned.
@@ -181,12 +184,13 @@ def _repeat(
                 job.stop.set()
                 break
             failing = time.monotonic() if failing is None else failing
+            asked_in_vain = isinstance(error, UnreachableError) or type(error) is LookupError  # no KeyError
             if time.monotonic() - said >= SAID_S:  # a driver's log has thousands of lines a minute, of Kafka's clients
-                plain = isinstance(error, UnreachableError | LookupError | ValueError)  # its words say enough
+                plain = asked_in_vain or isinstance(error, ValueError)  # its words say enough
                 log.warning("%s: %s fails, trying on: %s", job.name, what, error if plain else repr(error))
                 log.debug("%s: %s", job.name, what, exc_info=True)
                 said = time.monotonic()
-            job.stop.wait(RETRY_S if isinstance(error, UnreachableError) else 1.0)
+            job.stop.wait(RETRY_S if asked_in_vain else 1.0)
         due = max(due + period_s, time.monotonic())
         job.stop.wait(due - time.monotonic())
     _quietly(close)

@@ -32,3 +32,25 @@ def test_what_fails_is_said_about_once_a_minute_until_it_works_again(caplog):
     *failed, last = [record.message for record in caplog.records]
     assert {*failed} == {f"{job.name}: sending fails, trying on: no login"} and 3 <= len(failed) <= 12
     assert last.startswith(f"{job.name}: sending works again after")
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(("error", "waits_s", "words"), [
+    (UnreachableError("no login"), agent.RETRY_S, "no login"),
+    (LookupError("topic 'control' is not on the broker"), agent.RETRY_S, "topic 'control' is not on the broker"),
+    (ValueError("no such option"), 1.0, "no such option"),
+    (KeyError("batchId"), 1.0, "KeyError('batchId')"),
+    (RuntimeError(), 1.0, "RuntimeError()"),
+])  # fmt: skip
+def test_a_broker_is_asked_again_less_often_and_an_error_that_says_little_is_told_by_its_kind(
+    caplog, error, waits_s, words
+):
+    job, waited = driver.job(), []
+
+    def step():
+        job.stop.set()
+        raise error
+
+    job.stop.wait = waited.append
+    agent._repeat(job, "watching Spark", step, 0.0)
+    assert waited[0] == waits_s and caplog.records[0].message.endswith(f"fails, trying on: {words}")
