@@ -41,7 +41,7 @@ class Arrivals:
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
-            LookupError: a topic is not on the broker.
+            LookupError: a topic is not on the broker, or may not be seen.
             kafka.errors.KafkaError: an offset look-up failed or took over ANSWER_MS (5 s).
             ValueError: a security option is unknown or has no such value.
         """
@@ -86,7 +86,10 @@ class Arrivals:
         known = {(p.topic, p.partition) for p in self._partitions}
         found = {topic: self._client.partitions_for_topic(topic) for topic in self._job.topics}
         if missing := [topic for topic, numbers in found.items() if not numbers]:
-            raise LookupError(f"topic {missing[0]!r} is not on the broker at {self._bootstrap}")
+            raise LookupError(
+                f"topic {missing[0]!r}, which the query reads, is not on the broker at {self._bootstrap}, or may not "
+                "be seen: give its user the right Describe; source_bootstrap= of attach names another broker"
+            )
         self._partitions = [TopicPartition(topic, p) for topic, numbers in found.items() for p in sorted(numbers)]
         self._discovered = time.monotonic()
         self._look_back([p for p in self._partitions if (p.topic, p.partition) not in known])

@@ -141,7 +141,10 @@ class ExecutorActuator:
         nowhere = self._cluster.jvm.PythonUtils.toScalaMap({})
         # The middle argument stays 0: the public method builds its locality map the wrong way round.
         if not self._cluster.jsc.requestTotalExecutors(total, 0, nowhere):
-            raise ActuatorError(f"the cluster manager did not take the request for {total} executors")
+            raise ActuatorError(
+                f"the cluster manager did not take the request for {total} executors: is it there, and on YARN the "
+                "application master? What is asked for next is tried anew"
+            )
         self._asked_s = time.monotonic()
 
     def _dismiss(self, ids: list[str]) -> None:
@@ -156,5 +159,5 @@ class ExecutorActuator:
             taken = self._backend.killExecutors(sequence, False, False, True)
             gone = [taken.apply(i) for i in range(taken.size())]
         self._allotment.dismiss(gone)
-        if len(gone) < len(ids) and (kept := set(ids) - set(gone)) & set(self._registered()):
-            raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave")
+        if len(gone) < len(ids) and (kept := ({*ids} - {*gone}) & {*self._registered()}):
+            raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave; it is tried again")

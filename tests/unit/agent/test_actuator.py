@@ -159,7 +159,7 @@ def test_one_whose_request_is_refused_shares_nothing():
     orders, payments = acting(application), acting(application, "payments")
     orders.take_over(1)
     application.requestTotalExecutors = lambda *_: False
-    with pytest.raises(ActuatorError, match="request for 3 executors"):
+    with pytest.raises(ActuatorError, match="request for 3 executors: is it there, and on YARN the application master"):
         payments.take_over(1)
     assert payments.target is None and payments.live() == orders.live() == ["0", "1"]
     with pytest.raises(ActuatorError):

@@ -1,11 +1,13 @@
 """What fails in one of the agent's threads is said, and said again while it does."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
 from tests.fakes import driver
 from tidecast import agent
+from tidecast.arrivals import Arrivals
 from tidecast.connection.reach import UnreachableError
 
 
@@ -54,3 +56,10 @@ def test_a_broker_is_asked_again_less_often_and_an_error_that_says_little_is_tol
     job.stop.wait = waited.append
     agent._repeat(job, "watching Spark", step, 0.0)
     assert waited[0] == waits_s and caplog.records[0].message.endswith(f"fails, trying on: {words}")
+
+
+def test_a_topic_of_the_query_that_is_not_seen_is_told_with_what_helps():
+    arrivals = Arrivals(driver.job(), "broker:9092", {})
+    arrivals._client = SimpleNamespace(partitions_for_topic=lambda topic: set())
+    with pytest.raises(LookupError, match=r"'events', which the query reads, .*broker:9092.* Describe; source_boot"):
+        arrivals.sample()
