@@ -100,6 +100,8 @@ def attach(
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
     if not 1 <= least <= most:
         raise ValueError(f"executors={executors}: (least, most) with 1 <= least <= most is expected")
+    if cores_per_executor is not None and cores_per_executor < 1:
+        raise ValueError(f"cores_per_executor={cores_per_executor}: 1 or more are expected, or None for Spark's option")
     if not lost_contact_s > 0:
         raise ValueError(f"lost_contact_s={lost_contact_s}: seconds above 0 are expected")
     client_options(security or {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidecast import attach
 from tidecast.spark.source import choose_brokers, kafka_sources, subscribed_topics
 
 LOGIN = {
@@ -55,3 +56,19 @@ def test_of_several_brokers_the_first_is_measured_and_the_rest_named(caplog):
     found = kafka_sources(Plan(source("s:1", "a"), source("s:2", "b"), source("s:1", "c, a")))
     assert subscribed_topics(found) == ["a", "c"]
     assert "several brokers" in caplog.text and "s:1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"cores_per_executor": 0}, "cores_per_executor=0: 1 or more"),
+        ({"cores_per_executor": -2}, "cores_per_executor=-2: 1 or more"),
+        ({"executors": (0, 4)}, "executors="),
+        ({"executors": (3, 2)}, "executors="),
+        ({"lost_contact_s": 0.0}, "lost_contact_s="),
+        ({"mode": "watch"}, "mode='watch': one of"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused_before_the_query_is_looked_at(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        attach(None, "orders", **wrong)
