@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidecast.backfill.spec import BackfillError, Spec
+from tidecast.replay.replayable import HeldElsewhereError
 
 SPEC, LEASE, SHADOW, CHECKPOINT, KEPT, RANGE = "spec.json", "lease", "shadow", "position", "kept", "range"
 _EARLIER = "checkpoint"
@@ -25,6 +26,10 @@ WRITTEN = (SHADOW, CHECKPOINT, _EARLIER, KEPT, RANGE)
 ENDED = ".ended"
 """Of all of them: when each one ended, in a file by its id."""
 _OWN = (SPEC, f"{SPEC}.new", *WRITTEN, LEASE)
+
+
+class LeaseError(BackfillError, HeldElsewhereError):
+    """A backfill that another process, or an agent of this one that is ending, has its lease of."""
 
 
 def namespace(table: Path) -> Path:
@@ -57,7 +62,7 @@ def take_lease(table: Path, name: str) -> int:
     """Take a backfill's lease; returns the open file, with which it ends.
 
     Raises:
-        BackfillError: it runs elsewhere.
+        LeaseError: it runs elsewhere, or an agent of this process that is ending has it still.
         OSError: the file cannot be made.
     """
     path = folder(table, name) / LEASE
@@ -68,7 +73,9 @@ def take_lease(table: Path, name: str) -> int:
     except OSError:
         holder = os.read(lease, 100).decode(errors="replace").strip() or "unknown"
         os.close(lease)
-        raise BackfillError(
+        if holder == str(os.getpid()):
+            raise LeaseError(f"backfill {name} of {table} is still running in this process: it is waited for") from None
+        raise LeaseError(
             f"backfill {name} of {table} is running in process {holder}: wait for it, or end that process"
         ) from None
     os.truncate(lease, 0)

@@ -17,7 +17,7 @@ from tidecast.replay.pauses import LivePauses
 from tidecast.replay.pool import enter_pool
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.rates import decided_rates, own_rates
-from tidecast.replay.replayable import EndedOrders, Replayable
+from tidecast.replay.replayable import EndedOrders, HeldElsewhereError, Replayable, check_order
 from tidecast.spark.locality import StateWait
 
 log = logging.getLogger("tidecast")
@@ -25,7 +25,8 @@ log = logging.getLogger("tidecast")
 POLL_S = 0.25  # seconds between two polls
 SAY_S = 5.0  # seconds after which an unchanged progress is said again
 AGAIN_S = 20.0
-"""Seconds between two publications of a replay of whose range live may still tell windows."""
+"""Seconds between two publications of a replay of whose range live may still tell windows, and between two looks at
+whether another one has let go of it."""
 
 
 class Replays:
@@ -51,7 +52,7 @@ class Replays:
         self._compared: dict[str, str] = {}
         self._unsettled: dict[str, tuple[float, str]] = {}
         self._own = () if replayable is None else replayable.orders
-        self._in_pool = False
+        self._held: dict[str, tuple[float, str]] = {}
         self._free = True
         self._wait = StateWait()
         dry_run = None if replayable is None else replayable.dry_run
@@ -163,11 +164,7 @@ class Replays:
             self._closing[order.id] = Closing(order, act, enter_pool)
 
     def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Closing) -> None:
-        """Go on with a replay whose publication or comparison has ended; one that is cancelled meanwhile waits for it.
-
-        Raises:
-            Exception: what it has failed with; a newer order repeats it.
-        """
+        """Go on with a replay whose publication or comparison has ended; one cancelled meanwhile waits for that."""
         _, why = self._unsettled.get(order.id, (0.0, ""))
         if closing.going_on:
             self._say(order, query, "read", None, why)
@@ -193,24 +190,23 @@ class Replays:
 
     def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
         """Start an order's query once it has a rate and live's first batch is over: those are the dearest of both."""
-        if order.then == "compare" and replayable.compare is None:
-            raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
-        read = {*self._job.topics}  # none before its first batch
-        if strange := sorted({topic for topic, _ in order.first} - read if read and not order.table else ()):
-            raise ValueError(
-                f"the job reads {', '.join(sorted(read))}, the range is of {', '.join(strange)}: order it with --topic"
-            )
+        check_order(order, replayable, self._job.topics)
         self._begun.setdefault(order.id, time.monotonic())
-        if rps <= 0 or not self._pauses.is_first_over():
-            self._say(order, None, "waiting", rps, "")
+        due, why = self._held.get(order.id, (0.0, ""))
+        if rps <= 0 or time.monotonic() < due or not self._pauses.is_first_over():
+            self._say(order, None, "waiting", rps, why)
             return
-        if not self._in_pool:
-            enter_pool()
-            self._in_pool = True
-        log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
+        enter_pool()
         if not order.table and not self._apart:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
-        self._queries[order.id] = ReplayQuery(order, replayable.start(order))
+        try:
+            query = replayable.start(order)
+        except HeldElsewhereError as error:
+            self._held[order.id] = time.monotonic() + AGAIN_S, f"{error}"
+            return
+        log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
+        self._held.pop(order.id, None)
+        self._queries[order.id] = ReplayQuery(order, query)
 
     def _stop(self, order: ReplayOrder) -> None:
         if order.id in self._queries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("tidecast")
 
 
+class HeldElsewhereError(RuntimeError):
+    """Another agent or application, as one that is just ending, still has a replay: it is begun once that lets go."""
+
+
 @dataclass(frozen=True)
 class Replayable:
     """What a job gives so that ranges of it can be read again.
@@ -22,7 +26,8 @@ class Replayable:
     Attributes:
         start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
             it; with a checkpoint by the order's id it goes on where it was. In a session of its own (`own_session`), or
-            its end would end `spark.streams.awaitAnyTermination()` of the live query's.
+            its end would end `spark.streams.awaitAnyTermination()` of the live query's. Where it raises a
+            HeldElsewhereError it is called again some seconds later; by any other error the replay has failed.
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
             called again after a failure or a restart, and has to change nothing where it has done its work. It returns
             why it has to be called again some seconds later, or "".
@@ -47,6 +52,25 @@ class Replayable:
     close: Callable[[], None] = lambda: None
     ended: Callable[[ReplayOrder], None] = lambda order: None
     ended_at: Callable[[str], float] = lambda name: 0.0
+
+
+def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[str]) -> None:
+    """Refuse an order that a job cannot meet.
+
+    Args:
+        order: that is to begin.
+        replayable: of the job.
+        topics: that its query reads; none where that is not known.
+
+    Raises:
+        ValueError: it is to be compared and cannot be, or it is of a topic that the job does not read.
+    """
+    if order.then == "compare" and replayable.compare is None:
+        raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
+    if strange := sorted({topic for topic, _ in order.first} - {*topics} if topics and not order.table else ()):
+        raise ValueError(
+            f"the job reads {', '.join(sorted(topics))}, the range is of {', '.join(strange)}: order it with --topic"
+        )
 
 
 class EndedOrders:

@@ -1,0 +1,54 @@
+"""A replay that another agent has still is waited for."""
+
+import os
+import time
+
+import pytest
+
+from tests.fakes.driver import job as new_job
+from tests.fakes.noted_query import NotedQuery
+from tests.fakes.waiting import wait_until
+from tidecast.backfill import namespace
+from tidecast.backfill.spec import BackfillError
+from tidecast.orders import ReplayOrder, ReplayProgress
+from tidecast.replay import driver
+from tidecast.replay.driver import Replays
+from tidecast.replay.replayable import HeldElsewhereError, Replayable
+
+
+@pytest.fixture
+def job(monkeypatch):
+    made = new_job()
+    made.mode = "act"
+    offsets = {"events": {"0": 0}}, {"events": {"0": 100}}
+    made.orders["fix"] = ReplayOrder("fix", "orders", time.time(), "run", *offsets, most_rps=5.0)
+    return made
+
+
+def test_one_that_another_agent_has_still_is_begun_once_that_has_let_go(job, monkeypatch, tmp_path):
+    """As where a query is started again in its driver while the agent before still publishes."""
+    monkeypatch.setattr(driver, "ReplayQuery", NotedQuery)
+    monkeypatch.setattr(driver, "AGAIN_S", 0.05)
+    made, before, tries = [], namespace.take_lease(tmp_path / "hourly", "fix"), []
+
+    def start(order):
+        tries.append(time.monotonic())
+        os.close(namespace.take_lease(tmp_path / "hourly", "fix"))
+        return made
+
+    replays = Replays(job, Replayable(start))
+    wait_until(lambda: replays.poll() or len(tries) == 3, "a third try", every_s=0.001)
+    said = job.outbox.of(ReplayProgress)[-1]
+    assert (said.state, made) == ("waiting", []) and "still running in this process: it is waited for" in said.reason
+    os.close(before)
+    wait_until(lambda: replays.poll() or made, "its query", every_s=0.001)
+    replays.poll()
+    assert [one.state for one in job.outbox.of(ReplayProgress)][-1] == "running" and made[0].rates == [5.0]
+
+
+def test_who_cannot_take_a_lease_is_told_so_by_both_errors(tmp_path):
+    lease = namespace.take_lease(tmp_path / "hourly", "fix")
+    for kind in (BackfillError, HeldElsewhereError):
+        with pytest.raises(kind, match=r"fix of .*hourly is still running in this process"):
+            namespace.take_lease(tmp_path / "hourly", "fix")
+    os.close(lease)
