@@ -206,7 +206,11 @@ class Replays:
             return
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         self._held.pop(order.id, None)
-        self._queries[order.id] = ReplayQuery(order, query)
+        try:
+            self._queries[order.id] = ReplayQuery(order, query)
+        except BaseException:
+            query.stop()  # nobody would pace it
+            raise
 
     def _stop(self, order: ReplayOrder) -> None:
         if order.id in self._queries:

@@ -1,4 +1,4 @@
-"""A replay that another agent has still is waited for."""
+"""A replay that another agent has still is waited for, and a query that nobody can pace is stopped."""
 
 import os
 import time
@@ -14,6 +14,7 @@ from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import driver
 from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import HeldElsewhereError, Replayable
+from tidecast.spark.admission import AdmissionError
 
 
 @pytest.fixture
@@ -52,3 +53,13 @@ def test_who_cannot_take_a_lease_is_told_so_by_both_errors(tmp_path):
         with pytest.raises(kind, match=r"fix of .*hourly is still running in this process"):
             namespace.take_lease(tmp_path / "hourly", "fix")
     os.close(lease)
+
+
+def test_a_query_whose_limits_cannot_be_set_is_stopped(job, monkeypatch):
+    def refuse(order, query):
+        raise AdmissionError("Spark keeps its limits otherwise")
+
+    monkeypatch.setattr(driver, "ReplayQuery", refuse)
+    started = NotedQuery(None, [])
+    Replays(job, Replayable(lambda order: started)).poll()
+    assert started.stopped and job.outbox.of(ReplayProgress)[-1].state == "failed"
