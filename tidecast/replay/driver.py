@@ -72,8 +72,14 @@ class Replays:
         self._free = not self._queries or self._pauses.may_begin()
         rates = self._rates([order for order in live if order.wanted == "run" and order.id not in read])
         for order in live:
+            due, why = self._held.get(order.id, (0.0, ""))
+            if time.monotonic() < due:
+                self._say(order, None, "waiting", None, why)
+                continue
             try:
                 self._meet(order, rates.get(order.id, 0.0))
+            except HeldElsewhereError as error:
+                self._held[order.id] = time.monotonic() + AGAIN_S, f"{error}"
             except Exception as error:
                 log.exception("%s: replay %s failed", self._job.name, order.id)
                 self._end(order, "failed", f"{error}"[:500])
@@ -192,20 +198,14 @@ class Replays:
         """Start an order's query once it has a rate and live's first batch is over: those are the dearest of both."""
         check_order(order, replayable, self._job.topics)
         self._begun.setdefault(order.id, time.monotonic())
-        due, why = self._held.get(order.id, (0.0, ""))
-        if rps <= 0 or time.monotonic() < due or not self._pauses.is_first_over():
-            self._say(order, None, "waiting", rps, why)
+        if rps <= 0 or not self._pauses.is_first_over():
+            self._say(order, None, "waiting", rps, "")
             return
         enter_pool()
         if not order.table and not self._apart:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
-        try:
-            query = replayable.start(order)
-        except HeldElsewhereError as error:
-            self._held[order.id] = time.monotonic() + AGAIN_S, f"{error}"
-            return
+        query = replayable.start(order)
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
-        self._held.pop(order.id, None)
         try:
             self._queries[order.id] = ReplayQuery(order, query)
         except BaseException:

@@ -26,7 +26,7 @@ class Replayable:
     Attributes:
         start: builds the order's query (`replay_stream`, the live query's plan, a sink of the replay's own) and starts
             it; with a checkpoint by the order's id it goes on where it was. In a session of its own (`own_session`), or
-            its end would end `spark.streams.awaitAnyTermination()` of the live query's. Where it raises a
+            its end would end `spark.streams.awaitAnyTermination()` of the live query's. Where it, or `cancel`, raises a
             HeldElsewhereError it is called again some seconds later; by any other error the replay has failed.
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
             called again after a failure or a restart, and has to change nothing where it has done its work. It returns

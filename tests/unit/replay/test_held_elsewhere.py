@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,22 @@ def test_one_that_another_agent_has_still_is_begun_once_that_has_let_go(job, mon
     wait_until(lambda: replays.poll() or made, "its query", every_s=0.001)
     replays.poll()
     assert [one.state for one in job.outbox.of(ReplayProgress)][-1] == "running" and made[0].rates == [5.0]
+
+
+def test_a_cancellation_of_what_another_agent_has_still_waits_too(job, monkeypatch):
+    monkeypatch.setattr(driver, "AGAIN_S", 0.05)
+    tries = []
+
+    def cancel(order):
+        tries.append(order.id)
+        if len(tries) < 3:
+            raise HeldElsewhereError("fix is running in process 7")
+
+    job.orders["fix"] = replace(job.orders["fix"], wanted="cancel")
+    replays = Replays(job, Replayable(lambda order: None, cancel=cancel))
+    wait_until(lambda: replays.poll() or replays.states().get("fix") == "cancelled", "its end", every_s=0.001)
+    told = [(one.state, one.reason) for one in job.outbox.of(ReplayProgress)]
+    assert len(tries) == 3 and told[0] == ("waiting", "fix is running in process 7") and told[-1][0] == "cancelled"
 
 
 def test_who_cannot_take_a_lease_is_told_so_by_both_errors(tmp_path):
