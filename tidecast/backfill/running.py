@@ -207,11 +207,14 @@ def check_range_is_free(table: Path, spec: Spec) -> None:
     """Refuse a range of which another backfill beside the same table has a part.
 
     Raises:
-        BackfillError: the other one runs, or was begun and is not published.
+        LeaseError: the other one runs.
+        BackfillError: it was begun and is not published.
     """
     for other in overlapping(spec, namespace.specs(table)):
         if running := namespace.runs(table, other.name):
-            raise BackfillError(f"backfill {other.words} is running over a part of {spec.words}: wait until it ends")
+            raise namespace.LeaseError(
+                f"backfill {other.words} is running over a part of {spec.words}: wait until it ends"
+            )
         if other.state == "open" and not running:
             raise BackfillError(
                 f"backfill {other.words} over a part of {spec.words} was begun and is not published: go on with it, or"

@@ -1,5 +1,6 @@
 """The folder beside the table: leases that end with their process, specs that are whole, removals that are careful."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,8 +10,9 @@ import pytest
 from configs.settings import ROOT
 from tidecast.backfill import namespace
 from tidecast.backfill.kept import discard_orphans, kept_batches, kept_folder
-from tidecast.backfill.running import cancel, list_backfills
+from tidecast.backfill.running import cancel, check_range_is_free, list_backfills
 from tidecast.backfill.spec import BackfillError, Spec
+from tidecast.replay.replayable import HeldElsewhereError
 
 HOLD = """
 import sys, time
@@ -127,3 +129,14 @@ def test_when_a_backfill_ended_is_kept_beside_what_goes(table):
     assert (namespace.end_of(table, "fix"), namespace.end_of(table, "other")) == (1700000000.25, 0.0)
     namespace.note_end(table, "fix", 1700000001.5)
     assert namespace.end_of(table, "fix") == 1700000001.5
+
+
+def test_a_range_of_which_another_one_has_a_part_is_waited_for_while_that_runs_and_refused_if_it_was_left(table):
+    begun(table)
+    lease, other = namespace.take_lease(table, "fix"), Spec("other", str(table), 0, 10, "1", ("k",))
+    with pytest.raises(HeldElsewhereError, match=r"fix .* is running over a part of other .*: wait until"):
+        check_range_is_free(table, other)
+    os.close(lease)
+    with pytest.raises(BackfillError, match="go on with it, or cancel it") as left:
+        check_range_is_free(table, other)
+    assert not isinstance(left.value, HeldElsewhereError)
