@@ -167,8 +167,9 @@ class TableReplays:
         return ""
 
     def _leave(self, name: str) -> None:
-        if name in self.open:
-            self.open.pop(name).close()
+        backfill = self.open.pop(name, None)
+        if backfill is not None:
+            backfill.close()
 
     def _check_live(self, order: ReplayOrder, end_ms: int) -> None:
         """Refuse at once what could not be published, or not for good; a gap may come before live's first batch."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import time
 from types import SimpleNamespace
 
@@ -281,3 +282,16 @@ def test_a_range_of_a_table_is_copied_beside_the_replay_by_whom_its_lease_is(rep
     with pytest.raises(RuntimeError, match="killed in the copy"):
         replays.of.start(order("other", 0, HOUR))
     assert folders(tmp_path) == [".lock", "other"] and not namespace.runs(tmp_path / "job", "other")
+
+
+class LetGo(dict):
+    """Leases of which another thread lets go as soon as somebody has looked whether they are there."""
+
+    def __contains__(self, name):
+        there = super().__contains__(name)
+        self.clear()
+        return there
+
+
+def test_an_agent_that_ends_lets_go_also_while_a_publication_does(replays):
+    dataclasses.replace(replays.of, leases=LetGo(fix=os.open(os.devnull, os.O_RDONLY))).cancel(order())

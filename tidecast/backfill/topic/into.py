@@ -154,8 +154,9 @@ class TopicReplays:
         return known is None
 
     def _leave(self, name: str) -> None:
-        if name in self.leases:
-            os.close(self.leases.pop(name))
+        lease = self.leases.pop(name, None)  # a publication's thread may let go of it at the same time
+        if lease is not None:
+            os.close(lease)
 
     def _differences(self, order: ReplayOrder) -> DataFrame:
         newest = newest_records(self.spark, self.topic, self.source, self.window, *_range(order))
