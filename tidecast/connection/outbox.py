@@ -60,7 +60,7 @@ class Outbox:
             topic: name without the prefix.
             key: of the record.
             message: dropped and logged if it holds NaN or an infinite number; the oldest message of a full queue (KEPT,
-                20,000) is lost for it.
+                20,000) is lost for it, of those to CONTROL only what a newer one has replaced.
 
         Raises:
             TypeError: a field holds a value that JSON does not know.
@@ -76,12 +76,18 @@ class Outbox:
             self._put(entry)
 
     def _put(self, entry: Entry) -> None:
-        while True:
+        """Queue it, at the cost of the oldest ones if there is no room; the last word of a key to CONTROL stays."""
+        waiting = [entry]
+        while waiting:
             try:
-                return self._queue.put_nowait(entry)
+                self._queue.put_nowait(waiting[-1])
+                waiting.pop()
             except queue.Full:
-                oldest, *_ = self._queue.get_nowait()
-                self._count_lost(oldest, f"{KEPT} newer ones wait")
+                oldest = self._queue.get_nowait()
+                if self._newest.get(oldest[1]) is oldest and len(self._newest) < KEPT:
+                    waiting.append(oldest)
+                else:
+                    self._count_lost(oldest[0], f"{KEPT} newer ones wait")
 
     def send_next(self, wait_s: float = 0.2) -> bool:
         """Hand the oldest queued message to the Kafka producer; waits up to `wait_s` seconds for one.

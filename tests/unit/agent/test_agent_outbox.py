@@ -213,6 +213,24 @@ def test_messages_that_newer_ones_push_out_of_a_full_queue_are_counted(producer,
     assert "100 messages were lost" in caplog.text
 
 
+def test_the_last_control_word_of_a_key_outlasts_a_full_queue(producer, monkeypatch):
+    monkeypatch.setattr(outbox, "KEPT", 3)
+    box, producer.knows_topics = outbox.Outbox("127.0.0.1:1", {}, "test"), True
+    for topic, key in (("control", "a"), ("control", "b"), ("control", "a"), *[("metrics", f"{n}") for n in range(9)]):
+        box.enqueue(topic, key, Control("orders", time.time()))
+    assert [box.send_next(0) for _ in range(4)] == [True, True, True, False]
+    assert sorted(producer.taken) == [("control", b"a"), ("control", b"b"), ("metrics", b"8")]
+    assert box._lost == {"control": 1, "metrics": 8}
+
+
+def test_control_words_of_more_keys_than_are_kept_push_each_other_out(producer, monkeypatch):
+    monkeypatch.setattr(outbox, "KEPT", 2)
+    box = outbox.Outbox("127.0.0.1:1", {}, "test")
+    for key in "abc":
+        box.enqueue("control", key, Control("orders", time.time()))
+    assert box._queue.qsize() == 2 and box._lost == {"control": 1}
+
+
 def test_what_nobody_took_by_the_end_is_counted_and_the_producer_is_closed(producer, moment, fault, caplog):
     box, producer.knows_topics = outbox_at(1), True
     box.enqueue("outcomes", "orders", Control("orders", time.time()))
