@@ -77,7 +77,8 @@ class Replays:
                 self._say(order, None, "waiting", None, why)
                 continue
             try:
-                self._meet(order, rates.get(order.id, 0.0))
+                if not self._ended.covers(order):
+                    self._meet(order, rates.get(order.id, 0.0))
             except HeldElsewhereError as error:
                 self._held[order.id] = time.monotonic() + AGAIN_S, f"{error}"
             except Exception as error:
@@ -107,8 +108,7 @@ class Replays:
     def _standing(self) -> list[ReplayOrder]:
         """The orders that this application is to meet, and that are not over."""
         mine = [order for order in list(self._job.orders.values()) if (order.apart is not None) == self._apart]
-        mine = [one for one in mine if one.wanted != "done" and self._over.get(one.id, 0.0) < one.wall_time]
-        return [order for order in mine if not self._ended.covers(order)]
+        return [one for one in mine if one.wanted != "done" and self._over.get(one.id, 0.0) < one.wall_time]
 
     def _meet(self, order: ReplayOrder, rps: float) -> None:
         query = self._queries.get(order.id)

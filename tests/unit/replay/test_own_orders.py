@@ -108,6 +108,19 @@ def test_an_order_of_before_its_replays_end_is_not_met_again_and_the_end_is_said
     assert [one.id for one in begun] == ["gap-2", "gap-1"]
 
 
+def test_an_end_that_cannot_be_looked_up_fails_that_replay_alone(job):
+    def ended_at(name):
+        if name == "gap-1":
+            raise OSError("the place of its ends is away")
+        return 0.0
+
+    begun = []
+    job.orders |= {"gap-1": order(), "gap-2": order("gap-2")}
+    replays = Replays(job, Replayable(lambda one: begun.append(one.id), ended_at=ended_at))
+    polled_until(replays, lambda: job.orders["gap-2"].wanted == "done")
+    assert begun == ["gap-2"] and replays.states() == {"gap-1": "failed", "gap-2": "done"}
+
+
 def test_an_end_that_cannot_be_kept_is_an_end(job):
     def full(over):
         raise OSError("no space left on device")
