@@ -508,7 +508,7 @@ def test_figures_of_all_cells_fill_the_rows_of_the_table():
     found = {row.what: row for row in GOALS.fill_rows(json.loads(json.dumps(figures)))}
     assert [row.what for row in found.values() if row.measured is None] == []
     assert found["deadlines kept, of 20 drawn"].measured == 20
-    assert found["decisions of these sessions that do not follow from their trace to the bit"].n == 3 * len(kept)
+    assert found["decisions of all sessions that do not follow from their trace to the bit"].n == 3 * len(kept)
     assert "steady: live p99 1.000 x live alone (1.000 to 1.000)" in format_figures(figures)
 
 
