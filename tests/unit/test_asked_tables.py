@@ -15,15 +15,14 @@ FIGURES = {"chaos": Figure("tidecast bench chaos", None, "2026-11-27", "2 cores,
     ("entry", "said"),
     [
         ({"rows": ["chaos#passed"]}, "yes"),
-        ({"rows": ["chaos#sessions"]}, "**no**: sessions of them, three of each asked for (sessions): 27"),
+        ({"rows": ["chaos#sessions"]}, "**no**: sessions of these cells, three of each asked for (sessions): 27"),
         ({"rows": ["chaos"], "only": "cells in which"}, "yes"),
         ({"rows": ["chaos#passed"], "open": ["a clock"]}, "not measured: a clock"),
         ({"rows": ["chaos#passed", "chaos#moved"]}, "not measured: moved"),
         ({"rows": ["chaos#further_passed"]},
-         "not measured: beyond the table: network cut, full disks, clocks set back: cells that passed "
-         "(further_passed)"),
+         "not measured: further cells that passed: network cut, full disks, clocks set back (further_passed)"),
         ({"rows": ["chaos#sessions"], "open": ["a clock"]},
-         "**no**: sessions of them, three of each asked for (sessions): 27. not measured: a clock"),
+         "**no**: sessions of these cells, three of each asked for (sessions): 27. not measured: a clock"),
     ],
 )  # fmt: skip
 def test_an_answer_by_hand(entry, said):
