@@ -15,7 +15,7 @@ _HDFS = re.compile(r"hdfs://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(
 
 
 class Ports(Section):
-    """Ports of the embedded services on the loopback; 0 means any free one."""
+    """Ports of the embedded services, on the loopback only; 0 is any free port."""
 
     broker: Port = 0
     controller: Port = 0
@@ -46,7 +46,7 @@ class Retention(Section):
 
 
 class Kafka(Section):
-    """Where the broker is (`host:port`; None: the embedded one), how clients log in, and how topics are created."""
+    """Which broker is used (`host:port`; None: the embedded one), how clients log in, and how topics are created."""
 
     bootstrap: str | None = None
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$")
@@ -73,7 +73,7 @@ class Kafka(Section):
 
 
 class Lake(Section):
-    """Where the lake's tables are (None: under `var`), and hours for which a replaced version can still be read."""
+    """Where the lake's tables are (None: under `var`), and for how many hours a replaced version can be read."""
 
     address: str | None = None
     versions_h: int = Field(168, ge=168)
@@ -92,13 +92,13 @@ class Lake(Section):
 
 
 class Ingest(Section):
-    """Where an ingest's records are read, judged and written."""
+    """Where an ingest reads, checks and writes its records."""
 
     master: str = ""
 
 
 class Spark(Section):
-    """Where managed jobs run (None: the embedded master) and the sizes of worker, executors and driver."""
+    """Where managed jobs run (None: the embedded master), and the sizes of worker, executors and driver."""
 
     master: str | None = None
     worker_cores: Count = 7
@@ -108,7 +108,7 @@ class Spark(Section):
 
 
 class Mlflow(Section):
-    """Where tracking store and registry are (None: SQLite of its own), and how many versions are kept (None: all)."""
+    """Where tracking store and registry are (None: SQLite under `var`), and how many versions are kept (None: all)."""
 
     tracking_uri: str | None = None
     experiment: str = "tidecast"
@@ -116,7 +116,7 @@ class Mlflow(Section):
 
 
 class Airflow(Section):
-    """Where Airflow's API is (None: the embedded one), and the login for one that has a password."""
+    """Where Airflow's API is (None: the embedded one), and the login if it needs one."""
 
     url: str | None = None
     username: str = "admin"
@@ -124,7 +124,7 @@ class Airflow(Section):
 
 
 class Newcomer(Section):
-    """A job with a short history: `days` of a shipped series, which a run learns from after its live load."""
+    """A job with a short history: the first `days` of a shipped series, for a training after a run's live load."""
 
     job: JobName = "ride_count"
     trace: str = "taxi 15min"
@@ -132,7 +132,7 @@ class Newcomer(Section):
 
 
 class Surge(Section):
-    """A part of the live load that no history tells: `factor` times as high for `minutes` of the trace."""
+    """A stretch of the live load that no history announces: `factor` times as high for `minutes` of the trace."""
 
     after_h: NotNegative
     minutes: Positive
@@ -163,7 +163,7 @@ class Replay(Section):
 
 
 class DemoJob(Section):
-    """The managed job of a run (its contract has the same name), and jobs beside it."""
+    """The managed job of a run, whose contract has the same name, and further jobs beside it."""
 
     name: JobName = "word_count"
     also: tuple[JobName, ...] = ()
@@ -216,7 +216,7 @@ class Training(Section):
 class AgentTraining(Section):
     """How DQN policies ("agents" in the registry) are trained, and compared with other policies in the job's twin.
 
-    Of fewer transitions than the least nothing is learned: three decisions of all runs come before the first update.
+    With fewer transitions than the minimum nothing is learned: three decisions of all runs precede the first update.
     """
 
     transitions: int = Field(300_000, ge=800)
@@ -228,9 +228,9 @@ class AgentTraining(Section):
 
 
 class Retraining(Section):
-    """How many jobs a run of a DAG trains at the same time, and how long that may take; wall seconds.
+    """How many jobs a DAG run trains at the same time, and how long that may take, in wall seconds.
 
-    It begins a training within `begin_s` of its own beginning; none takes longer than `longest_s`.
+    A run begins its last training within `begin_s` of its start; no training takes longer than `longest_s`.
     """
 
     at_once: Count = 1
@@ -239,7 +239,7 @@ class Retraining(Section):
 
 
 class Autoscaler(Section):
-    """Which policy decides, how often, and whether its decisions are carried out (`act`) or only published."""
+    """Which policy decides and how often, and whether its decisions are carried out (`act`) or only published."""
 
     policy: PolicyName = "mpc"
     trigger: str = "1 second"

@@ -35,7 +35,7 @@ def test_every_setting_stands_in_the_table_and_no_other():
 def test_a_setting_has_default_unit_and_meaning():
     (kept,) = [one for one in setting_tables.read_settings() if one.path == ("lake", "versions_h")]
     assert (kept.default, kept.unit) == ("168", "hours")
-    assert kept.meaning.startswith("how long a version of a table can be read")
+    assert kept.meaning.startswith("how long a replaced version of a table can still be read")
 
 
 def test_a_setting_without_a_meaning_is_refused(tmp_path, monkeypatch):
