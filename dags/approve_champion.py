@@ -1,10 +1,10 @@
-"""Ask a person whether a winner of a training may serve, where `training.approval_s` is set.
+"""Ask a person whether a newly trained winner may serve, if `training.approval_s` is set.
 
-The DAG retrain_forecaster begins a run of this one for each winner and goes on with the other jobs, so no training
-waits for an answer. The question is under "Required actions"; so many wall seconds without an answer are a yes. Several
-versions of a job may be asked about at a time: the first that is approved serves, and what was compared with the
-version that served before is then refused, with the reason in its verdict. This DAG is never paused by itself, for
-nothing else begins its runs.
+The DAG retrain_forecaster starts a run of this one for each winner and goes on with the other jobs, so no training
+waits for an answer. The question is under "Required actions". No answer within `training.approval_s` wall seconds is a
+yes. Several versions of a job may wait for approval at the same time: the first one that is approved serves, and one
+that was compared with the champion before it is then refused, with the reason in its verdict. This DAG is created
+unpaused, because only retrain_forecaster starts its runs.
 """
 
 from datetime import timedelta
@@ -31,7 +31,7 @@ LEAST_S = 1.0
             type="object",
             required=["job", "promoted", "reason", "version", "champion", "run"],
             title="Verdict",
-            description="Of the training, as its task `judge` returns it.",
+            description="The verdict of the training, as its task `judge` returns it.",
         )
     },
     tags=["forecasting", "training"],
@@ -39,15 +39,15 @@ LEAST_S = 1.0
     **{**DEFAULTS, "max_active_runs": OPEN, "is_paused_upon_creation": False},
 )
 def approve_champion() -> None:
-    """Build the DAG: `approve` asks a person, and `promote` does what was answered."""
+    """Build the DAG: `approve` asks a person, and `promote` acts on the answer."""
 
     @task(render_template_as_native_obj=True, max_active_tis_per_dag=1)  # one answer sees what the one before changed
     def promote(verdict: Any, answer: dict[str, Any]) -> dict[str, Any]:
-        """Make the challenger champion if a person approved or was silent; returns the verdict as it stands.
+        """Make the challenger champion if a person approved or did not answer; returns the verdict as it stands.
 
         Raises:
-            AirflowSkipException: a person said no, or another version serves by now; its record says so.
-            ServesAlreadyError: a person said no, and another one has let it serve; it says what takes it back.
+            AirflowSkipException: a person said no, or another version serves by now; the record says which.
+            ServesAlreadyError: a person said no, but somebody else has let it serve; the message says how to undo that.
             RegistryError: MLflow does not answer.
         """
         from pipelines.train.forecaster import run as forecaster
