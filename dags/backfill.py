@@ -1,12 +1,13 @@
-"""Read a range of a job's records again beside its live ones, done by a time and as cheaply as that can be.
+"""Read a range of a job's records again beside its live records, by a deadline and as cheaply as possible.
 
-Run by hand, with a form. The plan is the cheapest number of executors beyond the live job's, step by step, that has it
-done in time with the probability asked for. Where it costs more executor-hours than the form allows, a person is asked
-under "Required actions"; without an answer within twelve hours nothing is ordered. The run then follows the order to
-its end and plans it anew as things come differently; two runs do at a time, and the order of a further one is read by
-the schedule that it was given until then. Setting the run to failed cancels its own order and no other, whether it is
-followed then or waits to be; so does stopping Airflow while it is followed. The same orders can be listed, paused and
-cancelled by `tidecast backfill JOB`, also where the run has ended before them.
+Start it by hand and fill in the form. The plan gives, step by step, the cheapest number of executors beyond the live
+job's that meets the deadline with the probability asked for. If that costs more executor-hours than the form allows, a
+person is asked under "Required actions"; without an answer within twelve hours nothing is ordered.
+
+The run then follows its order to the end and replans it when things turn out differently. Two runs do so at a time; the
+order of any further run keeps its first schedule until its turn comes. To cancel an order, set its run to failed, at
+any time; no other order is touched. Stopping Airflow while a run follows its order cancels it, too. `tidecast backfill
+JOB` lists, pauses and cancels the same orders, even after their runs have ended.
 """
 
 from datetime import timedelta
@@ -28,18 +29,21 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
     schedule=None,
     params={
         "job": Param(JOBS[0] if JOBS else "", type="string", enum=JOBS or [""], title="Job",
-                     description="Attached with replay=, in mode act."),
+                     description="A job whose agent is attached with replay= and in mode act."),
         # Without a default: who begins a run unread counts no range that nobody meant, at whatever cost.
-        "begin": Param(type="string", pattern=MOMENT, title="From", description="Job time, as 2026-03-01T00:00."),
-        "end": Param(type="string", pattern=MOMENT, title="To", description="The moment after it, likewise."),
-        "topic": optional_field("string", "Topic", "That the job reads. Empty: `events` with the prefix."),
-        "by": Param("07:00", type="string", title="Done by", description="A time of day or a date, in the job's time."),
+        "begin": Param(type="string", pattern=MOMENT, title="From",
+                       description="Start of the range, in job time, e.g. 2026-03-01T00:00."),
+        "end": Param(type="string", pattern=MOMENT, title="To",
+                     description="End of the range, not included, in job time."),
+        "topic": optional_field("string", "Topic", "A topic that the job reads. Empty: `events` with the prefix."),
+        "by": Param("07:00", type="string", title="Done by",
+                    description="Deadline: a time of day or a date, in job time."),
         "sure": Param(0.9, type="number", exclusiveMinimum=0, exclusiveMaximum=1, title="Sure",
-                      description="Probability with which it is done by then."),
-        "most_hours": optional_field("number", "Executor-hours", "That it may cost unasked. Empty: whatever it does.",
-                                     minimum=0),
-        "weight": optional_field("number", "Weight", "Among replays that run at once. Empty: what its deadline needs.",
-                                 minimum=0.001),
+                      description="Probability of meeting the deadline."),
+        "most_hours": optional_field("number", "Executor-hours",
+                                     "Most that it may cost without approval. Empty: no limit.", minimum=0),
+        "weight": optional_field("number", "Weight",
+                                 "Among replays at the same time. Empty: what its deadline needs.", minimum=0.001),
     },
     tags=["backfill"],
     doc_md=__doc__,
@@ -47,15 +51,15 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
     **{**DEFAULTS, "max_active_runs": 16},
 )  # fmt: skip
 def backfill() -> None:
-    """Build the DAG: `plan`, then `dear` and `approve` where it costs too much, then `order`, `follow` and `end`."""
+    """Build the DAG: `plan`, then `dear` and `approve` if it costs too much, then `order`, `follow` and `end`."""
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
-        """Plan the backfill and order nothing; returns `sentence`, `hours` and `ask` (`pipelines.backfill.dag.plan`).
+        """Plan the backfill without ordering it; returns `sentence`, `hours` and `ask` (`pipelines.backfill.dag.plan`).
 
         Raises:
-            BackfillPlanError: the deadline cannot be met, or not be planned; the message says which can (no retry).
-            RangeError, OrderError, BrokerError: no such range; another order has it; the broker does not answer.
+            BackfillPlanError: the deadline cannot be met or planned; the message says which one can (no retry).
+            RangeError, OrderError, BrokerError: no such range; another order covers it; the broker does not answer.
         """
         from pipelines.backfill import dag as backfills
 
@@ -63,20 +67,20 @@ def backfill() -> None:
 
     @task
     def dear(planned: dict[str, Any]) -> None:
-        """Pass where a person has to be asked.
+        """Pass if a person has to be asked.
 
         Raises:
-            AirflowSkipException: it costs no more than the form allows.
+            AirflowSkipException: the backfill costs no more than the form allows.
         """
         if not planned["ask"]:
             raise AirflowSkipException(f"{planned['hours']:.2g} executor-hours are allowed")
 
     @task(trigger_rule="none_failed", max_active_tis_per_dag=1)  # in turn, so that two runs see each other's order
     def order(planned: dict[str, Any], params: Any = None, run_id: Any = None) -> str:
-        """Plan it anew and order it, once in a run; returns the order's name.
+        """Plan the backfill again and order it, once per run; returns the order's name.
 
         Raises:
-            BackfillRunError: it costs more now than was allowed or approved.
+            BackfillRunError: it now costs more than was allowed or approved.
         """
         from pipelines.backfill import dag as backfills
 
@@ -99,10 +103,10 @@ def backfill() -> None:
 
     @task
     def end(name: str | None, params: Any = None, ti: Any = None) -> None:
-        """Cancel the run's order where the run was ended, or `order` died, before `follow` came to an end of its own.
+        """Cancel the run's order if the run was ended, or `order` died, before `follow` finished by itself.
 
         Raises:
-            BackfillRunError: it is cancelled, or the run has failed (no retry).
+            BackfillRunError: the order is cancelled, or the run has failed (no retry).
         """
         from pipelines.backfill import dag as backfills
 
@@ -113,7 +117,7 @@ def backfill() -> None:
     planned: Any = plan()
     approve = ApprovalOperator(
         task_id="approve",
-        subject="May this backfill cost so much?",
+        subject="May this backfill cost that much?",
         body=QUESTION,
         defaults=ApprovalOperator.REJECT,  # nobody's answer is no leave to spend
         response_timeout=timedelta(hours=12),
