@@ -1,9 +1,10 @@
-"""What every policy would have cost on a job's last days, replayed in its twin (a simulator of the job).
+"""Replay a job's last days in its twin (a simulator of the job), and say what each policy would have cost.
 
-Runs every night, or by hand for one job. Where a fit of the job is stored (`tidecast twin fit`) the twin is that one,
-else it is the job as its contract describes it. The figures, the page with cost against time over the target, and what
-a forecast is worth there are in MLflow, in a run with the tag `kind=backtest`. Nothing is changed by it. A load that is
-too short or has gaps is skipped, with the reason; a stored fit that cannot be read fails the run.
+Runs every night for all jobs, or by hand for one. If a fit of the job is stored (`tidecast twin fit`), that is the
+twin; otherwise the twin is the job as its contract describes it. The figures, a page with cost against time over the
+target, and what a forecast is worth for this job go to MLflow, to a run with the tag `kind=backtest`. The DAG changes
+nothing else. A load that is too short or has gaps is skipped, with the reason. A stored fit that cannot be read fails
+the run.
 """
 
 from typing import Any
@@ -17,9 +18,9 @@ from dags.defaults import DEFAULTS, job_field, optional_field, requested_jobs, u
 @dag(
     schedule=utc_cron("30 4 * * *"),
     params={
-        "job": job_field("Whose load is replayed. Empty: every job with enough of it in the lake."),
-        "policies": Param("all", type="string", title="Policies", description="Names separated by commas, or all."),
-        "days": optional_field("number", "Days", "Newest days of the trace that are looked at. Empty: all there are.",
+        "job": job_field("Job whose load is replayed. Empty: every job with enough load in the lake."),
+        "policies": Param("all", type="string", title="Policies", description="Names, separated by commas, or all."),
+        "days": optional_field("number", "Days", "How many of the newest days are replayed. Empty: all.",
                       exclusiveMinimum=0),
     },
     tags=["policies", "evaluation"],
@@ -27,11 +28,11 @@ from dags.defaults import DEFAULTS, job_field, optional_field, requested_jobs, u
     **DEFAULTS,
 )  # fmt: skip
 def backtest_policies() -> None:
-    """Build the DAG: `replay` each job that `replayable` finds to have enough load, one after the other."""
+    """Build the DAG: `replayable` finds the jobs with enough load, and `replay` replays them one after the other."""
 
     @task
     def replayable(params: Any = None) -> list[str]:
-        """Name the jobs with enough load in the lake."""
+        """List the jobs with enough load in the lake."""
         from pipelines.backtest import on_lake
 
         return on_lake.jobs_with_enough_load(requested_jobs(params))
@@ -39,7 +40,7 @@ def backtest_policies() -> None:
     # One after the other; each uses a core for minutes.
     @task(max_active_tis_per_dagrun=1, map_index_template="{{ task.op_kwargs['job'] }}")
     def replay(job: str, params: Any = None) -> dict[str, Any]:
-        """Replay one job's load under the policies in its simulator; log figures and page as an MLflow run, in minutes.
+        """Replay one job's load in its twin under each policy, which takes minutes; log figures and page to MLflow.
 
         Returns:
             `job`, `run` (id of the MLflow run) and `verdict` (list of sentences).
