@@ -1,13 +1,16 @@
 """Take new metrics, forecasts, decisions and outcomes from Kafka through the quality gate into the lake.
 
-Every hour, or by hand with a partition, the name of what a run takes: an event hour (`2014-10-22T04`) or an interval of
-them (`2014-09-24T04/2014-10-22T04`). It selects nothing by time: the first run of a name takes everything that came
-since the last run; a second one of the same name reads the same offsets again, changes nothing and trains nothing.
-Records that break a rule go to the table `quarantine` with their reasons. When new metrics were stored, the asset
-`metrics` says so, and forecasters are trained. Where the broker no longer has what a topic needs, or records of several
-jobs are ahead of this computer's clock, which then seems to be behind, the others go on, and the run fails at its end
-with what helps. When a load or the error of its forecasts has changed for good, the asset `drift` says since when and
-by how much.
+Runs every hour, or by hand with a partition. A partition is the name of what one run takes: an event hour
+(`2014-10-22T04`) or an interval of event hours (`2014-09-24T04/2014-10-22T04`). It does not select records by time. The
+first run with a name takes everything that has come since the last run. Another run with the same name reads the same
+offsets again, changes nothing and trains nothing.
+
+Records that break a rule go to the table `quarantine`, with the reasons. If new metrics were stored, the asset
+`metrics` says so, and that starts the training of forecasters. If a load or the error of its forecasts has changed for
+good, the asset `drift` says since when and by how much.
+
+Two troubles fail the run at its end, with a message that says what helps: the broker no longer has what a topic needs;
+or records of several jobs are ahead of this computer's clock, which then seems to be behind. The rest is ingested.
 """
 
 from datetime import timedelta
@@ -26,16 +29,16 @@ FORM = {
     "partition": optional_field(
         "string",
         "Partition",
-        "Event hour, as 2014-10-22T04, or interval of event hours, as 2014-09-24T04/2014-10-22T04. "
-        "Empty: the hour the run is scheduled for; by hand, its moment. A name used before repeats that run's offsets.",
+        "Event hour, e.g. 2014-10-22T04, or interval of event hours, e.g. 2014-09-24T04/2014-10-22T04. Empty: the hour "
+        "of the schedule; by hand, the present moment. A name that was used before reads that run's offsets again.",
         pattern=rf"^{HOUR}(/{HOUR}|\d{{4}})?$",
     ),
     "skip_lost": Param(
         False,
         type="boolean",
         title="Skip lost records",
-        description="Go on behind records that the broker's retention deleted before they were ingested, or before the "
-        "refused ones among them were in the quarantine; in all topics. How many of each is in the log.",
+        description="In all topics, skip records that the broker's retention deleted before they were ingested, or "
+        "before the refused ones among them reached the quarantine. The log says how many of each.",
     ),
 }
 
@@ -48,22 +51,22 @@ FORM = {
     **DEFAULTS,
 )
 def ingest_metrics() -> None:
-    """Build the DAG: `ingest` takes a partition into the lake and reports it as asset events; `name_troubles` fails."""
+    """Build the DAG: `ingest` fills the lake and reports asset events; `name_troubles` fails on trouble."""
 
     @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND])
     def ingest(
         params: Any = None, dag_run: Any = None, ti: Any = None, inlet_events: Any = None, outlet_events: Any = None
     ) -> dict[str, Any]:
-        """Take what a partition names from Kafka into the lake and report new metrics and drifts as asset events.
+        """Take what a partition names from Kafka into the lake, and report new metrics and drifts as asset events.
 
-        An ingest that stored no metrics, or a re-run, starts no training: its event is left out. A drift that an
-        earlier event told of is not told again.
+        An ingest that stored no metrics and a re-run send no event, so they start no training. A drift that an earlier
+        event reported is not reported again.
 
         Returns:
-            By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (stored ones that broke a rule
-            which only warns, by column); `offsets`
-            ({Kafka partition: [start, end)}); `version` of the Delta table, or None; `again`: whether this is a re-run;
-            `trouble`: why nothing was taken, or drifts were not looked for, else empty.
+            By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (by column, stored records that
+            broke a rule which only warns); `offsets` ({Kafka partition: [start, end)}); `version` of the Delta
+            table, or None; `again`: whether this is a re-run; `trouble`: why nothing was taken, or drifts were not
+            looked for, else empty.
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).
@@ -89,11 +92,11 @@ def ingest_metrics() -> None:
 
     @task
     def name_troubles(counts: dict[str, dict[str, Any]]) -> None:
-        """Fail the run where a topic was not taken, or drifts not looked for; only here, as who fails reports no event.
+        """Fail the run if a topic was not taken or drifts not looked for; a failed `ingest` would send no event.
 
         Raises:
-            OffsetsError: the broker no longer has what a topic needs, or has another topic of its name; this computer's
-                clock seems to be behind (no retry).
+            OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; or this
+                computer's clock seems to be behind (no retry).
         """
         from pipelines.ingest import refuse_troubles
 
