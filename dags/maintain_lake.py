@@ -1,8 +1,9 @@
-"""Merge the lake's small files and remove those that no reader can need any more; of models, versions beyond a number.
+"""Merge the lake's small files, and remove old files and old model versions.
 
-Runs every night, or by hand. Each ingest leaves a file per table; a night's run makes one of them. What was replaced
-stays for `lake.versions_h`, so that whoever reads an older version goes on reading it. Where `mlflow.kept_versions` is
-set, so many versions without an alias are kept of each registered model that this deployment trains; else all are.
+Runs every night, or by hand. Each ingest leaves one file per table; a night's run merges them into one. Replaced files
+stay for `lake.versions_h`, so whoever reads an older version can go on reading it. If `mlflow.kept_versions` is set,
+that many of the newest versions without an alias are kept of each registered model that this deployment trains;
+otherwise all are kept.
 """
 
 from airflow.sdk import dag, task
@@ -17,7 +18,7 @@ from dags.defaults import DEFAULTS, utc_cron
     **DEFAULTS,
 )
 def maintain_lake() -> None:
-    """Build the DAG, two tasks: `maintain` merges and removes the lake's files, `trim_models` removes old versions."""
+    """Build the DAG: `maintain` merges and removes files of the lake, `trim_models` removes old model versions."""
 
     @task
     def maintain() -> dict[str, int]:
