@@ -1,13 +1,16 @@
-"""Plan anew which cluster each query of a job runs on, and with how many executors, for the load that it has now.
+"""Plan anew on which cluster each query of a job runs, and with how many executors, for its present load.
 
-Runs every morning for the first topology, or by hand with a form; where there is no topology it is skipped. A job that
-runs (`tidecast job up`) is planned for the records/s, and the work of a record, that its agents have measured in the
-last ten minutes; another one, or one of which nothing was measured, for the rates that its topology states. The plan's
-page is written to `var/plans`. Where the queries of a job that was measured, or whose load was given, would be
-elsewhere or have other executors, a person is asked under "Required actions", and they are moved then, while they run;
-who does not answer for twelve hours has said no. Which operators are one query is not changed so, nor the executors of
-a query that the autoscaler scales. For a running job a network is trained that proposes placements, and registered in
-MLflow (`<topology>-placement`); what it proposes is told beside the plan, or asked for in its place.
+Runs every morning for the first topology, or by hand with a form; without a topology it is skipped. A running job
+(`tidecast job up`) is planned for the records/s and the work per record that its agents measured in the last ten
+minutes. Any other job, and one without measurements, is planned for the rates that its topology states. The plan's page
+is written to `var/plans`.
+
+If the plan of a job with measurements, or with a load given in the form, differs from what runs, a person is asked
+under "Required actions"; with approval the queries are moved while they run. No answer within twelve hours is a no. The
+DAG changes neither which operators form a query nor the executors of a query that the autoscaler scales.
+
+For a running job a network that proposes placements is trained and registered in MLflow (`<topology>-placement`). Its
+proposal is shown beside the plan, or put up for approval instead of it.
 """
 
 from datetime import timedelta
@@ -27,15 +30,15 @@ CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
     schedule=utc_cron("0 6 * * *"),
     params={
         "topology": Param(TOPOLOGIES[0] if TOPOLOGIES else "", type="string", enum=TOPOLOGIES or [""], title="Topology",
-                          description="Of configs/topologies, by name."),
-        "load": optional_field("number", "Load", "Of the stated rates, as 1.5. Empty: as the running job is measured.",
+                          description="Name of a topology in configs/topologies."),
+        "load": optional_field("number", "Load", "Multiple of the stated rates, e.g. 1.5. Empty: as measured.",
                                exclusiveMinimum=0),
         "network": Param("shadow", type="string", enum=["no", "shadow", "apply"], title="Network",
-                         description="What a trained network proposes for a running job: not asked, only told beside "
-                                     "the plan (shadow), or put in the plan's place (apply). A person approves each."),
+                         description="Proposal of a trained network for a running job: none (no), shown beside the "
+                                     "plan (shadow), or in place of the plan (apply). A person approves either."),
         "env": Param("twin", type="string", enum=["twin", "lstm"], title="Environment",
-                     description="In which a network is trained: the twin, or a model of the job's performance that "
-                                 "is tuned to its last hours (`<topology>-performance` in MLflow)."),
+                     description="Where the network is trained: in the twin, or on a performance model that is tuned "
+                                 "to the job's last hours (`<topology>-performance` in MLflow)."),
     },
     tags=["placement"],
     doc_md=__doc__,
@@ -43,21 +46,21 @@ CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
     **{**DEFAULTS, "max_active_runs": 16},
 )  # fmt: skip
 def plan_placement() -> None:
-    """Build the DAG: `plan`, `learn`, `propose`, then `differs`, `approve` and `apply` where the job would change."""
+    """Build the DAG: `plan`, `learn`, `propose`, then `differs`, `approve` and `apply` if the job would change."""
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
-        """Plan, and write the page; returns `sentence`, `ask`, `load`, `known`, `page` and both placements.
+        """Plan and write the page; returns `sentence`, `ask`, `load`, `known`, `page` and both placements.
 
         Raises:
-            AirflowSkipException: there is no topology to plan; with how to add one.
+            AirflowSkipException: there is no topology to plan; the reason says how to add one.
             ReplanError: the clusters have no room (no retry).
             SettingsError, BrokerError: no such topology, or it is wrong; the broker does not answer.
         """
         if not params["topology"]:
             raise AirflowSkipException(
-                f"no topology stands in {SETTINGS.topologies_dir} (the setting topologies). To have a job of several "
-                "queries planned, put its graph there as NAME.yaml (docs/placement.md); until then nothing is planned"
+                f"no topology is in {SETTINGS.topologies_dir} (the setting topologies), so nothing is planned. To plan "
+                "a job of several queries, put its graph there as NAME.yaml (docs/placement.md)"
             )
         from pipelines.placement import replan
 
@@ -65,7 +68,7 @@ def plan_placement() -> None:
 
     @task(max_active_tis_per_dag=1)  # the second of two runs finds the network of the first
     def learn(params: Any = None) -> dict[str, Any] | None:
-        """Train and register a network for the running job, where none serves that is for its queries.
+        """Train and register a network for the running job, unless one for its queries serves already.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -78,7 +81,7 @@ def plan_placement() -> None:
 
     @task(trigger_rule="all_done_min_one_success")  # a plan needs no network
     def propose(planned: dict[str, Any], params: Any = None) -> dict[str, Any]:
-        """Add what the network proposes to the plan, or put it in its place.
+        """Add the network's proposal to the plan, or put it in the plan's place.
 
         Raises:
             SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
@@ -89,20 +92,20 @@ def plan_placement() -> None:
 
     @task
     def differs(planned: dict[str, Any]) -> None:
-        """Pass where the running job would change.
+        """Pass if the plan would change the running job.
 
         Raises:
-            AirflowSkipException: it would not, or does not run.
+            AirflowSkipException: it would not, or the job does not run.
         """
         if not planned["ask"]:
             raise AirflowSkipException(planned["told"])
 
     @task(max_active_tis_per_dag=1)  # one plan sees what the one before has moved
     def apply(planned: dict[str, Any], params: Any = None) -> str:
-        """Want the queries where the plan puts them; returns what was wanted.
+        """Ask for the queries to be where the plan puts them; returns what was asked for.
 
         Raises:
-            ReplanError: they are wanted elsewhere since, or a cluster is away (no retry).
+            ReplanError: somebody has asked for another placement since, or a cluster is away (no retry).
         """
         from pipelines.train.placement import proposed
 
