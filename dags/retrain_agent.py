@@ -1,11 +1,13 @@
-"""Train an agent per job in its twin, compare it with the other policies on held-out load, and let the gate decide.
+"""Train a DQN agent per job in its twin, compare it with other policies on held-out load, and let the gate decide.
 
-Runs every Sunday night, or by hand with other settings; new metrics alone start no training. The twin is fitted to the
-job's batches in the lake; where these are too few it is the stored fit or the contract's guess; the run says which.
-The agent learns on drawn jobs and loads first, then in the twin. It becomes champion only if, at the contract's error
-budget, it is surely 3 % cheaper than forecast and mpc, and no dearer than the agent that serves; what was there stays
-otherwise, and after a failure. A job without data is left out; with none at all the run is skipped. Those whose turn
-comes only after `retraining.begin_s` are skipped, and come first in the next run.
+Runs every Sunday night, or by hand with other settings; new metrics start no training. The twin is fitted to the job's
+batches in the lake. If there are too few of them, it is the stored fit, or what the contract states; the run says
+which. The agent learns on drawn jobs and loads first, then in the twin.
+
+It becomes champion only if, at the contract's error budget, it is surely 3 % cheaper than forecast and mpc, and no
+dearer than the agent that serves. Otherwise, and after a failure, the champion stays. Jobs without data are left out;
+if no job has data, the run is skipped. Jobs whose turn comes later than `retraining.begin_s` after the start of the run
+are skipped, and come first in the next run.
 """
 
 from typing import Any
@@ -28,35 +30,35 @@ from dags.defaults import (
 
 FORM = {
     "transitions": optional_field(
-        "integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as set.", minimum=800
+        "integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as in the settings.", minimum=800
     ),
     "fine_transitions": optional_field(
-        "integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as set.", minimum=300
+        "integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as in the settings.", minimum=300
     ),
-    "seed": optional_field("integer", "Seed", "Of everything drawn. Empty: as set.", minimum=0),
+    "seed": optional_field("integer", "Seed", "Seed of all that is drawn. Empty: as in the settings.", minimum=0),
 }
 
 
 @dag(
     schedule=utc_cron("30 5 * * 0"),
-    params={"job": job_field("Whose agent is trained. Empty: every job with enough of its load in the lake."), **FORM},
+    params={"job": job_field("Job whose agent is trained. Empty: every job with enough load in the lake."), **FORM},
     tags=["policies", "training"],
     doc_md=__doc__,
     **DEFAULTS,
 )
 def retrain_agent() -> None:
-    """Build the DAG: for each job with enough load `train` an agent, as many at a time as is set, and `judge` it."""
+    """Build the DAG: for each job with enough load `train` an agent and `judge` it, as many at a time as set."""
 
     @task
     def learnable(params: Any = None) -> list[str]:
-        """Name the jobs with enough load in the lake, those that wait longest first."""
+        """List the jobs with enough load in the lake, those that have waited longest first."""
         from pipelines.train.agent import run as agent
 
         return agent.jobs_to_train(requested_jobs(params))
 
     @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST, map_index_template=OF_JOB)
     def train(job: str, params: Any = None, dag_run: Any = None) -> dict[str, str]:
-        """Train an agent for one job, with the values of the form; returns `job` and `run_id`, that of the MLflow run.
+        """Train an agent for one job with the form's values; returns `job` and `run_id`, that of the MLflow run.
 
         Raises:
             AirflowSkipException: this run begins no more trainings.
@@ -71,7 +73,7 @@ def retrain_agent() -> None:
 
     @task(map_index_template=OF_ITS_JOB)
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        """Decide from the run's figures whether the agent wins; if so make it champion, the version that serves.
+        """Decide from the run's figures whether the agent wins; if so, make it champion, the version that serves.
 
         Returns:
             `job`; `promoted` (whether it won); `reason` (text); `version` registered (None: no challenger); `champion`,
