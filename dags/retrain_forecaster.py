@@ -1,12 +1,16 @@
 """Train a forecaster per job on the lake, compare it with the champion, and let the gate decide.
 
-Runs when new metrics are in the lake, when a load has drifted, every night, or by hand with other settings. A job
-without data is left out; with none at all the run is skipped. So is, without a form, a job whose load and settings are
-those of its newest version, unless that is a winner that could not be promoted. The seasonal naive forecast is
-registered first, so a champion always exists; with too little data it stays. A job with a short history also learns
-from the others. Every run is in MLflow, with the reason of the verdict. Jobs whose turn comes only after
-`retraining.begin_s` are skipped, and come first in the next run; one whose load has drifted comes before all others.
-Where `training.approval_s` is set, the DAG approve_champion asks a person about each winner, while this one goes on.
+Runs when new metrics are in the lake, when a load has drifted, every night, or by hand with other settings. Jobs
+without data are left out; if no job has data, the run is skipped. Unless you filled in the form, a job is also skipped
+if its load and settings are those of its newest version, except where that version won but could not be promoted.
+
+The seasonal naive forecast is registered first, so there is always a champion; with too little data it stays champion.
+A job with a short history also learns from the other jobs. Every training is a run in MLflow, with the reason of its
+verdict.
+
+A job whose load has drifted comes before all others. Jobs whose turn comes later than `retraining.begin_s` after the
+start of the run are skipped, and come first in the next run. If `training.approval_s` is set, the DAG approve_champion
+asks a person about each winner while this one goes on.
 """
 
 from typing import Any
@@ -38,43 +42,49 @@ ASKING_RUN = (
 )
 """Id of the run of approve_champion, so that a task that is tried again asks no second time."""
 FORM = {
-    "epochs": optional_field("integer", "Epochs", "Passes over the training windows. Empty: as set.", minimum=1),
-    "hidden": optional_field("integer", "Hidden size", "Units of the GRU. Empty: as set.", minimum=1),
+    "epochs": optional_field(
+        "integer", "Epochs", "Passes over the training windows. Empty: as in the settings.", minimum=1
+    ),
+    "hidden": optional_field("integer", "Hidden size", "Units of the GRU. Empty: as in the settings.", minimum=1),
     "context": optional_field(
-        "integer", "Context", "Steps that a gradient looks back through. Empty: as set.", minimum=2
+        "integer", "Context", "Steps through which a gradient looks back. Empty: as in the settings.", minimum=2
     ),
     "learning_rate": optional_field(
-        "number", "Learning rate", "Of the Adam optimiser. Empty: as set.", exclusiveMinimum=0
+        "number", "Learning rate", "Learning rate of the Adam optimiser. Empty: as in the settings.", exclusiveMinimum=0
     ),
     "holdout_steps": optional_field(
-        "integer", "Held-out steps", "Newest steps, on which all are compared. Empty: as set.", minimum=24
+        "integer", "Held-out steps", "Newest steps, on which all are compared. Empty: as in the settings.", minimum=24
     ),
     "minimum_steps": optional_field(
-        "integer", "Minimum steps", "With fewer steps no network is trained. Empty: as set.", minimum=1
+        "integer", "Minimum steps", "With fewer steps no network is trained. Empty: as in the settings.", minimum=1
     ),
     "improvement": optional_field(
-        "number", "Improvement", "Share by which the champion must be beaten. Empty: as set.", minimum=0, maximum=0.99
+        "number",
+        "Improvement",
+        "Share by which a challenger must beat the champion. Empty: as in the settings.",
+        minimum=0,
+        maximum=0.99,
     ),
 }
 
 
 @dag(
     schedule=AssetOrTimeSchedule(timetable=utc_cron("30 2 * * *"), assets=METRICS | DRIFT),
-    params={"job": job_field("Whose load is learned. Empty: every job that has data in the lake."), **FORM},
+    params={"job": job_field("Job whose load is learned. Empty: every job with data in the lake."), **FORM},
     tags=["forecasting", "training"],
     doc_md=__doc__,
     **DEFAULTS,
 )
 def retrain_forecaster() -> None:
-    """Build the DAG: for each job with data, as many at a time as is set, `train` a challenger and `judge` it.
+    """Build the DAG: for each job with data `train` a challenger and `judge` it, `retraining.at_once` at a time.
 
-    A winner is promoted at once, or, where `training.approval_s` is set, by the DAG approve_champion, of which `ask`
-    begins a run.
+    A winner is promoted at once, or, if `training.approval_s` is set, by a run of the DAG approve_champion, which `ask`
+    starts.
     """
 
     @task
     def enough(params: Any = None, triggering_asset_events: Any = None) -> list[str]:
-        """Name the jobs that have data in the lake: those whose load has drifted first, then who waits longest."""
+        """List the jobs with data in the lake: those with a drifted load first, then those that have waited longest."""
         from pipelines.airflow.drifts import valid_drifts
         from pipelines.train.forecaster import run as forecaster
 
@@ -83,11 +93,11 @@ def retrain_forecaster() -> None:
 
     @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST, map_index_template=OF_JOB)
     def train(job: str, params: Any = None, triggering_asset_events: Any = None, dag_run: Any = None) -> dict[str, str]:
-        """Train a forecaster for one job, with the values of the form; returns `job` and `run_id` of the MLflow run.
+        """Train a forecaster for one job with the form's values; returns `job` and `run_id` of the MLflow run.
 
         Raises:
-            AirflowSkipException: its load, the settings and the champion are those of its newest version; or this run
-                begins no more trainings.
+            AirflowSkipException: load, settings and champion are those of its newest version; or this run begins no
+                more trainings.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
             SeriesError: the job's times span over 10⁶ steps, or a load is negative.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
@@ -105,7 +115,7 @@ def retrain_forecaster() -> None:
 
     @task(map_index_template=OF_ITS_JOB)
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        """Decide if the challenger beats the champion (the version that serves); promote it if nobody is to be asked.
+        """Decide whether the challenger beats the champion, which serves; promote it unless a person is to be asked.
 
         Returns:
             `job`; `promoted` (whether it won); `reason` (text); `version` registered (None: no challenger); `champion`,
@@ -125,17 +135,17 @@ def retrain_forecaster() -> None:
 
     @task(map_index_template=OF_ITS_JOB)
     def won(verdict: dict[str, Any]) -> None:
-        """Pass where the challenger won, so that a person is asked.
+        """Pass if the challenger won, so that a person is asked.
 
         Raises:
-            AirflowSkipException: it lost; with the reason.
+            AirflowSkipException: it lost; the message says why.
         """
         if not verdict["promoted"]:
             raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
 
     @task_group
     def one_job(job: str) -> None:
-        """Train and judge, and have a person asked about a winner where `training.approval_s` is set."""
+        """Train and judge, and have a person asked about a winner if `training.approval_s` is set."""
         trained: Any = train(job)
         verdict: Any = judge(trained)
         if APPROVAL_S:
