@@ -1,9 +1,9 @@
-"""Follow the metrics of every job and publish forecasts by its champion; models are swapped by their alias.
+"""Follow the metrics of every job and publish forecasts by its champion; models are swapped when their alias moves.
 
-Runs without end: when a run ends, the next one begins, and one that fails at its start lasts 20 s. Where a second
-server of this deployment is started by mistake, the first one sees its later claim and leaves; while one of another
-deployment serves on the same topics, this one waits, and its log says so. To end it, pause the DAG and then set its run
-to failed.
+Runs without end: when a run ends, the next one begins. A run that fails at its start lasts 20 s. If a second server of
+this deployment is started by mistake, the first one sees the later claim and leaves. While a server of another
+deployment serves on the same topics, this one waits and says so in its log. To end serving, pause the DAG, then set its
+run to failed.
 """
 
 from datetime import UTC, datetime
@@ -22,13 +22,13 @@ from dags.defaults import DEFAULTS
     **DEFAULTS,
 )
 def serve_forecasts() -> None:
-    """Build the DAG, one task without end: `serve` publishes forecasts; when it ends, the next run begins."""
+    """Build the DAG: its one task `serve` publishes forecasts without end; when it ends, the next run begins."""
 
     @task(retries=0)  # the next run follows at once; a retry would wait
     def serve() -> None:
-        """Serve forecasts until the task is ended, by the path that `serving.path` names ("stream", "fast" or "spark").
+        """Serve forecasts until the task is ended, by the path named in `serving.path` ("stream", "fast" or "spark").
 
-        A broker that is away is waited for: a run that fails every few seconds would fill Airflow's history.
+        It waits for a broker that is away: runs that fail every few seconds would fill Airflow's history.
 
         Raises:
             SettingsError: a setting is wrong.
