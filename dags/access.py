@@ -45,7 +45,7 @@ def editor(user: GetUserDep) -> str:
 
 def _allowed(method: Any, does: str, user: Any) -> str:
     if not get_auth_manager().is_authorized_dag(method=method, user=user):
-        raise HTTPException(403, f"{user.get_name()} may not {does} DAGs in this Airflow, which this takes")
+        raise HTTPException(403, f"{user.get_name()} may not {does} DAGs in this Airflow, which is needed for this")
     return str(user.get_name())
 
 

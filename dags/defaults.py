@@ -1,4 +1,4 @@
-"""What all DAGs share, each with its reason: the rules of their runs, their owner and retries, and their forms."""
+"""What all DAGs share, with reasons: the rules of their runs, owner and retries, and the fields of their forms."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -85,5 +85,5 @@ def skip_late(dag_run: Any) -> None:
     if (since_s := (datetime.now(UTC) - dag_run.start_date).total_seconds()) > begin_s:
         raise AirflowSkipException(
             f"this run began {since_s:,.0f} s ago and begins no training after {begin_s:,.0f} s (retraining.begin_s); "
-            "the next run takes the jobs first that have waited longest"
+            "the next run begins with the jobs that have waited longest"
         )
