@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from configs.settings import Settings
@@ -15,7 +16,7 @@ from models.backfill.text import finish_words
 from pipelines.backfill.further import reaching
 from pipelines.backfill.orders import SILENT_S, ended_before, follow_progress, is_over, send_order
 from pipelines.backfill.watch import JobWatch
-from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, standing_order
 
 POLL_S = 0.5
 LEAST_LOOK_S, MOST_LOOK_S = 2.0, 300.0
@@ -43,8 +44,8 @@ class FollowedOrder(NamedTuple):
 def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
     """Yield what is new of an order until it is over; where it has a deadline its plan is looked at again and again.
 
-    A schedule that is about as sure as was asked for stays; else a new one is sent as a newer order. Several who follow
-    one order do no harm: they look at the same things.
+    A schedule that is about as sure as was asked for stays; else a new one is sent as a newer order, which yields to
+    what anybody has ordered meanwhile. Several who follow one order do no harm: they look at the same things.
 
     Args:
         settings: of the job's stack.
@@ -100,7 +101,7 @@ class PlanLooks:
         if time.monotonic() < self._due:
             return None
         moment = watch.now()
-        self._order = standing_order(self._order, moment.orders.get(self._order.id, self._order))
+        self._order = standing_order(moment.orders.get(self._order.id, self._order), self._order)
         self._due = time.monotonic() + LEAST_LOOK_S
         try:
             found = self._looked(moment)
@@ -116,7 +117,9 @@ class PlanLooks:
         self._due = time.monotonic() + min(max(grid_until(moment.known, by_s).step_s, LEAST_LOOK_S), MOST_LOOK_S)
         if not found.changed:
             return None
-        self._order = with_plan(self._order, plan, moment)
+        # Just later than the order that was looked at: whatever was ordered meanwhile is later, and holds.
+        at = later_than(self._order, self._order.wall_time)
+        self._order = replace(with_plan(self._order, plan, moment), wall_time=at)
         send_order(self._settings.kafka, self._order)
         kept = f"planned anew, as its deadline would be kept with {100 * found.kept_chance:.0f} %"
         now = f"{int(plan.extra[0])} executors more from now on"

@@ -9,6 +9,7 @@ from models.backfill.live.ordered import plan_order, with_plan
 from pipelines.backfill import follow
 from pipelines.backfill.text import describe_followed
 from tests.fakes.planned_job import NOW, memory, moment, order, progress
+from tidecast.orders import LATER_S, standing_order
 
 
 class Watch:
@@ -49,9 +50,27 @@ def test_a_plan_that_falls_behind_is_sent_anew_and_the_finish_is_told(sent, stan
     note = looks.look(Watch(_later(standing, 1500, 30_000, model=slower)))
     (newer,) = sent
     assert "planned anew" in note and f"{newer.schedule[0][1]} executors more" in note
-    assert newer.wall_time == NOW + 1500 and newer.by == standing.by
+    assert newer.wall_time == standing.wall_time + LATER_S and newer.by == standing.by
     # The watch has not heard of the new order yet: it is not forgotten, and not sent twice.
     assert looks.look(Watch(_later(standing, 1502, 30_000, model=slower))) is None and len(sent) == 1
+
+
+def test_a_schedule_that_is_made_anew_takes_no_word_back_that_the_follower_has_not_heard_of(sent, standing):
+    slower = replace(memory().model, per_record_s=0.016)
+    follow.PlanLooks(load(), standing).look(Watch(_later(standing, 1500, 30_000, model=slower)))
+    (newer,) = sent
+    for wanted in ("cancel", "done"):  # of a person, or of the job's agent
+        meanwhile = replace(standing, wanted=wanted, wall_time=NOW + 1499)
+        assert standing_order(meanwhile, newer) == standing_order(newer, meanwhile) == meanwhile
+
+
+def test_of_two_followers_who_plan_anew_at_once_both_go_on_from_the_order_that_stands(sent, standing):
+    looks = follow.PlanLooks(load(), standing)
+    slower = replace(memory().model, per_record_s=0.016)
+    looks.look(Watch(_later(standing, 1500, 30_000, model=slower)))
+    first = replace(sent[0], schedule=[[NOW + 1500, 0]])  # of the other one, and read before this one's
+    looks.look(Watch(_later(first, 1502, 30_000, model=slower)))
+    assert len(sent) == 2 and sent[1].wall_time > first.wall_time
 
 
 def test_a_paused_replay_and_one_whose_time_is_over_are_left_alone(sent, standing):
