@@ -121,7 +121,7 @@ def write_truth(
 
 
 def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> Counted:
-    """Read the job's counts of every window from `results`: the last record of a key holds.
+    """Read the job's counts of every window from `results`: the last record of a key holds; an empty one takes it away.
 
     Args:
         kafka: the broker.
@@ -133,11 +133,11 @@ def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> Counted
         KeyError: a record lacks `n` or `seq_sum`.
     """
     first = start or {}
-    newest: dict[str, bytes | None] = {}
+    newest: dict[str, bytes] = {}
     for record in read_records(kafka, "results"):
         if record.key and record.key.startswith(f"{JOB}:") and record.offset >= first.get(record.partition, 0):
             newest[record.key] = record.value
-    told = {name: json.loads(value) for name, value in newest.items() if value is not None}
+    told = {name: json.loads(value) for name, value in newest.items() if value}  # else it was taken back
     return Counted({name: {of: one[of] for of in _NOTHING} for name, one in told.items()})
 
 

@@ -38,9 +38,9 @@ def to_records(results: SignedFrame, job: str) -> DataFrame:
 
 
 def results_of(records: Iterable[tuple[str, str | bytes | None]], job: str) -> Results:
-    """Return what records (key and value) of the topic `windows`, in order, come to for a job."""
+    """Return what records (key and value) of the topic `windows`, in order, come to for a job; empty ones take away."""
     newest = {key: value for key, value in records if key.startswith(f"{job}:")}
-    return {key: json.loads(value) for key, value in newest.items() if value is not None}
+    return {key: json.loads(value) for key, value in newest.items() if value}
 
 
 def relation_of(events: Iterable[SignedEvent]) -> Relation:

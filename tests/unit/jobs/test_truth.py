@@ -1,14 +1,19 @@
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.sections import Kafka
 from models.relation.aggregates import Aggregate
 from models.relation.linear import tumbling
 from models.relation.reducers import Count, RowOf, Sum
+from pipelines.jobs import truth
 from pipelines.jobs.events import LoadEvent
 from pipelines.jobs.plans.records import SignedEvent
-from pipelines.jobs.plans.results import expected, relation_of
-from pipelines.jobs.truth import Counted, compare_counts, count_windows, true_windows
+from pipelines.jobs.plans.results import expected, relation_of, results_of
+from pipelines.jobs.truth import Counted, compare_counts, count_windows, read_counts, true_windows
 from pipelines.jobs.windows import WINDOW_MS, result_key, totals_per_key
+from pipelines.kafka.broker import Record
 
 entries = st.dictionaries(
     st.sampled_from("abcd"), st.fixed_dictionaries({"n": st.integers(1, 50), "seq_sum": st.integers(0, 1000)})
@@ -119,3 +124,16 @@ def test_lost_and_doubled_are_told_apart_by_window():
 def test_equal_counts_of_other_records_are_not_equal():
     found = compare_counts(truth_of({"a": entry(2, 10)}), Counted({"a": entry(2, 11)}))
     assert (found["lost"], found["duplicated"]) == (1, 1)
+
+
+def test_a_result_that_was_taken_back_is_none(monkeypatch):
+    """As it is read: a record without a value has an empty one."""
+    kept, gone = (result_key("word_count", key, 0, 600_000) for key in "ab")
+    told = [(kept, entry(2, 3)), (gone, entry(1, 1)), (gone, None)]
+    records = [
+        Record("results", 0, at, key, b"" if one is None else json.dumps(one).encode(), 5.0)
+        for at, (key, one) in enumerate(told)
+    ]
+    monkeypatch.setattr(truth, "read_records", lambda kafka, topic: iter(records))
+    assert read_counts(Kafka(bootstrap="here:9092")).windows == {kept: entry(2, 3)}
+    assert results_of(((one.key, one.value) for one in records), "word_count") == {kept: entry(2, 3)}
