@@ -6,7 +6,6 @@ is there as a whole or not at all. So whoever is killed in whatever phase of a m
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import uuid
@@ -19,8 +18,10 @@ from configs.errors import SettingsError
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import BlockApplication
 from models.placement.plan.measured import Block, Placement
+from pipelines.alone import alone
 from pipelines.stack.backup.paths import move_schemas
 
+LOCK = "placement.lock"  # by which one at a time begins a job, or wants its blocks elsewhere
 KEPT = 4
 """Epochs of a block that are kept, the newest ones: whoever finds a cluster away looks for where the block worked."""
 
@@ -173,8 +174,7 @@ class JobFolder:
         Raises:
             OSError, ValueError, KeyError, TypeError: as `wanted` and `want`.
         """
-        with (self.path / "placement.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with alone(self.path / LOCK):
             self.want(to(self.wanted()))
 
     def offloaded(self) -> dict[str, OffloadNote]:

@@ -14,12 +14,13 @@ from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Placement
 from models.placement.plan.missing import summary
+from pipelines.alone import alone
 from pipelines.jobs.launch import first_offsets_file, fix_first_offsets
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.topics import create_topic
 from pipelines.placement.clusters import started_clusters
 from pipelines.placement.code import load_code
-from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.job_folder import LOCK, JobFolder
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.scaled.beside import Beside
 from pipelines.placement.scaled.forecast_relay import ForecastRelay
@@ -48,7 +49,8 @@ def begin_job(
 ) -> JobFolder:  # fmt: skip
     """Return the folder of a job; one that was never begun is planned and begun, and its topics are created.
 
-    What it reads begins at the present end of its sources' topics.
+    What it reads begins at the present end of its sources' topics. Of two commands that begin it at once the second
+    goes on with what the first one has begun.
 
     Args:
         settings: with a broker.
@@ -81,9 +83,11 @@ def begin_job(
     refuse_away(topology, placement, factor)
     topics = _made_topics(settings, topology, placement)
     folder.path.mkdir(parents=True, exist_ok=True)
-    first_offsets_file(folder.path, topology.name).unlink(missing_ok=True)  # of a beginning that was broken off
-    fix_first_offsets(settings, folder.path, topology.name, topics)
-    folder.begin(topology_file, placement)
+    with alone(folder.path / LOCK):
+        if not folder.began():  # by another command, meanwhile: what that begins at may run already
+            first_offsets_file(folder.path, topology.name).unlink(missing_ok=True)  # of a beginning that was broken off
+            fix_first_offsets(settings, folder.path, topology.name, topics)
+            folder.begin(topology_file, placement)
     return folder
 
 

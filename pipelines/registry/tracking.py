@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from configs.errors import without_logins
 from configs.settings import Settings
+from pipelines.alone import alone
 from pipelines.registry.artifacts import RegistryError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     mlflow.set_tracking_uri(uri)  # else it makes a store of its own in the working folder, even to load
     scheme = "" if "://" in uri else "; a server's begins with http:// or https://"
     with (
-        nullcontext() if server else _alone(folder / "schema.lock"),
+        nullcontext() if server else alone(folder / "schema.lock"),  # two that create a schema at once would both fail
         as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri{scheme})"),
     ):
         client = mlflow.MlflowClient(uri)  # makes a new store
@@ -122,14 +122,6 @@ def _with_login_set(uri: str) -> str:
     for name, value in zip(LOGIN, (parts.username, parts.password), strict=True):
         os.environ.setdefault(name, unquote(value or ""))
     return without_logins(uri)
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Wait until no other process is here: two that create a schema at once would both fail."""
-    with file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _experiment_id(client: MlflowClient, name: str, artifacts: str | None) -> str:

@@ -12,6 +12,7 @@ from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.choose import PlanError
 from models.placement.plan.measured import Block, Placement
+from pipelines.jobs.launch import first_offsets_file, read_first_offsets
 from pipelines.placement import running
 from pipelines.placement.reached import refuse_away, why_away
 
@@ -96,3 +97,22 @@ def test_nothing_of_a_job_is_begun_where_its_cluster_is_away_or_a_source_has_too
         running.begin_job(other, file)
     assert running.begin_job(other, file, said.append).began(), "of a job that was begun the others run meanwhile"
     assert "cluster west" in said[0] and "does not answer" in said[0]
+
+
+def test_a_job_that_another_command_begins_meanwhile_is_not_begun_over_it(tmp_path, monkeypatch):
+    settings, began = load(var=tmp_path), []
+    folder = running.job_folder(settings, "adverts")
+
+    def begin_first(kafka, topic):
+        if not began:
+            folder.begin(FILE, TWO)
+            first_offsets_file(folder.path, "adverts").write_text('{"events": {"0": 7}}')
+            began.append(folder.id)
+        return dict.fromkeys(range(12), 0)
+
+    monkeypatch.setattr(running, "topic_offsets", begin_first)
+    monkeypatch.setattr(running, "create_topic", lambda kafka, topic: None)
+    monkeypatch.setattr(running, "fix_first_offsets", lambda *of: pytest.fail("its records would begin elsewhere"))
+    found = running.begin_job(settings, FILE, placement=ONE)
+    assert found.wanted() == TWO and [found.id] == began
+    assert read_first_offsets(found.path, "adverts") == {"events": {0: 7}}
