@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,15 +120,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
     told = planned["placement"]
     blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
     made = Placement(blocks, told["price"], told["latency_s"], told["kept"])
-
-    def to(now: Placement) -> Placement:
-        if planned["was"] != as_json(now) and {*now.blocks} != {*made.blocks}:  # the latter: a task tried again
-            raise ReplanError(
-                f"{form['topology']}: its queries are wanted elsewhere since it was planned. Plan it again."
-            )
-        return _in_order(made, now)
-
-    before = folder.wanted()
+    to, before = partial(_instead_of, planned["was"], made, form["topology"]), folder.wanted()
     try:
         refuse_away(folder.topology(), to(before), wanted=before)  # whoever approved it has had twelve hours
         refuse_unscaled(settings, folder.topology(), before, made)
@@ -150,7 +143,8 @@ def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement
         factor: of the stated rates, for which it was made.
 
     Raises:
-        ReplanError: the file has changed since the job was begun, or other queries would be better.
+        ReplanError: the file has changed since the job was begun, other queries would be better, or the queries are
+            wanted elsewhere meanwhile.
         PlanError, SettingsError: a cluster to which queries would go is away, or one would be scaled no more.
     """
     if folder.has_changed(file):
@@ -166,7 +160,7 @@ def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement
     if able:
         refuse_away(topology, made, factor, before)
         refuse_unscaled(settings, topology, before, made)
-        folder.change(lambda now: _in_order(made, now))
+        folder.change(partial(_instead_of, as_json(before), made, topology.name))
     elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
         raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")
     return sentence
@@ -235,10 +229,12 @@ def as_json(made: Placement) -> dict[str, Any]:
     return told
 
 
-def _in_order(made: Placement, before: Placement) -> Placement:
-    """A plan of the same queries, in the order in which they were begun."""
+def _instead_of(was: dict[str, Any], made: Placement, job: str, now: Placement) -> Placement:
+    """A plan in the order in which the queries were begun, if these are wanted now as when it was made (`as_json`)."""
+    if was != as_json(now) and {*now.blocks} != {*made.blocks}:  # the latter: a task tried again
+        raise ReplanError(f"{job}: its queries are wanted elsewhere since it was planned. Plan it again.")
     by_operators = {one.operators: one for one in made.blocks}
-    return replace(made, blocks=tuple(by_operators[one.operators] for one in before.blocks))
+    return replace(made, blocks=tuple(by_operators[one.operators] for one in now.blocks))
 
 
 def _count(made: Placement) -> str:

@@ -119,6 +119,16 @@ def test_nobody_is_asked_for_other_executors_of_a_query_that_the_autoscaler_scal
     assert "it stays as it is. Scaled" in said and folder.wanted() == before
 
 
+def test_a_query_that_is_moved_while_a_plan_is_applied_stays_where_it_is_wanted_then(running, monkeypatch):
+    folder, _ = running
+    was = folder.wanted()
+    two, west = (replace(was, blocks=(replace(was.blocks[0], **to),)) for to in ({"executors": 2}, {"cluster": "west"}))
+    monkeypatch.setattr(replan, "refuse_away", lambda *of: folder.want(two))  # by whoever moves it meanwhile
+    with pytest.raises(replan.ReplanError, match=r"adverts: its queries are wanted elsewhere since.*Plan it again"):
+        replan.want_plan(load_settings(), folder, FILE, west, 1.0)
+    assert folder.wanted() == two
+
+
 def test_one_that_is_scaled_and_moves_has_the_executors_of_the_plan(running):
     folder, _ = running
     folder.want(Placement((Block(ALL, "east", 2, 1.57, 1.8),), 2.0, 1.8, True))
