@@ -20,6 +20,8 @@ from tidecast.messages import MessageError, MetricSample, decode_keyed
 
 LATE_S = 60.0
 """How much later than it happened a record may have been produced at least, wall seconds, where nothing is said."""
+MOST_S = 366 * 86_400.0
+"""The most that may be stated for how late a record was produced, wall seconds: whoever states more has mistyped."""
 NEWEST = 4_000
 """Metrics that are looked at, of each partition."""
 CLOCK_OFF_S = 10.0
@@ -84,11 +86,11 @@ class Lateness(NamedTuple):
             now: wall epoch seconds.
 
         Raises:
-            RangeError: `asked_s` is below 0, or surely less than live takes.
+            RangeError: `asked_s` is below 0 or above MOST_S, or surely less than live takes.
         """
         least_s, late_s = self.least_s, self.late_s(end)
-        if asked_s is not None and not asked_s >= 0:
-            raise RangeError(f"--late-s {asked_s:g}: wall seconds, 0 or more, are expected")
+        if asked_s is not None and not 0 <= asked_s <= MOST_S:
+            raise RangeError(f"--late-s {asked_s:g}: wall seconds, 0 to {MOST_S:.0f} (a year), are expected")
         if asked_s is not None and asked_s < least_s:
             raise RangeError(
                 f"--late-s {asked_s:g} is too little: the live query takes records that come {least_s:.0f} s late, and "
