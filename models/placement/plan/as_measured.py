@@ -43,18 +43,20 @@ def as_measured(
         {edge.tail for edge in edges if place.get(edge.head) == number != place.get(edge.tail)}
         for number in range(len(blocks))
     ]
-    held = 1.0  # share of its records that a query which is behind has sent on
-    for taken, one in zip(tails, observed, strict=True):
-        said = sum(rates_of(topology).sent[name] for name in taken)
+    arrives = dict.fromkeys(topology.sources, 1.0)  # share of the records that queries which are behind let through
+    for number, (taken, one) in enumerate(zip(tails, observed, strict=True)):
+        sent = rates_of(topology).sent
+        said = sum(sent[name] for name in taken)
+        share = sum(sent[name] * arrives[name] for name in taken) / said if said else 1.0
         mixed = len({name in topology.sources for name in taken}) > 1
-        if one.rps is None or not said or taken & known or mixed:
-            continue  # not measured, or a query before it has told
-        known |= taken
-        factor = one.rps / said / held
-        if _is_behind(one) and factor < 1.0:
-            held *= factor
-            factor = 1.0
-        topology = _with_rates(topology, taken, factor)
+        if one.rps is not None and share and said and not taken & known and not mixed:
+            known |= taken
+            factor = one.rps / said / share
+            if _is_behind(one) and factor < 1.0:
+                share, factor = share * factor, 1.0
+            topology = _with_rates(topology, taken, factor)
+        # else it was not measured, or a query before it has told
+        arrives |= dict.fromkeys(blocks[number], share)
     rates = rates_of(topology)
     loads, cores = Measure(topology, rates).wiring(blocks).loads, cores_of(topology, rates)
     work: dict[str, float] = {}

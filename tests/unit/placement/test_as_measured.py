@@ -81,6 +81,22 @@ def test_what_a_query_that_is_behind_holds_back_is_no_other_ones_selectivity():
     assert rates.sent["events"] == pytest.approx(600.0) and rates.sent["project"] == pytest.approx(198.0)
 
 
+def test_a_query_that_is_behind_does_not_raise_what_reaches_those_that_do_not_read_of_it():
+    views = ADVERTS.operators["views"]
+    other = {name: views.model_copy(update={"of": (of,)}) for name, of in (("clicks", "others"), ("rank", "clicks"))}
+    two = ADVERTS.model_copy(update={
+        "sources": {**ADVERTS.sources, "others": ADVERTS.sources["events"]},
+        "operators": {**ADVERTS.operators, **other},
+    })  # fmt: skip
+    third, last = Block(("clicks",), "west", 1, 1.0, 1.0), Block(("rank",), "west", 1, 1.0, 1.0)
+    placement = Placement((FIRST, SECOND, third, last), 5.0, 2.5, True)
+    late = seen(300.0)._replace(latency_s=5.0)
+    told = [late, seen(99.0, block=SECOND), seen(600.0, block=third), seen(198.0, block=last)]
+    rates = rates_of(as_measured(two, placement, told))
+    assert rates.sent["others"] == pytest.approx(600.0) and rates.sent["clicks"] == pytest.approx(198.0)
+    assert rates.sent["events"] == pytest.approx(600.0) and rates.sent["project"] == pytest.approx(198.0)
+
+
 def test_what_was_not_measured_is_as_stated():
     assert as_measured(ADVERTS, TWO, [seen(None), seen(None)]) == ADVERTS
 
