@@ -73,10 +73,12 @@ def backfill(
     ranged = (begin or end) is not None
     if len(asked) + ranged > 1:
         raise SettingsError("give a range, or one of --pause, --resume, --cancel, --publish.")
-    if not ranged and (by or compare or (sure, rps, weight) != (None, None, None)):
-        raise SettingsError(
-            "--by, --sure, --rps, --weight and --compare are of a new replay: give its range, --from and --to."
-        )
+    of_new = {
+        "--by": by, "--sure": sure, "--rps": rps, "--weight": weight, "--compare": compare or None, "--name": name,
+        "--late-s": late_s, "--topic": topic, "--table": table,
+    }  # fmt: skip
+    if not ranged and (given := [option for option, value in of_new.items() if value is not None]):
+        raise SettingsError(f"{', '.join(given)}: of a new replay; give its range, --from and --to.")
     if sure is not None and by is None:
         raise SettingsError("--sure says how surely a deadline is kept: give one, --by.")
     if asked:

@@ -34,8 +34,10 @@ def test_an_order_and_its_progress_are_a_line_each():
     (["--from", "2026-03-01"], "a range has two ends"),
     (["--pause", "a", "--cancel", "b"], "give a range, or one of"),
     (["--publish", "a", "--cancel", "b"], "give a range, or one of"),
-    (["--by", "07:00"], "are of a new replay: give its range"),
-    (["--compare", "--resume", "a"], "are of a new replay: give its range"),
+    (["--by", "07:00", "--sure", "0.9"], "--by, --sure: of a new replay; give its range"),
+    (["--compare", "--resume", "a"], "--compare: of a new replay; give its range"),
+    (["--topic", "sales", "--late-s", "300"], "--late-s, --topic: of a new replay; give its range"),
+    (["--cancel", "a", "--name", "b", "--table", "/t"], "--name, --table: of a new replay; give its range"),
     (["--from", "2026-03-01", "--to", "2026-03-02", "--sure", "0.9"], "give one, --by"),
     (["--from", "2026-03-01", "--to", "2026-03-02", "--cancel", "b"], "give a range, or one of"),
 ])  # fmt: skip
