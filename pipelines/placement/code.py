@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,7 +38,8 @@ def load_code(topology: Topology) -> JobCode:
     Those that the topology says are `served` also wait.
 
     Raises:
-        SettingsError: the topology names none, it cannot be imported, or it lacks a source or an operator.
+        SettingsError: the topology names none, it cannot be imported or fails then, or it lacks a source or an
+            operator.
     """
     if topology.code is None:
         raise SettingsError(f"{topology.name}.yaml names no code: state `code: a.module` with SOURCES and OPERATORS.")
@@ -45,6 +47,10 @@ def load_code(topology: Topology) -> JobCode:
         module = importlib.import_module(topology.code)
     except ImportError as error:
         raise SettingsError(f"{topology.name}.yaml: code={topology.code!r} cannot be imported: {error}.") from None
+    except Exception as error:  # of the module itself: a slip in it, or what it does when it is imported
+        raise SettingsError(
+            f"{topology.name}.yaml: code={topology.code!r} fails when it is imported: {_told(error)}. Correct it there."
+        ) from error
     code = JobCode(getattr(module, "SOURCES", {}), dict(getattr(module, "OPERATORS", {})))
     for what, names, known in (
         ("SOURCES", topology.sources, code.sources), ("OPERATORS", topology.operators, code.operators),
@@ -57,6 +63,13 @@ def load_code(topology: Topology) -> JobCode:
         if one.served:
             code.operators[name] = served(code.operators[name], one.work_ms)
     return code
+
+
+def _told(error: Exception) -> str:
+    """An error with where it was raised; of a syntax error its own words say that."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if isinstance(error, SyntaxError) else f" ({at.filename}, line {at.lineno})"
+    return f"{type(error).__name__}: {error}{where}"
 
 
 def record_schemas(spark: SparkSession, topology: Topology, code: JobCode) -> dict[str, StructType]:
