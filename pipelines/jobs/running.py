@@ -228,6 +228,10 @@ def finish_query(spark: SparkSession, query: StreamingQuery, agent: Any, log: Pr
         with suppress(Exception):
             end()
     if failure is not None:
-        print(f"query {log.totals}: {failure}", file=sys.stderr)
+        done = f"{log.totals['batches']} batches with {log.totals['rows']} records"
+        print(
+            f"{log.job}: its query has failed after {done}. Started again it goes on from its checkpoint. {failure}",
+            file=sys.stderr,
+        )
         return 1
     return 0
