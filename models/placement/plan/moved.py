@@ -86,8 +86,14 @@ def move_block(topology: Topology, placement: Placement, operator: str, cluster:
                 f"quota_cores={topology.quota_cores}: {own.executors} executors on {cluster} have {cores[cluster]} "
                 f"cores each, and all queries had {taken} then. Begin the job with a larger quota to move it there."
             )
+    there = topology.clusters[cluster]
+    if made is None and own.executors * there.executor_cores > max(topology.partitions, there.executor_cores):
+        raise PlanError(
+            f"partitions={topology.partitions}: {own.executors} executors on {cluster} have {there.executor_cores} "
+            f"cores each, which is more than {'+'.join(own.operators)} has tasks for. `tidecast plan {topology.name} "
+            "--apply` puts it there with as many as it needs, if that pays."
+        )
     if made is None:
-        there = topology.clusters[cluster]
         taken = sum(one.executors for one in placement.blocks if one.cluster == cluster) * there.executor_cores
         raise PlanError(
             f"{cluster} has no room for {'+'.join(own.operators)}: of its {there.cores} cores {taken} are taken, and "

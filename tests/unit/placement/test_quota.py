@@ -73,6 +73,16 @@ def test_a_move_to_larger_executors_that_would_exceed_it_is_refused_by_name():
         move_block(job, start, "join", "west")
 
 
+def test_a_move_to_larger_executors_than_there_are_tasks_for_is_refused_by_the_partitions():
+    wide = {**TWO, "west": {**TWO["west"], "cores": 20, "executor_cores": 3}}
+    job = topology(CHAIN, wide, partitions=8)
+    start = Measure(job, rates_of(job)).given((("parse", "join"), ("count",)), ["east", "east"], [3, 1])
+    with pytest.raises(
+        PlanError, match=r"partitions=8: 3 executors on west have 3 cores each, .* parse\+join has tasks"
+    ):
+        move_block(job, start, "join", "west")
+
+
 def begun(tmp_path, quota="quota_cores: 5\n", placement=PLACED):
     file = tmp_path / "adverts.yaml"
     file.write_text(STATED + quota)
