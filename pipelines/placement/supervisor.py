@@ -199,9 +199,11 @@ class Supervisor:
 
     def _spawn(self, known: WatchedBlock) -> None:
         block = known.epoch.block
+        if (master := self._masters.get(block.cluster)) is None:  # whatever has written where it is wanted
+            raise ProcessError(f"The job has no cluster {block.cluster!r}; it has {', '.join(self._masters)}.")
         argv = [sys.executable, "-m", "pipelines.placement.block", str(self._folder.path), block.name]
         known.tasks_ns, known.at_batch = last_tasks_ns(known.epoch), False
-        self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": self._masters[block.cluster]})
+        self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": master})
         known.since_s = known.idle_s = time.monotonic()
         known.worked_s = None
 

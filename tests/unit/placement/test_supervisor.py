@@ -186,6 +186,16 @@ def test_one_whose_executors_have_gone_from_its_first_batch_goes_back_all_the_sa
     assert any("for the last 91 s no executor was at work" in line for line in job.said)
 
 
+def test_one_that_is_wanted_on_a_cluster_that_the_job_does_not_have_goes_back_and_the_others_run_on(job):
+    job.supervisor.start()
+    first, second = job.folder.wanted().blocks
+    job.folder.want(replace(TWO, blocks=(first, replace(second, cluster="north"))))
+    job.looks(5)
+    assert job.home.spawned[2:] == [(SECOND, "east", 3)] and job.home.processes[FIRST].running()
+    (line,) = (line for line in job.said if "goes back" in line)
+    assert "does not begin on north, and goes back to east. The job has no cluster 'north'; it has east, west." in line
+
+
 def test_one_that_is_wanted_at_a_third_place_meanwhile_knows_its_way_home(job):
     job.supervisor.start()
     job.home.away |= {"west", "north"}
