@@ -12,11 +12,13 @@ from pipelines.lake.folder import Folder
 from pipelines.lake.hdfs_path import HdfsPath
 
 _REFUSALS = {
-    errno.ENOSPC: "has no room left; make some, or name another place",
-    errno.EROFS: "has become read-only; mount it for writing",
-    errno.EDQUOT: "has reached its quota; raise it, or make room",
+    os.strerror(errno.ENOSPC): "has no room left; make some, or name another place",
+    os.strerror(errno.EROFS): "has become read-only; mount it for writing",
+    os.strerror(errno.EDQUOT): "has reached its quota; raise it, or make room",
+    "QuotaExceededException": "has reached its quota; raise it (hdfs dfsadmin -setSpaceQuota, -setQuota), or make room",
+    "SafeModeException": "is in safe mode; wait until its namenode has left that",
 }
-"""What a file system may answer in the middle of a write, and the remedy."""
+"""What a file system, or HDFS, may answer in the middle of a write, as Spark repeats it; and the remedy."""
 
 
 @contextmanager
@@ -24,14 +26,14 @@ def naming_refusals(table: Folder) -> Iterator[None]:
     """Say so in one line where the file system of a table refuses what Spark writes there; Spark says it in hundreds.
 
     Raises:
-        LakeFullError: it is full, over its quota or read-only; nothing of the commit counts.
+        LakeFullError: it is full, over its quota, read-only or in safe mode; nothing of the commit counts.
     """
     try:
         yield
     except Exception as error:
         said = str(error)
-        for number, words in _REFUSALS.items():
-            if os.strerror(number) in said:
+        for answer, words in _REFUSALS.items():
+            if answer in said:
                 raise LakeFullError(
                     f"the file system of {table} {words} (TIDECAST_LAKE__ADDRESS). Nothing was committed there by this "
                     "run; the next one begins where it did."
