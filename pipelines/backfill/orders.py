@@ -77,7 +77,7 @@ def change_order(kafka: Kafka, job: str, name: str, wanted: str, then: str | Non
         listed = ", ".join(known) or "none"
         raise OrderError(f"job {job!r} has no replay {name!r}; known are {listed}. Order one with --from and --to.")
     if known[name].wanted == "done":
-        raise OrderError(f"replay {name!r} of job {job!r} is over: order its range again, under another name.")
+        raise OrderError(f"replay {name!r} of job {job!r} is over: order its range again, with --from and --to.")
     at = later_than(known[name], time.time())
     order = replace(known[name], wanted=wanted, then=then or known[name].then, wall_time=at)
     send_order(kafka, order)
