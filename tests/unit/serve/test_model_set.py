@@ -19,4 +19,5 @@ def test_of_what_torch_warns_of_only_the_cells_weights_are_passed_over(monkeypat
     monkeypatch.setattr(torch.export, "save", speak)
     with pytest.warns(UserWarning) as said:
         pack_model(KINDS["adapted"]())
-    assert [str(one.message) for one in said] == ["of another kind"]
+    told = [str(one.message) for one in said if one.category is UserWarning]  # others may be of what earlier tests left
+    assert told == ["of another kind"]
