@@ -13,10 +13,12 @@ from configs.errors import CorrectableError
 from pipelines.stack import state
 
 REMADE = frozenset({
-    "ivy", "jars.json", "class-archive", "spark", "spark-local", "spark-work", "templates", "log", "stack.json",
-    "stack.lock", "settings.yaml", ".restoring",
+    "ivy", "jars.json", "class-archive", "compiled", "spark", "spark-local", "spark-work", "templates", "log",
+    "stack.json", "stack.lock", "settings.yaml", ".restoring",
 })  # fmt: skip
 """Names in `var` of what a setup or a start makes again; `settings.yaml` may hold passwords besides."""
+ONCE_KEPT = frozenset({"compiled"})
+"""Those of them that archives of an earlier code hold all the same."""
 FORM, MANIFEST, SUMS = 1, "tidecast-backup.json", "tidecast-sums.json"
 """Number of the archive's form; its first member, which says what it is, and its last one, the SHA-256 of each file."""
 

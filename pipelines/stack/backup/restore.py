@@ -11,7 +11,17 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from configs.settings import Settings
-from pipelines.stack.backup.archive import FORM, MANIFEST, REMADE, SUMS, Backup, BackupError, alone_on, kept_files
+from pipelines.stack.backup.archive import (
+    FORM,
+    MANIFEST,
+    ONCE_KEPT,
+    REMADE,
+    SUMS,
+    Backup,
+    BackupError,
+    alone_on,
+    kept_files,
+)
 from pipelines.stack.backup.paths import move_paths
 
 _CHUNK = 1 << 20
@@ -41,10 +51,11 @@ def restore_backup(settings: Settings, file: Path) -> Backup:
             made = _unpack(file, new)
             if made.var != str(var):
                 move_paths(new, made.var, str(var))
-            for entry in sorted(new.iterdir()):
+            entries = sorted(entry for entry in new.iterdir() if entry.name not in ONCE_KEPT)
+            for entry in entries:
                 if (var / entry.name).exists():
                     raise BackupError(f"{var / entry.name}: is in the way. Move it away, or set TIDECAST_VAR.")
-            for entry in sorted(new.iterdir()):
+            for entry in entries:
                 entry.replace(var / entry.name)
         finally:
             shutil.rmtree(new, ignore_errors=True)
@@ -95,7 +106,7 @@ def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def _write_member(archive: tarfile.TarFile, member: tarfile.TarInfo, new: Path) -> str:
     """Write one file below `new`, and return its SHA-256."""
     name = PurePosixPath(member.name)
-    outside = not name.parts or name.is_absolute() or ".." in name.parts or name.parts[0] in REMADE
+    outside = not name.parts or name.is_absolute() or ".." in name.parts or name.parts[0] in REMADE - ONCE_KEPT
     if not member.isreg() or outside or (new / name).exists():
         raise ValueError(f"{member.name} is not a file of a backup")
     source, target, found = archive.extractfile(member), new / name, hashlib.sha256()

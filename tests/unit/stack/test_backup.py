@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tarfile
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from configs.settings import load
+from configs.settings import ROOT, load
 from pipelines.stack import state
-from pipelines.stack.backup import write
+from pipelines.stack.backup import archive, write
 from pipelines.stack.backup.archive import MANIFEST, BackupError, kept_files
 from pipelines.stack.backup.paths import move_paths
 from pipelines.stack.backup.restore import restore_backup
@@ -27,7 +28,7 @@ KEPT = {
 REMADE = {
     "settings.yaml": b"password: hunter2", "ivy/jars/a.jar": b"jar", "log/broker.log": b"", "stack.lock": b"",
     "demo/stack.lock": b"", "demo/lake/part": b"the main job's",
-    "bench/backfill/stack.lock": b"", "bench/backfill/x": b"",
+    "bench/backfill/stack.lock": b"", "bench/backfill/x": b"", "compiled/.ready": b"",
 }  # fmt: skip
 
 
@@ -65,7 +66,8 @@ def old(tmp_path):
 def new(tmp_path):
     """A folder as a setup leaves it, with nothing of a deployment."""
     made = load(var=tmp_path / "new" / "var")
-    fill(made.var_dir, {"ivy/jars/b.jar": b"another", "jars.json": b"{}"})
+    ready = dict.fromkeys(("class-archive/.ready", "compiled/.ready"), b"")
+    fill(made.var_dir, {"ivy/jars/b.jar": b"another", "jars.json": b"{}", **ready})
     return made
 
 
@@ -85,6 +87,21 @@ def test_what_was_kept_comes_back_and_what_is_made_again_does_not(old, new, file
     assert (new.var_dir / "fast/token").stat().st_mode & 0o777 == 0o600
     assert (new.var_dir / "lake/metrics/part-0.parquet").stat().st_mtime == 1e9
     assert not (new.var_dir / ".restoring").exists()
+
+
+def test_an_archive_that_still_holds_what_a_setup_makes_again_is_restored_without_it(old, new, file, monkeypatch):
+    fill(old.var_dir, {"compiled/.ready": b"of another computer"})
+    monkeypatch.setattr(archive, "REMADE", archive.REMADE - archive.ONCE_KEPT)
+    assert write_backup(old, file).files == len(KEPT) + 4
+    monkeypatch.undo()
+    restore_backup(new, file)
+    assert {name: (new.var_dir / name).read_bytes() for name in KEPT} == KEPT
+    assert (new.var_dir / "compiled/.ready").read_bytes() == b""
+
+
+def test_all_that_a_setup_leaves_in_var_is_made_again():
+    named = set(re.findall(r"\bvar/([\w.-]+)", (ROOT / "Makefile").read_text()))
+    assert {"jars.json", "compiled"} <= named <= archive.REMADE
 
 
 def test_paths_in_databases_become_those_of_the_new_folder(old, new, file):
@@ -214,26 +231,26 @@ def damaged(file, how):
     elif how == "no archive":
         file.write_bytes(b"no archive at all")
     elif how == "another archive":
-        with tarfile.open(file, "w:gz") as archive:
-            add(archive, "readme", b"hello")
+        with tarfile.open(file, "w:gz") as other:
+            add(other, "readme", b"hello")
     elif how == "without its end":
         rewrite(file, lambda members: members[:-1])
     elif how == "a file less":
         rewrite(file, lambda members: members[:1] + members[2:])
 
 
-def add(archive, name, data):
+def add(made, name, data):
     info = tarfile.TarInfo(name)
     info.size = len(data)
-    archive.addfile(info, io.BytesIO(data))
+    made.addfile(info, io.BytesIO(data))
 
 
 def rewrite(file, change):
-    with tarfile.open(file) as archive:
-        members = [(member.name, archive.extractfile(member).read()) for member in archive]
-    with tarfile.open(file, "w:gz") as archive:
+    with tarfile.open(file) as read:
+        members = [(member.name, read.extractfile(member).read()) for member in read]
+    with tarfile.open(file, "w:gz") as made:
         for name, data in change(members):
-            add(archive, name, data)
+            add(made, name, data)
 
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "no archive", "another archive", "without its end", "a file less"])
@@ -254,13 +271,13 @@ def test_an_archive_writes_nowhere_else(old, new, file, name):
 
 def test_a_link_in_an_archive_is_refused(old, new, file):
     write_backup(old, file)
-    with tarfile.open(file) as archive:
-        first = archive.extractfile(MANIFEST).read()
-    with tarfile.open(file, "w:gz") as archive:
-        add(archive, MANIFEST, first)
+    with tarfile.open(file) as read:
+        first = read.extractfile(MANIFEST).read()
+    with tarfile.open(file, "w:gz") as made:
+        add(made, MANIFEST, first)
         link = tarfile.TarInfo("lake")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc"
-        archive.addfile(link)
+        made.addfile(link)
     refused(lambda: restore_backup(new, file), "lake is not a file of a backup")
 
 
