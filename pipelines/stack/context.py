@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import shlex
 import shutil
 import socket
 import threading
@@ -19,7 +20,7 @@ from configs.settings import Settings
 from pipelines.spark.java import Java
 from pipelines.stack.keeper import Keeper
 from pipelines.stack.ports import HOST
-from pipelines.stack.processes import Process, ProcessError, spawn
+from pipelines.stack.processes import Process, ProcessError, name_process, spawn
 
 Probe = Callable[[], bool]
 
@@ -29,17 +30,20 @@ class StackError(CorrectableError, RuntimeError):
 
 
 class StackRunsError(StackError):
-    """A stack runs on the folder already.
+    """A stack runs on the folder already, or a process is at work on it: another start, a run, a backup, a restore.
 
     Attributes:
         owner: process that holds the folder; None: it has ended and what it started has not, or it is not known.
     """
 
     def __init__(self, var: Path, owner: int | None) -> None:
-        """Say so of the folder of a person's stack; who starts others below it says what these are."""
-        super().__init__(
-            f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
-        )
+        """Say who has the folder, and what helps: `make down` ends what was left running, not what a process holds."""
+        if owner is None:
+            down = f"TIDECAST_VAR={shlex.quote(str(var))} make down"  # the folder may be another than a person's own
+            said = f"a stack runs on {var} already. End it with `{down}`"
+        else:
+            said = f"{var} is in use by {name_process(owner)}. Wait until that ends, end it with `kill {owner}`"
+        super().__init__(f"{said}, or set TIDECAST_VAR to another folder.")
         self.owner = owner
 
 

@@ -10,6 +10,7 @@ import psutil
 
 from configs.errors import CorrectableError
 from configs.sections import Ports
+from pipelines.stack.processes import name_process
 
 HOST = "127.0.0.1"
 # Below the ranges from which Linux (32768) and macOS (49152) take the local ends of outgoing connections, so that
@@ -56,12 +57,7 @@ def describe_listener(port: int) -> str | None:
         return None
     listening = (c for c in connections if c.laddr and c.status == psutil.CONN_LISTEN and c.pid)
     pid = next((c.pid for c in listening if c.laddr.port == port), None)
-    if pid is None:
-        return None
-    try:
-        return f"process {pid} ({' '.join(psutil.Process(pid).cmdline())[:120]})"
-    except psutil.Error:
-        return f"process {pid}"
+    return None if pid is None else name_process(pid)
 
 
 def _hold(name: str, port: int, held: dict[str, socket.socket]) -> socket.socket:

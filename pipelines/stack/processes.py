@@ -235,6 +235,14 @@ def describe(found: Iterable[psutil.Process]) -> list[str]:
     return texts
 
 
+def name_process(pid: int) -> str:
+    """Return "process PID (COMMAND LINE)", the latter cut at 120 characters; without it where it cannot be seen."""
+    try:
+        return f"process {pid} ({' '.join(psutil.Process(pid).cmdline())[:120]})"
+    except psutil.Error:
+        return f"process {pid}"
+
+
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from configs.errors import CorrectableError
 from pipelines.stack import state
+from pipelines.stack.processes import name_process
 
 REMADE = frozenset({
     "ivy", "jars.json", "class-archive", "compiled", "spark", "spark-local", "spark-work", "templates", "log",
@@ -52,12 +53,16 @@ def alone_on(var: Path) -> Iterator[None]:
     """Keep stacks off a `var` folder, created if need be, while the `with` block runs.
 
     Raises:
-        BackupError: one runs there.
+        BackupError: one runs there, or another process is at work on the folder.
         OSError: the folder cannot be written.
     """
     held = state.lock(var)
     try:
-        if held is None or state.running(var) is not None:
+        if held is None:
+            owner = state.holder(var)
+            by = "another process" if owner is None else name_process(owner)
+            raise BackupError(f"{var}: in use by {by}. Wait until that ends, or end it; then try again.")
+        if state.running(var) is not None:
             raise BackupError(f"{var}: a stack runs on it. End it with `make down` first.")
         yield
     finally:

@@ -20,6 +20,7 @@ from pipelines.stack.backup.archive import MANIFEST, BackupError, kept_files
 from pipelines.stack.backup.paths import move_paths
 from pipelines.stack.backup.restore import restore_backup
 from pipelines.stack.backup.write import write_backup
+from pipelines.stack.began import began_s
 
 KEPT = {
     "lake/metrics/part-0.parquet": b"rows", "lake/metrics/_delta_log/0.json": b"{}",
@@ -197,10 +198,13 @@ def test_a_stack_that_runs_is_left_alone(old, new, file, which):
     if which == "new":
         write_backup(old, file)
     used = {"old": old, "new": new}[which]
-    lock = state.lock(used.var_dir)
     call = {"old": lambda: write_backup(old, file), "new": lambda: restore_backup(new, file)}[which]
-    refused(call, str(used.var_dir), "make down")
+    lock = state.lock(used.var_dir)
+    refused(call, str(used.var_dir), f"in use by process {os.getpid()} (")  # by what `make down` does not know
     lock.close()
+    me = os.getpid(), began_s(os.getpid())
+    state.write(used.var_dir, state.StackState("id", 0.0, True, {"broker": me}, {}, {}))
+    refused(call, str(used.var_dir), "a stack runs on it", "make down")
     assert file.exists() == (which == "new") and not (new.var_dir / "lake").exists()
 
 

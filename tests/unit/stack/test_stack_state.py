@@ -8,6 +8,7 @@ import pytest
 from configs.settings import load
 from pipelines.stack import began, state
 from pipelines.stack.began import began_s
+from pipelines.stack.context import StackRunsError
 from pipelines.stack.state import StackState
 
 
@@ -69,6 +70,14 @@ def test_addresses_of_the_stack_fill_in_only_what_the_settings_leave_open(tmp_pa
     assert filled.kafka.bootstrap == "mine:9092"
     assert filled.airflow.url == "http://127.0.0.1:20002"
     assert filled.spark.master is None
+
+
+def test_who_has_a_folder_is_named_with_what_ends_that(tmp_path):
+    held = str(StackRunsError(tmp_path, os.getpid()))
+    assert held.startswith(f"{tmp_path} is in use by process {os.getpid()} (")
+    assert f"`kill {os.getpid()}`" in held and "make down" not in held  # which would end a person's own stack, or none
+    left = str(StackRunsError(tmp_path / "my var" / "demo", None))
+    assert f"`TIDECAST_VAR='{tmp_path}/my var/demo' make down`" in left
 
 
 def test_one_stack_per_folder(tmp_path):
