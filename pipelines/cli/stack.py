@@ -14,7 +14,8 @@ def up() -> None:
     """Start the stack, leave it running, print its addresses and plans' pages; after a failure all is stopped again.
 
     Broker, Spark, Airflow and MLflow listen on the loopback, at the ports of the settings (0: any free one). Their
-    state is in `var`, their logs in `var/log`. Blocks until every part is healthy, 3 minutes at most.
+    state is in `var`, their logs in `var/log`. Blocks until every part is healthy: one or two minutes, on a slow
+    computer more.
 
     Raises:
         StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs on this folder
@@ -47,13 +48,18 @@ def down() -> None:
     """Stop the stack that runs on this `var` folder, within 13 s, and print what was ended.
 
     Raises:
-        StackError: something survived SIGKILL (status 2).
+        StackError: something survived SIGKILL; or a process has the folder that is not a stack left running, as one
+            that starts one (status 2).
         SettingsError: a setting is wrong (status 2).
         OSError: `var/stack.json` cannot be read, or the stack is another user's.
     """
-    from pipelines.stack.state import end_recorded_stack
+    from pipelines.stack import state
+    from pipelines.stack.context import StackRunsError
 
-    ended = end_recorded_stack(load().var_dir)
+    var = load().var_dir
+    ended = state.end_recorded_stack(var)
+    if not ended and state.is_reserved(var):
+        raise StackRunsError(var, state.holder(var))
     print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
 
 

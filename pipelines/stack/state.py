@@ -95,19 +95,26 @@ def lock(var: Path) -> IO[str] | None:
         it.
 
     Raises:
-        OSError: the folder or the file cannot be created.
+        OSError: the folder or the file cannot be created, or the file system knows no locks.
     """
     var.mkdir(parents=True, exist_ok=True)
     file = (var / "stack.lock").open("a+")  # not "w": whoever asks in vain leaves in it who has it
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not _take(file, fcntl.LOCK_EX):
         file.close()
         return None
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def is_reserved(var: Path) -> bool:
+    """Return whether a process has reserved a `var` folder now (`lock`)."""
+    try:
+        with (var / "stack.lock").open() as file:
+            return not _take(file, fcntl.LOCK_SH)
+    except OSError:  # there is none
+        return False
 
 
 def holder(var: Path) -> int | None:
@@ -152,6 +159,17 @@ def with_stack_addresses(settings: Settings) -> Settings:
     """
     state = running(settings.var_dir)
     return settings if state is None else with_addresses(settings, state.environment)
+
+
+def _take(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        file.close()
+        raise OSError(error.errno, error.strerror, file.name) from None
+    return True
 
 
 def _lives(pid: int, created: float, boot: str) -> bool:

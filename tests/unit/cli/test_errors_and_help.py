@@ -1,6 +1,7 @@
 """What a person meets on the terminal: help without notes for readers of the code, errors as one line."""
 
 import errno
+import os
 import shutil
 import sys
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from configs.errors import CorrectableError, without_logins
 from pipelines.cli.app import app, main
 from pipelines.kafka.mode_word import RefusedModeError
+from pipelines.stack import state
 from tests.fakes import run_dir
 
 
@@ -67,6 +69,15 @@ def test_a_section_that_is_no_json_is_told_in_a_line(monkeypatch, capsys):
     monkeypatch.setenv("TIDECAST_TRAINING__MODELS", "ridge")
     told = fails(monkeypatch, capsys, "down")
     assert "TIDECAST_TRAINING__MODELS: not JSON" in told and "Write it as JSON" in told
+
+
+def test_down_says_who_has_the_folder_where_no_stack_was_left_running(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    assert CliRunner().invoke(app, ["down"]).output == "nothing was running\n"
+    held = state.lock(tmp_path)
+    told = fails(monkeypatch, capsys, "down")  # beside a start that would leave a stack running
+    held.close()
+    assert told.startswith(f"tidecast: {tmp_path} is in use by process {os.getpid()} (")
 
 
 def test_a_name_that_no_job_may_have_is_told_in_a_line(monkeypatch, capsys):

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import time
@@ -87,3 +88,21 @@ def test_one_stack_per_folder(tmp_path):
     again = state.lock(tmp_path)
     assert again is not None
     again.close()
+
+
+def test_a_folder_is_reserved_for_as_long_as_its_lock_is_held(tmp_path):
+    assert not state.is_reserved(tmp_path)
+    held = state.lock(tmp_path)
+    assert state.is_reserved(tmp_path) and state.holder(tmp_path) == os.getpid()
+    held.close()
+    assert not state.is_reserved(tmp_path) and state.lock(tmp_path) is not None
+
+
+def test_a_file_system_without_locks_is_named_and_no_stack_that_runs(tmp_path, monkeypatch):
+    def without(file, kind):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(state.fcntl, "flock", without)
+    with pytest.raises(OSError, match="No locks available") as found:
+        state.lock(tmp_path)
+    assert found.value.filename == str(tmp_path / "stack.lock")
