@@ -58,15 +58,23 @@ def check_reachable(settings: Settings, parts: Collection[str]) -> None:
     at most 5 s per host.
 
     Raises:
-        StackError: a service accepts none; the message names its environment variable.
-        ValueError: an address is malformed, e.g. its port is no number up to 65535.
+        StackError: a service accepts none, or an address is malformed, e.g. its port is no number up to 65535; the
+            message names its environment variable.
     """
     for part, address in configured_addresses(settings).items():
-        places = [place for one in address.split(",") if (place := _place(one))]
-        if part in parts and places and not any(accepts(*place, 5.0) for place in places):
+        if part not in parts:
+            continue
+        named = f"{environment_variable(part)}={address}"
+        try:
+            places = [place for one in address.split(",") if (place := _place(one))]
+        except ValueError as error:
             raise StackError(
-                f"{environment_variable(part)}={address}: nothing accepts connections there. "
-                f"Start it, correct the address, or unset it to use the embedded one."
+                f"{named}: no address ({error}). Correct it, or unset it to use the embedded one."
+            ) from None
+        if places and not any(accepts(*place, 5.0) for place in places):
+            raise StackError(
+                f"{named}: nothing accepts connections there. Start it, correct the address, or unset it to use the "
+                "embedded one."
             )
 
 

@@ -27,6 +27,12 @@ def test_a_service_that_does_not_answer_comes_with_one_remedy():
     assert found.startswith("missing  services") and found.count("unset it") == 1 and found == found.rstrip()
 
 
+@pytest.mark.parametrize("address", ["host:99999", "host:port", "[::1"])
+def test_what_is_no_address_is_told_like_one_that_does_not_answer(address):
+    found = str(doctor._services(load(kafka={"bootstrap": address})))
+    assert f"TIDECAST_KAFKA__BOOTSTRAP={address}: no address (" in found and "unset it" in found
+
+
 @pytest.mark.parametrize(
     ("lock", "ok", "said"),
     [
