@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import sys
 from contextlib import closing
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -57,20 +58,24 @@ def migrated_database(context: StackContext) -> Path:
 def start(context: StackContext) -> None:
     """Start Airflow (api-server, scheduler, dag-processor) on 127.0.0.1, wait until its health page finds all healthy.
 
-    The page is read every 0.1 to 0.5 s; database, logs and the like are left in `var/airflow`.
+    The page is read every 0.1 to 0.5 s; database, logs and the like are left in `var/airflow`. A database that is there
+    is migrated, once per Airflow version: the file `migrated-VERSION` beside it says that this was done.
 
     Raises:
-        StackError: a process ended or was not ready within 300 s, or the database could not be made.
+        StackError: a process ended or was not ready within 300 s, or the database could not be made or migrated.
         AbandonedError, ProcessError: the start was given up, or a program does not run or the stack's keeper is gone.
         OSError, PackageNotFoundError: `var` cannot be written, or Airflow is not installed.
     """
     home = context.folder("airflow", part="airflow")
-    database = home / "airflow.db"
+    database, migrated = home / "airflow.db", home / f"migrated-{version('apache-airflow-core')}"
     env = _settings(context, home, database)
+    migrate = partial(context.run, "airflow-migrate", [*_COMMAND, "db", "migrate"], env)
     if CONNECTION in context.given:
-        context.run("airflow-migrate", [*_COMMAND, "db", "migrate"], env)
+        migrate()
     elif not database.exists():
-        shutil.copy(migrated_database(context), database)
+        copied = shutil.copy(migrated_database(context), home / "airflow.db.new")
+        Path(copied).replace(database)  # whole, or not there: of half a one Airflow knows no tables
+        migrated.touch()
     elif fault := database_fault(database):
         aside = shlex.join(["mv", f"{home}", f"{free_name(home)}"])
         raise StackError(
@@ -78,6 +83,9 @@ def start(context: StackContext) -> None:
             f"Without one: {aside}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
             "models and topics stay."
         )
+    elif not migrated.exists():
+        migrate()
+        migrated.touch()
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_PREPARED, "api-server", "--host", HOST, "--port", str(context.ports["airflow"]), "--workers", "1"]
     context.spawn("airflow-api-server", server, env, probe=healthy)

@@ -1,0 +1,90 @@
+"""The embedded Airflow's database: whole or not there, and migrated once per version of Airflow."""
+
+import errno
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pipelines.stack.services import airflow
+
+
+class Context:
+    """A stack that notes what it runs, starts and waits for."""
+
+    def __init__(self, folder):
+        self.home, self.given, self.dags, self.secret, self.ports = folder, {}, folder, "", {"airflow": 1}
+        self.ran, self.spawned = [], []
+
+    def folder(self, name, part=None):
+        return self.home
+
+    def fill(self, address):
+        return address
+
+    def run(self, name, argv, env):
+        self.ran.append(argv[-2:])
+
+    def spawn(self, name, argv, env, probe):
+        self.spawned.append(name)
+
+    def await_ready(self, name, timeout_s):
+        assert name in self.spawned
+
+
+@pytest.fixture
+def context(tmp_path, monkeypatch):
+    (tmp_path / "made").mkdir()
+    with closing(sqlite3.connect(tmp_path / "made" / "template.db")) as connection, connection:
+        connection.execute("CREATE TABLE dag (id TEXT)")
+    monkeypatch.setattr(airflow, "migrated_database", lambda context: tmp_path / "made" / "template.db")
+    monkeypatch.setattr(airflow, "version", lambda package: "3.3.2")
+    return Context(tmp_path)
+
+
+def test_a_new_database_is_a_copy_of_a_migrated_one(context):
+    airflow.start(context)
+    airflow.start(context)
+    assert (context.home / "airflow.db").read_bytes() == (context.home / "made" / "template.db").read_bytes()
+    assert context.ran == []
+
+
+def test_a_copy_that_is_cut_short_is_no_database(context, monkeypatch):
+    def cut(source, target):
+        Path(target).write_bytes(Path(source).read_bytes()[:1000])
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    monkeypatch.setattr(airflow, "shutil", SimpleNamespace(copy=cut))
+    with pytest.raises(OSError, match="No space"):
+        airflow.start(context)
+    assert not (context.home / "airflow.db").exists()
+    monkeypatch.setattr(airflow, "shutil", shutil)
+    airflow.start(context)
+    assert airflow.database_fault(context.home / "airflow.db") == ""
+
+
+def test_the_database_of_another_version_is_migrated_once(context, monkeypatch):
+    airflow.start(context)
+    monkeypatch.setattr(airflow, "version", lambda package: "3.4.0")
+    airflow.start(context)
+    airflow.start(context)
+    assert context.ran == [["db", "migrate"]]
+
+
+def test_a_migration_that_fails_is_tried_again(context, monkeypatch):
+    airflow.start(context)
+    monkeypatch.setattr(airflow, "version", lambda package: "3.4.0")
+    tried = []
+
+    def failing(*given):
+        tried.append(given)
+        raise airflow.StackError("airflow-migrate failed")
+
+    context.run = failing
+    for _ in range(2):
+        with pytest.raises(airflow.StackError):
+            airflow.start(context)
+    assert len(tried) == 2
