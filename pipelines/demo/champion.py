@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from configs.errors import CorrectableError
 from configs.settings import Settings
@@ -51,7 +52,9 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
         wait_for_training(settings, dags)
         champion = registry.champion_version(name)
         if champion is None:
-            raise DemoError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
+            raise DemoError(
+                f"the retrain DAG made no champion of {name}. It says why in {dag_logs(settings, DAGS[1])}."
+            )
         screen.note(f"champion: {registry.model_name(name)} version {champion}")
     return champion
 
@@ -84,6 +87,11 @@ def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) ->
         if champion is None:
             screen.note("no agent serves: another policy stands in, and every decision says so")
     return champion
+
+
+def dag_logs(settings: Settings, dag: str) -> Path:
+    """Return the folder of a DAG's logs, of the embedded Airflow of these settings' `var`."""
+    return settings.var_dir / "airflow" / "logs" / f"dag_id={dag}"
 
 
 def run_ingest(dags: Orchestrator, start: datetime, end: datetime) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from configs.contract import load_contract
@@ -165,12 +166,12 @@ def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions
         here = stack.settings
         with screen.stage(f"turn {turn}: {one.name}: start"):
             publish_history(here)
-            forecasts = Follower(here.kafka, ["forecasts"])
-            stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
-            live = LiveReplay(stack, here, run_dir, screen)
-            write_run_json(here, run_dir, live.began, {"champion": conditions.version})
-            live.start()
-            wait_for_forecast(forecasts)
+            with closing(Follower(here.kafka, ["forecasts"])) as forecasts:
+                serving = stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
+                live = LiveReplay(stack, here, run_dir, screen)
+                write_run_json(here, run_dir, live.began, {"champion": conditions.version})
+                live.start()
+                wait_for_forecast(forecasts, serving.log)
         with screen.stage(f"turn {turn}: {one.name}: live"):
             for core in range(conditions.busy_cores):
                 stack.spawn(f"busy-{core}", [sys.executable, "-c", BUSY])

@@ -235,15 +235,14 @@ def write_run_json(settings: Settings, run_dir: Path, began: float, versions: di
     (run_dir / "run.json").write_text(json.dumps(known, indent=1))
 
 
-def wait_for_forecast(follower: Follower) -> None:
+def wait_for_forecast(follower: Follower, log: Path) -> None:
     """Wait until a follower of the topic `forecasts` has a record, then close it, after an error, too.
 
     Raises:
-        DemoError: none came within `PATIENCE_S` (300 s).
+        DemoError: none came within `PATIENCE_S` (300 s); it names `log`, the file or folder of serving's log.
     """
     with closing(follower):
         deadline = time.monotonic() + PATIENCE_S
         while not follower.poll(0.5):
             if time.monotonic() > deadline:
-                late = f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts"
-                raise DemoError(f"{late}; see its log in Airflow's UI")
+                raise DemoError(f"no forecast came within {PATIENCE_S:.0f} s. Serving says why in {log}.")

@@ -16,7 +16,14 @@ from configs.policies import LEARNED, LISTENERS
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
-from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion, wait_for_training
+from pipelines.demo.champion import (
+    dag_logs,
+    live_window,
+    run_ingest,
+    train_first_agent,
+    train_first_champion,
+    wait_for_training,
+)
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.own_contracts import with_contract
 from pipelines.demo.progress import Screen
@@ -189,7 +196,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
             dags.unpause("serve_forecasts")
             live.start()
             if versions["champion"] != "none":
-                wait_for_forecast(forecasts)
+                wait_for_forecast(forecasts, dag_logs(settings, "serve_forecasts"))
     with screen.stage(f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"):
         live.replay()
         counts = live.stop()

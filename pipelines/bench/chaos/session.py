@@ -21,7 +21,7 @@ from pipelines.bench.chaos.judged import judge_account
 from pipelines.bench.chaos.shifted_clock import ShiftedClock
 from pipelines.bench.chaos.site_under_load import SERVICES, SERVING, fresh_brokers, live_site
 from pipelines.bench.chaos.world import World
-from pipelines.demo.champion import DAGS
+from pipelines.demo.champion import DAGS, dag_logs
 from pipelines.demo.live import LiveReplay, wait_for_forecast
 from pipelines.demo.run import left_alive
 from pipelines.kafka.broker import Follower
@@ -138,7 +138,7 @@ def _restart_refused(settings: Settings, found: Attack) -> Attack:
         dags.wait_for_dags(DAGS)
         forecasts = Follower(stack.settings.kafka, ["forecasts"], "latest")
         dags.unpause(SERVING)
-        wait_for_forecast(forecasts)
+        wait_for_forecast(forecasts, dag_logs(stack.settings, SERVING))
         return found._replace(over_s=over, back_s=time.time() - over, command=command)
 
 

@@ -17,7 +17,7 @@ from pipelines.bench.chaos.shifted_clock import ShiftedClock
 from pipelines.bench.chaos.world import World
 from pipelines.bench.site.brokers import Brokers
 from pipelines.bench.site.rings import REPLAY, TRAINING
-from pipelines.demo.champion import DAGS, train_first_champion
+from pipelines.demo.champion import DAGS, dag_logs, train_first_champion
 from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import create_run_dir
@@ -111,11 +111,12 @@ def live_site(
             given = clock.environment
         with nullcontext() if world.disk is None else small_disk(world.disk):
             if (part, fault) == ("serving", "clock"):  # a process beside the DAG, for Airflow's clock stays right
-                stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"], given)
+                log = stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"], given).log
             else:
+                log = dag_logs(own, SERVING)
                 dags.unpause(SERVING)
             name = own.job.name if part == "driver" else part  # a way that is cut is the driver's
             live = LiveReplay(stack, own, run_dir, Screen(), began, {name: given})
             live.start()
-            wait_for_forecast(forecasts)
+            wait_for_forecast(forecasts, log)
             yield world, live

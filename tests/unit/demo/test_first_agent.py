@@ -1,5 +1,7 @@
 """What the first training leaves behind in Airflow."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from configs.settings import load
@@ -37,6 +39,25 @@ def test_the_agents_dag_is_paused_again_after_a_failed_run(monkeypatch):
     with pytest.raises(OrchestratorError, match="run r1 of DAG retrain_agent failed"):
         champion.train_first_agent(load(), airflow, Screen())
     assert airflow.unpaused == {"retrain_agent": False}
+
+
+class Trained(Airflow):
+    """Its runs succeed, and register nothing."""
+
+    def wait_run(self, dag, run_id):
+        pass
+
+    def wait_caused_run(self, dag, by):
+        pass
+
+
+def test_a_training_without_a_champion_names_its_log_in_the_runs_own_airflow(monkeypatch, tmp_path):
+    """Not the Airflow of `make up`, which has another folder."""
+    monkeypatch.setattr(champion, "Registry", lambda settings: SimpleNamespace(champion_version=lambda job: None))
+    monkeypatch.setattr(champion, "publish_history", lambda settings: 5)
+    with pytest.raises(champion.DemoError) as error:
+        champion.train_first_champion(load(var=tmp_path), Trained(), Screen())
+    assert f"{tmp_path}/airflow/logs/dag_id=retrain_forecaster" in str(error.value)
 
 
 class Asking:

@@ -34,8 +34,15 @@ def test_a_load_that_fails_leaves_nothing_open(monkeypatch, tmp_path):
     assert follower.closed == 1
 
 
-def test_a_wait_for_a_forecast_that_fails_leaves_nothing_open():
+def test_a_wait_for_a_forecast_that_fails_leaves_nothing_open(tmp_path):
     follower = Broken()
     with pytest.raises(BrokerError):
-        wait_for_forecast(follower)
+        wait_for_forecast(follower, tmp_path)
     assert follower.closed == 1
+
+
+def test_a_forecast_that_does_not_come_names_the_log_of_what_serves(monkeypatch, tmp_path):
+    silent = SimpleNamespace(poll=lambda wait_s: [], close=lambda: None)
+    monkeypatch.setattr(live, "PATIENCE_S", -1.0)
+    with pytest.raises(DemoError, match=f"Serving says why in {tmp_path / 'serving.log'}"):
+        wait_for_forecast(silent, tmp_path / "serving.log")

@@ -77,9 +77,9 @@ def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
         version = Registry(stack.settings).champion_version(own.job.name) or "none"
         write_run_json(stack.settings, changes.run_dir, began, {"champion": version})
         forecasts = Follower(stack.settings.kafka, ["forecasts"])
-        stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
+        serving = stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
         run.start()
-        wait_for_forecast(forecasts)
+        wait_for_forecast(forecasts, serving.log)
         thread = threading.Thread(target=changes.make, daemon=True)
         thread.start()
         run.replay()
