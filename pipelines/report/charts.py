@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipelines.html.plot import Chart, line, marks, ranges, silent, stacked_rows, values
+from pipelines.report.accuracy import UPPER, nearest_level
 from pipelines.report.measures import RunMeasures, lost_executors
 from pipelines.report.seconds import count_open
 from pipelines.report.time_axis import time_layout
@@ -138,7 +139,8 @@ def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
     Raises:
         ZoneInfoNotFoundError: the trace's time zone is unknown here.
     """
-    run = measured.run
+    run, levels = measured.run, measured.run.forecasts["levels"].iloc[-1]
+    low, upper, high = (f"{100 * level:g}" for level in (levels[0], levels[nearest_level(levels, UPPER)], levels[-1]))
 
     def during(steps: pd.DataFrame, column: str, name: str, color: str, **look: Any) -> Chart:
         return line((steps["time"] - run.clock.trace_start + 0.5 * measured.step_s) / run.clock.scale, steps[column],
@@ -149,8 +151,8 @@ def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
     band = {"fill": "tonexty", "fillcolor": "@forecast/22", "hoverinfo": "skip", "hovertemplate": None}
     data = [
         silent(during(steps, "low", "", "@forecast/0", width=0)),
-        during(steps, "high", "5 to 95 %", "@forecast/0", width=0) | band,
-        during(steps, "upper", "90 % level", "@forecast", dash="dot", width=1.3),
+        during(steps, "high", f"{low} to {high} %", "@forecast/0", width=0) | band,
+        during(steps, "upper", f"{upper} % level", "@forecast", dash="dot", width=1.3),
         during(steps, "median", "median", "@forecast", width=2),
         during(came, "actual", "what came", "@arrival", width=1.6) | {"mode": "lines+markers", "marker": {"size": 4}},
     ]

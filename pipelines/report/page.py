@@ -112,19 +112,24 @@ def _forecast(measured: RunMeasures, figures: dict[str, Any], chart_by_name: dic
         return section("Forecast", nothing, tables.challenger_html(figures))
     planning, run, step_s = measured.run.contract.planning, measured.run, measured.step_s
     last = int(measured.steps["ahead"].max())
-    needed = round((planning.lead_s + planning.hold_s) * run.clock.scale / step_s)
-    first = min(max(needed, 1), last)
-    choices = {1: "the next step", last: "the furthest", first: "what the planner needs"}
+    needed = max(round((planning.lead_s + planning.hold_s) * run.clock.scale / step_s), 1)
+    first = min(needed, last)
+    choices = {1: "the next step", last: "the furthest"}
+    if needed <= last:
+        choices[needed] = "what the planner needs"
     chart_by_name |= {f"fan-{ahead}": charts.forecast_chart(measured, ahead) for ahead in choices}
     buttons = "".join(
         f'<button type="button" data-in="fan" data-show="fan-{ahead}" aria-pressed="{str(ahead == first).lower()}">'
         f"{ahead} ahead: {text}</button>"
         for ahead, text in sorted(choices.items())
     )
+    length = f"{step_s / 60:g} minutes" if step_s >= 120 else f"{step_s:g} s"
+    many = "1 step" if needed == 1 else f"{needed} steps"
+    beyond = f", further than the {last} that are forecast" if needed > last else ""
     note = (
-        f"One step is {step_s / 60:.0f} minutes of the trace, {step_s / run.clock.scale:.1f} s here. "
+        f"One step is {length} of the trace, {step_s / run.clock.scale:.1f} s here. "
         f"Executors need {planning.lead_s:g} s to be of use and should stay right for {planning.hold_s:g} s more: "
-        f"that is {needed} steps ahead."
+        f"that is {many} ahead{beyond}."
     )
     return section(
         "Forecast", note,

@@ -100,10 +100,10 @@ def _observed_lines(observed: dict[str, Any], down: bool) -> list[str]:
     if "waited_s" in observed:
         lines.append(f"waited {observed['waited_s']:,.4g} s")
     if "patience_s" in observed:
-        lines.append(f"patience of {observed['patience_s']:,.4g} s")
+        lines.append(f"at most {observed['patience_s']:,.4g} s were allowed")
     if "censored" in observed or "late" in observed:
-        when = "never" if observed.get("censored") else "late" if observed.get("late") else "no"
-        lines.append(f"{'left' if down else 'started'} late or never: {when}")
+        when = "never {}" if observed.get("censored") else "{} late" if observed.get("late") else "{} in time"
+        lines.append(when.format("left" if down else "started"))
     for name, key, unit in (("lag", "lag_records", "records"), ("processed", "processed_rps", "records/s")):
         before, after = observed.get(f"{key}_before"), observed.get(f"{key}_after")
         if before is not None or after is not None:

@@ -104,6 +104,28 @@ def test_a_run_without_forecasts_says_so(pages):
     assert "fan-1" not in figures(pages["reactive"])
 
 
+def forecast_less(folder, levels, steps):
+    """The run's forecasts with fewer levels and steps."""
+    file = folder / "forecasts.jsonl"
+    rows = [{**json.loads(line), "levels": levels} for line in file.read_text().splitlines()]
+    for row in rows:
+        row["quantiles"] = [step[: len(levels)] for step in row["quantiles"][:steps]]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_levels_and_steps_are_named_as_they_were_forecast(tmp_path, pages):
+    names = {trace["name"] for trace in figures(pages["compared"])["fan-1"]["data"]}
+    assert {"5 to 95 %", "90 % level"} <= names
+    assert "One step is 30 minutes of the trace" in pages["compared"]
+    run_dir.write(tmp_path, seconds=60)
+    forecast_less(tmp_path, [0.2, 0.5, 0.8], 2)
+    page = render_report(tmp_path).read_text()
+    names = {trace["name"] for trace in figures(page)["fan-1"]["data"]}
+    assert {"20 to 80 %", "80 % level"} <= names and not names & {"5 to 95 %", "90 % level"}
+    assert re.search(r"that is \d+ steps ahead, further than the 2 that are forecast\.", page)
+    assert "2 ahead: the furthest" in page and "what the planner needs" not in page
+
+
 def test_what_others_wrote_stays_text(tmp_path):
     run_dir.write(tmp_path, seconds=20)
     file = tmp_path / "decisions.jsonl"
@@ -124,9 +146,9 @@ def test_what_an_outcome_observed_is_written_as_a_person_reads_it(tmp_path):
         rows.append(json.dumps({**json.loads(line), "observed": seen}))
     file.write_text("\n".join(rows) + "\n")
     page = render_report(tmp_path).read_text()
-    assert "waited 1.2 s; patience of 60 s; started late or never: no; lag 1,200 → 30 records" in page
+    assert "waited 1.2 s; at most 60 s were allowed; started in time; lag 1,200 → 30 records" in page
     assert "processed 141 → 250 records/s" in page
     assert not re.search("censored|patience s|patience_s|rps before", without_plotly(page))
-    assert tables._observed_lines({"censored": False, "late": True}, down=True) == ["left late or never: late"]
-    assert tables._observed_lines({"censored": True}, down=False) == ["started late or never: never"]
+    assert tables._observed_lines({"censored": False, "late": True}, down=True) == ["left late"]
+    assert tables._observed_lines({"censored": True}, down=False) == ["never started"]
     assert tables._observed_lines({}, down=False) == []
