@@ -43,7 +43,7 @@ def _summary(alert: Alert, notice: Notice) -> str:
 
 def _value(alert: Alert, value: float) -> str:
     if alert.unit != "s":
-        return f"{value:.2f}" if alert.unit == "times" else f"{value:.0f}"
+        return {"times": f"{value:.2f}", "share": f"{100 * value:.0f} %"}.get(alert.unit, f"{value:.0f}")
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if value >= 2 * length:
             return f"{value / length:.0f} {unit}"

@@ -10,6 +10,7 @@ from models.alerts.table import ALERTS, KEEP_S, Alert
 _VALUES = {
     "s": "{{ $value | humanizeDuration }}",
     "times": '{{ $value | printf "%.2f" }}',
+    "share": "{{ $value | humanizePercentage }}",
     "number": '{{ $value | printf "%.0f" }}',
 }
 _FOLLOWER = "tidecast_follower_timestamp_seconds"

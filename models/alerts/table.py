@@ -24,7 +24,7 @@ class Alert:
         severity: "page" if somebody has to act now, "ticket" if within a day or so.
         condition: of the metrics.
         text: what is said; `{job}`, `{pool}`, `{topic}` and `{table}` stand for labels, `{value}` for the told value.
-        unit: of the value: "s" for seconds, "times" for a rate or share, "number" for a count.
+        unit: of the value: "s" for seconds, "times" for a rate, "share" for a part of a whole, "number" for a count.
         remedy: what helps.
         for_s: seconds for which the condition has to hold first.
     """
@@ -33,7 +33,7 @@ class Alert:
     severity: Literal["page", "ticket"]
     condition: Condition
     text: str
-    unit: Literal["s", "times", "number"]
+    unit: Literal["s", "times", "share", "number"]
     remedy: str
     for_s: float = 0.0
 
@@ -55,18 +55,18 @@ def _burns(window: str) -> Comparison:
 ALERTS = (
     Alert(
         "TidecastBudgetBurnsFast", "page", _when(_burns("long"), _burns("short")),
-        "{job}: the error budget goes {value} times as fast as allowed", "times",
+        "{job}: the error budget is being spent {value} times as fast as allowed", "times",
         "`tidecast job show JOB` says in its newest decision what is in the way: executors that have not come, more "
         "load than those there sustain, slow records, or too small a bound in the contract.",
     ),
     Alert(
         "TidecastBudgetSpent", "ticket", _when(Comparison("tidecast_job_error_budget_left_ratio", "<=", 0)),
-        "{job}: the error budget is spent, the promise is broken; left of it is {value}", "times",
-        "`tidecast advise JOB` says what would help most; or promise what the job can keep.",
+        "{job}: the error budget is spent and the promise is broken; {value} of the budget is left", "share",
+        "`tidecast advise JOB` says what would help most. Or promise only what the job can keep.",
     ),
     Alert(
         "TidecastTooFewExecutors", "ticket", _when(Comparison("tidecast_job_shortage", "==", 1), _DECIDED),
-        "{job}: the most executors of its contract are too few for the load, now or ahead", "times",
+        "{job}: even the most executors that its contract allows are too few for the load, now or soon", "times",
         "The newest decision says how many are needed: raise `executors.max` in the contract and `executors=` of "
         "`attach`.",
         for_s=60,
@@ -87,8 +87,8 @@ ALERTS = (
         "TidecastJobSilent", "page",
         _when(Comparison("tidecast_job_metric_timestamp_seconds", ">", SILENT_S, age=True), _BROKER),
         "{job}: no metrics for {value}; nothing is decided for it", "s",
-        "Does the job run, and does its driver reach the broker? Its log (logger `tidecast`) says so. Of a job that "
-        "was ended for good, take the contract away.",
+        "Does the job run, and does its driver reach the broker? Its log (logger `tidecast`) says so. If the job was "
+        "ended for good, remove its contract.",
         for_s=30,
     ),
     Alert(
@@ -103,34 +103,34 @@ ALERTS = (
         _when(
             Comparison("tidecast_job_unfollowed_timestamp_seconds", ">", 120, age=True), _MEASURED, _DECIDED, _BROKER
         ),
-        "{job}: for {value} its agent, which acts, has not asked for the executors that are decided", "s",
+        "{job}: for {value} its agent (mode act) has not asked for the number of executors that was decided", "s",
         "The driver's log says why a decision was refused: narrower `executors=` of `attach`, a missing signature, a "
         "clock that is wrong, or a cluster that refuses.",
     ),
     Alert(
         "TidecastExecutorsMissing", "ticket", _when(Comparison("tidecast_job_pending_executors", ">", 0), _MEASURED),
-        "{job}: executors that were asked for have not come: {value}", "number",
-        "The cluster has no room for them, or cannot start them: look at its manager's page. Where they take so long, "
-        "nothing is wrong.",
+        "{job}: executors that were asked for and have not come: {value}", "number",
+        "The cluster has no room for them, or cannot start them: look at its manager's page. If they usually take so "
+        "long, nothing is wrong.",
         for_s=2700,
     ),
     Alert(
         "TidecastJobNotForecast", "ticket",
         _when(Comparison(_BEAT, ">", 120, where=(("by", "serving"),), age=True), _MEASURED, _BROKER),
-        "{job}: no sign of serving for {value}; it is planned by what is observed alone", "s",
+        "{job}: no sign of serving for {value}; it is planned for without a forecast", "s",
         "See that the DAG `serve_forecasts` runs and is not paused; its log says what stopped it.",
         for_s=30,
     ),
     Alert(
         "TidecastLoadDrifted", "ticket",
         _when(Comparison("tidecast_job_drift_timestamp_seconds", "<", 86_400, age=True)),
-        "{job}: its load, or the error of its forecasts, changed for good, as was found {value} ago", "s",
-        "The retrain DAG trains on it; look whether its challenger wins (`tidecast models list JOB`).",
+        "{job}: its load, or the error of its forecasts, has changed for good (found {value} ago)", "s",
+        "The retrain DAG trains on it; see whether its challenger wins (`tidecast models list JOB`).",
     ),
     Alert(
         "TidecastContractWrong", "ticket", _when(Comparison("tidecast_job_contract_valid", "==", 0)),
-        "{job}: its contract cannot be read; what was accepted last stays", "times",
-        "`tidecast contract check JOB` says what is wrong in which line.",
+        "{job}: its contract cannot be read; the one accepted last stays in force", "times",
+        "`tidecast contract check JOB` says what is wrong, and in which line.",
         for_s=60,
     ),
     Alert(
@@ -139,7 +139,7 @@ ALERTS = (
             Comparison("tidecast_ingest_timestamp_seconds", ">", INGEST_S, age=True),
             Comparison("tidecast_ingest_waiting_records", ">", 0), _BROKER,
         ),
-        "records of the topic {topic} wait, and none were ingested for {value}", "s",
+        "records of the topic {topic} are waiting, and none have been ingested for {value}", "s",
         "In Airflow: is `ingest_metrics` paused, failed or queued? Its log says what stopped it; records stay on the "
         "topic for `kafka.retention_h`.",
         for_s=2 * INGEST_S,  # a topic on which a record is rare has an old ingest, until the next run takes it
@@ -148,22 +148,22 @@ ALERTS = (
         "TidecastLakeFillsDisk", "ticket",
         _when(Comparison("tidecast_lake_disk_free_bytes", "<", "tidecast_lake_day_growth_bytes", times=14)),
         "the disk of the lake will be full within two weeks if it grows as on the last day", "times",
-        "Look whether the DAG `maintain_lake` runs, which removes what nobody can read. Make room, or, while no "
-        "ingest, training or upkeep runs, move the lake alone to another disk, name its folder in `lake.address` and "
-        "start `tidecast metrics` anew.",
+        "See whether the DAG `maintain_lake` runs, which removes what nobody can read any more. Make room, or, while "
+        "no ingest, training or upkeep runs, move the lake alone to another disk, name its folder in `lake.address` "
+        "and restart `tidecast metrics`.",
         for_s=600,
     ),
     Alert(
         "TidecastLakeNotMaintained", "ticket", _when(Comparison("tidecast_lake_files", ">", 500)),
-        "the lake's table {table} has {value} data files; nobody merges them", "number",
-        "Switch the DAG `maintain_lake` on, or look why it failed.",
+        "the lake's table {table} has {value} data files, which nothing merges", "number",
+        "Switch the DAG `maintain_lake` on, or see why it failed.",
         for_s=600,
     ),
     Alert(
         "TidecastBrokerAway", "page", _when(Comparison("tidecast_broker_up", "==", 0)),
         "the broker does not answer; nothing is measured, decided or forecast", "times",
-        "Bring the broker back; agents keep their executors meanwhile, and what is missed is caught up. Where it runs, "
-        "the stderr of `tidecast metrics` says what keeps that from it.",
+        "Bring the broker back; agents keep their executors meanwhile, and what is missed is caught up. If it is "
+        "running, the stderr of `tidecast metrics` says why it cannot be reached.",
         for_s=60,
     ),
 )  # fmt: skip

@@ -10,7 +10,8 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
-from models.alerts.standing import MOST, Key
+from models.alerts.message import write_message
+from models.alerts.standing import MOST, Key, Notice, StandingAlert
 from models.pool.state import PoolState
 from pipelines.alerts import webhook
 from pipelines.alerts.follower import Alerting, Reports
@@ -81,13 +82,20 @@ def test_an_address_that_nobody_answers_is_told_without_it(address, caplog):
     assert outcome and SECRET not in outcome and SECRET not in caplog.text
 
 
+def test_what_is_left_of_a_budget_is_told_as_a_share_of_it():
+    spent = Notice("new", Key("TidecastBudgetSpent", (("job", "orders"),)), StandingAlert(0.0, 0.0, -0.354))
+    said = "orders: the error budget is spent and the promise is broken; -35 % of the budget is left"
+    assert write_message([spent], 0.0)["alerts"][0]["summary"] == said
+
+
 def test_what_is_posted_says_it_to_people_and_programs(served):
     url, posted = served
     channel = Channel(f"{url}/ok", {})
     assert channel.look({BURNS: 70.0, AWAY: 0.0}, 1.8e9, 600) is None
     assert ended(channel, {BURNS: 75.0, AWAY: 0.0}, 1.8e9 + 1) == ""
     (_, body), (alert,) = posted[0], posted[0][1]["alerts"]
-    assert body["text"].startswith("[page] orders: the error budget goes 70.00 times as fast as allowed. `tidecast job")
+    said = "[page] orders: the error budget is being spent 70.00 times as fast as allowed. `tidecast job"
+    assert body["text"].startswith(said)
     assert {name: alert[name] for name in ("alert", "status", "severity", "labels", "since", "value")} == {
         "alert": "TidecastBudgetBurnsFast", "status": "new", "severity": "page", "labels": {"job": "orders"},
         "since": "2027-01-15T08:00:00Z", "value": 70.0,
