@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from models.alerts.standing import Key, StandingAlert, State
+from models.alerts.table import BY_NAME
 from pipelines.stack.private import write_private
 
 
@@ -23,11 +24,12 @@ def read_told(file: Path, now: float) -> dict[str, dict[Key, StandingAlert]]:
     """Read what was told, by the digest of its webhook; nothing where there is no such file, or another's.
 
     What was told counts as holding at `now` (epoch seconds), so that it is over only if it is not found again. A time
-    that is later, as the clock was set back since, counts as now.
+    that is later, as the clock was set back since, counts as now. Of an alert that another release has, or has by other
+    labels, nothing can be told any more: it is left out.
     """
     try:
         return {
-            digest: {_key(one["key"]): _standing(one["standing"], now) for one in kept}
+            digest: {key: _standing(one["standing"], now) for one in kept if _is_of_table(key := _key(one["key"]))}
             for digest, kept in json.loads(file.read_text()).items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -52,6 +54,11 @@ def _key(kept: list[object]) -> Key:
     if not isinstance(labels, list):
         raise TypeError(f"labels {labels!r}: a list is expected")
     return Key(str(alert), tuple((str(name), str(value)) for name, value in labels))
+
+
+def _is_of_table(key: Key) -> bool:
+    alert = BY_NAME.get(key.alert)
+    return alert is not None and {name for name, _ in key.labels} == {*alert.condition.all[0].labels}
 
 
 def _standing(kept: dict[str, Any], now: float) -> StandingAlert:

@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from models.alerts.standing import MOST, Key, Notice, StandingAlert
 from models.pool.state import PoolState
 from pipelines.alerts import webhook
 from pipelines.alerts.follower import Alerting, Reports
-from pipelines.alerts.kept import digest_of, read_told
+from pipelines.alerts.kept import digest_of, read_told, write_told
 from pipelines.alerts.webhook import Channel, host_of, post
 
 SECRET = "T0PSECRET"
@@ -262,10 +263,25 @@ def test_a_webhook_that_is_named_again_later_is_told_what_stands_then(tmp_path):
     assert len(sent) == 2, "and over once"
 
 
+def test_what_another_release_told_by_other_labels_keeps_no_message_back(tmp_path):
+    """Its text could not be filled in: each message with it would fail, for good."""
+    standing = StandingAlert(0.0, 0.0, 1.0, 0.0, 1)
+    unlike = {Key("TidecastJobSilent", ()): standing, Key("TidecastAsItWas", (("job", "a"),)): standing}
+    write_told(tmp_path / "alerts.json", {"a": {**unlike, BURNS: standing}})
+    assert read_told(tmp_path / "alerts.json", 1e9) == {"a": {BURNS: replace(standing, held_at=1e9)}}
+
+
+AS_TOLD = (
+    '{"a": [{"key": ["TidecastBrokerAway", []], "standing": {"since": 1, "told_at": %s, "value": %s, "times": 1}}]}'
+)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"a": 3}', '{"a": [{"key": ["x", 3], "standing": {}}]}', '{"a": [{}]}',
-             '{"a": [{"key": ["x", []], "standing": {"since": 1, "told_at": NaN, "value": 1, "times": 1}}]}',
-             '{"a": [{"key": ["x", []], "standing": {"since": 1, "told_at": 1, "value": "v", "times": 1}}]}'],
+    "text",
+    [
+        "", "{", "[]", '{"a": 3}', '{"a": [{"key": ["x", 3], "standing": {}}]}', '{"a": [{}]}', AS_TOLD % ("NaN", 1),
+        AS_TOLD % (1, '"v"'),
+    ],
 )  # fmt: skip
 def test_a_file_of_another_form_counts_as_none(tmp_path, text):
     (tmp_path / "alerts.json").write_text(text)
