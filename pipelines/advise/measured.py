@@ -125,7 +125,7 @@ def _load(intervals: pd.DataFrame) -> tuple[Floats, Floats]:
     at = live["wall_time"].to_numpy(float)
     if len(at) < 2 or at[-1] - at[0] < 1:
         raise UnfinishedFitError(
-            "too little of the job's load was recorded: let the job run with its agent, and the DAG ingest_metrics"
+            "too little of the job's load was recorded: let it run on with its agent, then run the DAG ingest_metrics"
         )
     passed = np.minimum(np.diff(at, prepend=at[0] - length_s[0]), GAP_S)
     records = np.cumsum(live["arrival_rps"].to_numpy(float) * np.minimum(length_s, passed))

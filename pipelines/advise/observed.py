@@ -129,7 +129,8 @@ def _refuse_too_little(job: str, observed_s: float, seconds: int, batches: int, 
     raise UnfinishedFitError(
         f"{job}: {observed_s / 3600:.1f} hours were observed, {seconds / 3600:.1f} of production, and {batches} "
         f"batches with a latency; {least_s / 3600:.1f} hours, {least_s / 7200:.1f} of production, and {LEAST_BATCHES} "
-        f"batches are needed for a share of {budget:g} late. Let it run with its agent, and the DAG ingest_metrics"
+        f"batches are needed for a share of {budget:g} late. Let it run on with its agent, then run the DAG "
+        "ingest_metrics"
     )
 
 

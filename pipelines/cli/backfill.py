@@ -87,7 +87,7 @@ def backfill(
             order = publish_order(settings, job, target)
         else:
             order = change_order(settings.kafka, job, target, wanted)
-        print(f"{job}: replay {target}: {wanted} is ordered")
+        print(f"{job}: ordered to {'resume' if wanted == 'run' else wanted} the replay {target}")
         if wanted == "pause":
             return
         if order.apart is not None:

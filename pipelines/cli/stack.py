@@ -97,9 +97,9 @@ def backup(file: Annotated[Path, typer.Argument(help="The archive to write; must
     from pipelines.stack.backup.write import write_backup
 
     made = write_backup(load(), file)
-    print(f"{file}: {made.files:,} files of {made.var}, {made.size / 1e6:,.1f} MB before they were compressed")
+    print(f"{file}: {made.files:,} files of {made.var}, {made.size / 1e6:,.1f} MB before compression")
     for other in made.elsewhere:
-        print(f"not in it: {other}")
+        print(f"not in the backup: {other}")
 
 
 def restore(file: Annotated[Path, typer.Argument(help="The archive to read, of `tidecast backup`.")]) -> None:
@@ -116,7 +116,10 @@ def restore(file: Annotated[Path, typer.Argument(help="The archive to read, of `
 
     settings = load()
     made = restore_backup(settings, file)
-    print(f"{settings.var_dir}: {made.files:,} files of {made.written}, by release {made.release}, were in {made.var}")
+    print(
+        f"{settings.var_dir}: {made.files:,} files restored, as {made.var} was on {made.written} (release "
+        f"{made.release})"
+    )
     for other in made.elsewhere:
-        print(f"not among them: {other}")
+        print(f"not in the backup: {other}")
     print("`make up` starts it.")

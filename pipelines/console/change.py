@@ -72,6 +72,6 @@ class ModeSwitch:
 
 def _described(job: str, word: Control | None) -> str:
     if word is None:
-        return f"Nobody has given {job} a mode, other than this page showed. Nothing was changed: look again."
+        return f"The mode that this page showed for {job} is set no longer. Nothing was changed: look again."
     who = f" by {word.by}" if word.by else ""
     return f"{job} was told to {word.mode}{who} since this page was drawn. Nothing was changed: look again."

@@ -30,7 +30,7 @@ TOPOLOGY: Columns = (
 def pools_page() -> str:
     """Return the page of all pools."""
     about = "Executors. Floors first, then what saves most by the weights; replays have what is left."
-    none = "None was heard of. A file in <code>configs/pools</code> makes one."
+    none = "No pool is known yet. A file in <code>configs/pools</code> makes one."
     parts = '<p class="stands"></p><p class="short"></p><ul class="notes"></ul>'
     return _parts("pools", about, "pool", parts, POOL, none)
 
@@ -55,14 +55,14 @@ def backfills_page() -> str:
         "Records/s: read, of those admitted. Executors: beyond the live job's, or in an application of its own. "
         "Corrects: in UTC."
     )
-    none = "None was heard of. <code>tidecast backfill</code> or the DAG backfill orders one."
+    none = "No backfill is known yet. <code>tidecast backfill</code> or the DAG backfill orders one."
     return _rows("backfills", BACKFILLS, none, about)
 
 
 def models_page() -> str:
     """Return the page of all registered models."""
     about = "Measured error: sum of misses over sum of the load, of the steps that a version forecast while it served."
-    return _rows("models", MODELS, "None is registered. The DAG retrain_forecaster makes one.", about)
+    return _rows("models", MODELS, "No model is registered yet. The DAG retrain_forecaster makes one.", about)
 
 
 def _rows(name: str, columns: Columns, none: str, about: str = "") -> str:

@@ -70,7 +70,7 @@ def read_contestants(names: Sequence[str], settings: Settings) -> list[Contestan
             raise SettingsError(f"policy {policy!r} is unknown; choose among {', '.join(POLICIES)}.")
         if colon and (policy != "static" or not number.isdecimal() or not bounds.min <= int(number) <= bounds.max):
             allowed = f"static:{bounds.min} to static:{bounds.max}"
-            raise SettingsError(f"{name!r}: a number of executors is for `static`, here {allowed}.")
+            raise SettingsError(f"{name!r}: only `static` takes a number of executors, here {allowed}.")
         found.append(Contestant(policy, int(number) if colon else None))
     return found
 
@@ -150,7 +150,7 @@ def _train(settings: Settings, screen: Screen, agent: bool) -> str:
         if agent and version is not None:
             train_first_agent(stack.settings, dags, screen)
     if version is None:
-        raise DemoError("policies are compared with a champion, and without history there is none; raise history_days")
+        raise DemoError("a comparison needs a champion, which is trained on history: raise replay.history_days")
     return version
 
 

@@ -147,7 +147,8 @@ def _first_that_is(var: Path) -> Path:
 
 def _cores() -> Check:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    remedy = f"With fewer than {_CORES} a live load outruns the services; lower TIDECAST_REPLAY__PEAK_RPS and __SPEED."
+    names = "TIDECAST_REPLAY__PEAK_RPS and TIDECAST_REPLAY__SPEED"
+    remedy = f"With fewer than {_CORES} a live load outruns the services; lower {names}."
     return Check("cores", count >= _CORES, str(count), remedy)
 
 
@@ -159,7 +160,7 @@ def _ports(settings: Settings) -> Check:
         ports.choose_ports(settings.ports, named)
     except ports.PortError as error:
         return Check("ports", False, str(error), "Choose another port, or 0 for any free one.")
-    return Check("ports", True, f"free: {', '.join(named)}" if named else "any free ones are taken")
+    return Check("ports", True, f"free: {', '.join(named)}" if named else "free ones will be chosen")
 
 
 def _services(settings: Settings) -> Check:

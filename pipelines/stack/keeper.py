@@ -49,7 +49,8 @@ class Keeper:
         """
         if not self._say(f"watch {pid}"):
             raise processes.ProcessError(
-                f"the keeper of the stack (process {self._popen.pid}) was ended from outside. Stop and start again."
+                f"the keeper of the stack (process {self._popen.pid}) was ended from outside. Stop the stack and start "
+                "it again."
             )
 
     def forget(self, pid: int) -> None:

@@ -145,7 +145,8 @@ def end_recorded_stack(var: Path) -> list[str]:
     if survivors := processes.end_processes(lambda: processes.find_processes(sessions, known.id), leaders=sessions):
         named = ", ".join(processes.describe(survivors))
         raise StackError(
-            f"still alive after SIGKILL: {named}. Wait for what they write to, then try `make down` again."
+            f"still alive after SIGKILL: {named}. They wait for a disk or a network share: once it answers again, try "
+            "`make down` again."
         )
     path(var).unlink(missing_ok=True)
     return living

@@ -50,7 +50,8 @@ def check_contract(
     names = contracts or all_contracts(settings_from_options())
     problems = list_problems(names)
     print(*problems, sep="\n", end="\n" * bool(problems))
-    print(f"{len(names)} contracts, {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
+    many, found = len(names), len(problems)
+    print(f"{many} contract{'s' * (many != 1)}, {found or 'no'} problem{'s' * (found != 1)}")
     if problems:
         raise typer.Exit(1)
 

@@ -12,7 +12,7 @@ export function showMode(row, now) {
   known = row;
   for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.mode === (row.mode ?? row.word?.mode)));
   const word = row.word;
-  const said = word ? `Told to ${word.mode}${word.by ? ` by ${word.by}` : ""} ${ago(now - word.at)}.` : "Nobody has given it a mode: it is in the one that its code gives it.";
+  const said = word ? `Told to ${word.mode}${word.by ? ` by ${word.by}` : ""} ${ago(now - word.at)}.` : "Nobody has set its mode: it is in the one that its code sets.";
   const differs = word && row.mode && word.mode !== row.mode ? ` Its agent is in ${row.mode}: its code allows no more, or it has not followed yet.` : "";
   const means = dialog.querySelector(`[data-means="${row.mode ?? row.word?.mode}"]`)?.textContent ?? "";
   setText(document.getElementById("word"), `${means} ${said}${differs}`);

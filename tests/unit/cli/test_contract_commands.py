@@ -159,6 +159,10 @@ def test_all_problems_of_all_contracts_are_told_line_by_line(folder):
 def test_several_contracts_that_are_right_are_status_0(folder):
     ran = run("check", "orders", folder / "orders.yaml")
     assert ran.exit_code == 0 and ran.output == "2 contracts, no problems\n"
+    for file in folder.glob("*.yaml"):
+        if file.stem != "orders":
+            file.unlink()
+    assert run("check", "--all").output == "1 contract, no problems\n"
     ran = run("check", "orders", "nowhere", "a/b")
     assert ran.exit_code == 1 and "3 contracts, 2 problems" in ran.output and "no contract at" in ran.output
 

@@ -64,7 +64,7 @@ def test_who_saw_another_word_or_none_is_refused(world, seen):
 
 
 def test_a_job_without_a_word_takes_a_first_one_and_no_stale_one(world):
-    with pytest.raises(StaleError, match="Nobody has given clicks a mode"):
+    with pytest.raises(StaleError, match="showed for clicks is set no longer"):
         switch(world).change("clicks", "act", NOW, "ann")
     switch(world).change("clicks", "act", None, "ann")
     assert world.done[0] == ModeChange("clicks", None, "act", "ann")
