@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from configs.errors import SettingsError
 from pipelines.cli.options import checked_job, command_group, settings_of_stack
 
 if TYPE_CHECKING:
@@ -73,10 +74,16 @@ def promote(
 
     Raises:
         RegistryError: MLflow does not answer, or the model is another deployment's (status 2).
-        MlflowException, OSError: no such version; `var/mlflow` cannot be written (status 1).
-        SettingsError: a setting is wrong, or no job can have the name (status 2).
+        MlflowException, OSError: MLflow refuses to change an alias or tag; `var/mlflow` cannot be written (status 1).
+        SettingsError: no such version, a setting is wrong, or no job can have the name (status 2).
     """
-    _store(agent).promote(job, version)
+    store = _store(agent)
+    there = [str(one.version) for one in store.versions(job)]
+    if version not in there:
+        what = "agent" if agent else "forecaster"
+        known = f"There are {', '.join(there)}" if there else "There is none yet"
+        raise SettingsError(f"{job}: its {what} has no version {version!r}. {known}.")
+    store.promote(job, version)
     print(f"{job}: version {version} serves")
 
 
