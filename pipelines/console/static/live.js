@@ -33,6 +33,7 @@ export async function refusal(answer) {
 // Asks `address()` again and again and hands what comes to `take`; says what goes wrong above the page.
 export function follow(address, take) {
   let timer;
+  let asking = false; // whoever comes back while an answer is on its way begins no second round beside it
   async function values() {
     try {
       const answer = await fetch(up + address(), { headers: { accept: "application/json" } });
@@ -44,7 +45,10 @@ export function follow(address, take) {
     return null;
   }
   async function ask() {
+    if (asking) return;
+    asking = true;
     const came = await values();
+    asking = false;
     if (!document.hidden) timer = setTimeout(ask, came ? (came.reading ? SOON_MS : EVERY_MS) : SLOW_MS);
     if (came) {
       tell(came.problem);
