@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from configs.settings import Settings
 def with_contract(settings: Settings, run_dir: Path, changes: Mapping[str, Mapping[str, Any]]) -> Settings:
     """Copy the contracts into a run's folder and return the settings that name them there.
 
+    Those of other jobs are copied as they are, also one that is no YAML; who may not read a file may not read its copy.
+
     Args:
-        settings: with contracts that can be loaded.
+        settings: with a contract of the main job that can be loaded.
         run_dir: folder of the run; `contracts` is made in it.
         changes: of the main job's contract: keys and values by section, such as {"planning": {"lead_s": 20}}.
 
@@ -25,9 +28,13 @@ def with_contract(settings: Settings, run_dir: Path, changes: Mapping[str, Mappi
     folder = run_dir / "contracts"
     folder.mkdir()
     for path in settings.contracts_dir.glob("*.yaml"):
-        data = yaml.safe_load(path.read_text())
-        if path.stem == settings.job.name:
-            for section, values in changes.items():
-                data[section] = {**(data.get(section) or {}), **values}
-        (folder / path.name).write_text(yaml.safe_dump(data))
+        shutil.copy(path, folder)
+    main = settings.contracts_dir / f"{settings.job.name}.yaml"
+    data, own = yaml.safe_load(main.read_text()), folder / main.name
+    for section, values in changes.items():
+        data[section] = {**(data.get(section) or {}), **values}
+    own.unlink()  # which need not be writable
+    own.touch(mode=0o600)
+    own.write_text(yaml.safe_dump(data))
+    shutil.copymode(main, own)
     return settings.model_copy(update={"contracts": folder})

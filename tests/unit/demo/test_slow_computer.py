@@ -1,5 +1,7 @@
 """What a run takes for itself on a slow computer."""
 
+import shutil
+
 import pytest
 
 from configs.contract import load_contract
@@ -39,6 +41,19 @@ def test_the_contract_of_such_a_run_differs_by_the_lead_time_and_what_follows_fr
     changed = {name: value for name, value in own["planning"].items() if value != shipped["planning"][name]}
     assert changed == {"lead_s": 20.0, "scale_down_delay_s": 16.0}
     assert {**own, "planning": shipped["planning"]} == shipped
+
+
+def test_contracts_of_other_jobs_are_copied_as_they_are_and_as_secret_as_they_are(tmp_path):
+    folder, run = tmp_path / "contracts", tmp_path / "run"
+    shutil.copytree(load().contracts_dir, folder)
+    run.mkdir()
+    (folder / "broken.yaml").write_text("job: [of nobody")
+    for name in ("word_count", "key_window"):
+        (folder / f"{name}.yaml").chmod(0o400)  # a webhook's address may stand there
+    copied = with_contract(load(contracts=folder), run, {"planning": {"lead_s": 20.0}}).contracts_dir
+    assert (copied / "broken.yaml").read_text() == "job: [of nobody"
+    assert load_contract("word_count", copied).planning.lead_s == 20.0
+    assert [(copied / f"{name}.yaml").stat().st_mode & 0o777 for name in ("word_count", "key_window")] == [0o400] * 2
 
 
 def test_slowness_is_that_of_this_computer():
