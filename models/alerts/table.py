@@ -11,6 +11,8 @@ KEEP_S = 60
 """Seconds for which an alert stands on after its condition has ceased to hold, so that it does not flicker."""
 SILENT_S = 60.0
 """Seconds without metrics, or without a sign of the autoscaler, which come every second and every 10 s at most."""
+SILENT = "TidecastJobSilent"
+"""The alert that no metrics come."""
 INGEST_S = 3600.0
 """Seconds between two runs of the DAG `ingest_metrics`."""
 
@@ -84,7 +86,7 @@ ALERTS = (
         for_s=60,
     ),
     Alert(
-        "TidecastJobSilent", "page",
+        SILENT, "page",
         _when(Comparison("tidecast_job_metric_timestamp_seconds", ">", SILENT_S, age=True), _BROKER),
         "{job}: no metrics for {value}; nothing is decided for it", "s",
         "Does the job run, and does its driver reach the broker? Its log (logger `tidecast`) says so. If the job was "

@@ -15,6 +15,7 @@ from configs.settings import Settings
 from models.alerts.knowledge import Knowledge
 from models.alerts.samples import samples_of
 from models.alerts.standing import Key, holding
+from models.alerts.table import SILENT, SILENT_S
 from models.pool.state import PoolState
 from pipelines.alerts.clock import SteadyClock
 from pipelines.alerts.contracts import FolderOfContracts
@@ -69,12 +70,13 @@ class Alerting:
 
     def look(
         self, held: Mapping[Key, float], contracts: Mapping[str, Contract], pools: Mapping[str, PoolState], now: float,
-        ahead_s: float = 0.0, topics_read: bool = True,
+        ahead_s: float = 0.0, topics_read: bool = True, unmeasured: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Let every webhook be told of its jobs' and their pools' alerts, and of those of neither; never waits.
 
         `now` is of the clock that was given first, which nobody sets; wall time is `ahead_s` ahead of it. Before the
-        topics have been read nothing is known of jobs and pools: what was told of them counts as standing.
+        topics have been read nothing is known of jobs and pools: what was told of them counts as standing. So does that
+        a job is silent where it is `unmeasured`: its newest metrics lie further back than is read.
         """
         members = {name: {share.job for share in state.jobs} for name, state in pools.items()}
         jobs: dict[str, list[str]] = {}
@@ -86,6 +88,10 @@ class Alerting:
             own = {key: value for key, value in held.items() if _concerns(key, {*jobs[webhook]}, members)}
             if not topics_read:
                 own = {key: one.value for key, one in channel.state.items() if one.times and _of_topics(key)} | own
+            for key, one in channel.state.items():
+                job = dict(key.labels).get("job")
+                if one.times and key.alert == SILENT and job in unmeasured and job in jobs[webhook]:
+                    own[key] = now - one.since + SILENT_S
             repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
             if (said := channel.look(own, now, repeat_s, ahead_s)) is not None:
                 # Two webhooks of a host differ in what is secret.
@@ -181,4 +187,5 @@ def _tick(
         reports(f"job {job!r}", f"left out: {left_out[job]!r}" if job in left_out else "")
     if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up):
         held = holding(exposition.samples, now)
-        alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up)
+        unmeasured = {job for job in contracts if (seen := jobs.get(job)) is None or seen.sample is None}
+        alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up, unmeasured)

@@ -240,6 +240,31 @@ def test_a_clock_that_is_set_changes_nothing_but_what_is_shown_and_kept(tmp_path
     assert next(iter(kept.values())).told_at == 1.8e9 + 1
 
 
+def test_a_job_that_stays_silent_beyond_what_a_new_follower_reads_is_not_told_as_over(tmp_path):
+    bodies, threads = [], {*threading.enumerate()}
+
+    def send(address, message):
+        bodies.append(message["alerts"][0])
+        return ""
+
+    def look(told, at, held, *unmeasured):
+        told.look(held, {"a": contract("a", "https://a.example/x")}, {}, at, unmeasured=unmeasured)
+        for thread in {*threading.enumerate()} - threads:
+            thread.join()
+
+    silent = {Key("TidecastJobSilent", (("job", "a"),)): 90.0}
+    first = Alerting(load(var=tmp_path), Reports(), 0.0, send)
+    for at in (0, 31, 32):
+        look(first, at, silent)
+    again = Alerting(load(var=tmp_path), Reports(), 7200.0, send)
+    for at in (7200, 7201, 7300, 7301):
+        look(again, at, {}, "a")
+    assert [(one["status"], one["value"]) for one in bodies] == [("new", 90.0), ("repeated", 7260.0)]
+    for at in (7400, 7401):
+        look(again, at, {})  # metrics come again
+    assert [one["status"] for one in bodies] == ["new", "repeated", "over"]
+
+
 @pytest.mark.parametrize("told_at", [1e6 + 7200.0, 1e6 - 7200.0])
 def test_what_was_told_by_a_clock_that_was_set_since_is_told_again_in_time(tmp_path, told_at):
     sent, contracts = [], {"a": contract("a", "https://a.example/x")}
