@@ -64,7 +64,8 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
         RunError, EventLogError, OSError: a file of the run is missing or broken, or another cannot be read or written.
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
-    load_trace(settings.replay)  # a bad trace or contract is told before anything is started
+    isolated_settings(settings, "demo")  # what is wrong is told before anything is started, or a folder made
+    load_trace(settings.replay)
     main, *_ = [load_contract(job, settings.contracts_dir) for job in settings.replayed]
     newcomer.check_newcomer(settings)
     settings, contract, fitted = fit_run(settings, main.planning.lead_s, measure_slowness())

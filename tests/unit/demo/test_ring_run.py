@@ -15,11 +15,17 @@ from pipelines.demo.champion import history_window, live_window
 from pipelines.demo.compare import _done, compare_policies, read_contestants
 from pipelines.demo.own_contracts import with_contract
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.demo.run import create_run_dir, left_alive, list_failures, update_run_json
+from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_demo, update_run_json
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
 FACTS = {"policy": "forecast", "live_ingested_s": 40, "challenger": {"reason": "rejected"}, "left_alive": []}
+
+
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path):
+    with pytest.raises(SettingsError, match="TIDECAST_KAFKA__BOOTSTRAP=mine:9092"):
+        run_demo(load(var=tmp_path, kafka={"bootstrap": "mine:9092"}))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_closed_ring_has_no_open_end():
