@@ -29,6 +29,8 @@ from pipelines.serve.signals import stop_on_signals
 
 TICK_S, FIRST_S = 1.0, 60.0
 """Seconds between two looks at what is known, and after the start in which webhooks are told nothing."""
+BEHIND_S = 120.0
+"""Seconds without topics, though the broker answers, after which webhooks are told of lake and ingest all the same."""
 CAUSES = 10
 """Of one trouble that are said at most: their texts are others' words."""
 _FILE = "alerts.json"
@@ -185,7 +187,7 @@ def _tick(
     exposition.samples = samples_of(known, now, left_out.__setitem__)
     for job in {*contracts, *folder.wrong}:
         reports(f"job {job!r}", f"left out: {left_out[job]!r}" if job in left_out else "")
-    if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up):
+    if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up or topics.behind_s > BEHIND_S):
         held = holding(exposition.samples, now)
         unmeasured = {job for job in contracts if (seen := jobs.get(job)) is None or seen.sample is None}
         alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up, unmeasured)

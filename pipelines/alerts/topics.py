@@ -72,8 +72,13 @@ class FollowedTopics:
         self._kept: dict[str, dict[Place, int]] = {}  # where what was kept of a topic ends
         self._next: dict[Place, int] = {}
         self._counted: dict[Place, int] = {}  # from which offset on records are counted
-        self.caught_up = False
+        self.caught_up, self._behind_at = False, time.monotonic()
         self.unread: frozenset[str] = frozenset()
+
+    @property
+    def behind_s(self) -> float:
+        """Seconds for which what was kept of metrics has not been read; 0 where it has."""
+        return 0.0 if self.caught_up else time.monotonic() - self._behind_at
 
     def known(self, jobs: Collection[str]) -> tuple[dict[str, Followed], dict[str, int]]:
         """Return what is known of these jobs, of others nothing is kept; and refused records by who refused them."""
@@ -142,7 +147,7 @@ class FollowedTopics:
         self._followers[topic], self._kept[topic] = follower, ends
 
     def _follow(self, stop: threading.Event) -> None:
-        self.caught_up = False
+        self.caught_up, self._behind_at = False, time.monotonic()
         until = time.monotonic() + MOST_S  # decisions first: they say which late seconds are counted already
         while not self._has_read("decisions") and time.monotonic() < until and not stop.is_set():
             self.add(self._poll("decisions", POLL_S))

@@ -5,6 +5,7 @@ import threading
 import time
 import urllib.request
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -249,6 +250,23 @@ def test_a_job_that_is_left_out_is_said_again_after_it_was_well(monkeypatch, cap
         follower._tick(SteadyClock(), *parts)
     left_out = f"metrics: job {JOB!r}: left out: OverflowError('too much')"
     assert capsys.readouterr().err.splitlines() == [left_out, f"metrics: job {JOB!r}: well again", left_out]
+
+
+@pytest.mark.parametrize(
+    ("caught_up", "broker_up", "behind_s", "told"),
+    [(True, True, 0, True), (False, False, 9, True), (False, True, 9, False), (False, True, 130, True)],
+)
+def test_topics_that_may_not_be_read_keep_back_no_alert_of_lake_and_ingest(
+    monkeypatch, tmp_path, caught_up, broker_up, behind_s, told
+):
+    settings, reports, looks = load(var=tmp_path, contracts=tmp_path), Reports(), []
+    topics, rounds = FollowedTopics(Kafka(), lambda: {}, reports), Rounds(settings, reports)
+    topics.caught_up, rounds.broker_up = caught_up, broker_up
+    topics._behind_at -= behind_s
+    watching = SimpleNamespace(failed={}, look=lambda *given: looks.append(given[5]))
+    clock = SimpleNamespace(passed_s=300.0, ahead_s=0.0, now=lambda: 300.0)
+    follower._tick(clock, FolderOfContracts(tmp_path), rounds, topics, watching, Exposition(), reports)
+    assert looks == [caught_up] * told, "whether the topics were read is said"
 
 
 def test_decisions_are_read_first_and_a_lost_broker_is_gone_on_with_where_it_was(monkeypatch, capsys):
