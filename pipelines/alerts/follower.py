@@ -91,8 +91,8 @@ class Alerting:
             if not topics_read:
                 own = {key: one.value for key, one in channel.state.items() if one.times and _of_topics(key)} | own
             for key, one in channel.state.items():
-                job = dict(key.labels).get("job")
-                if one.times and key.alert == SILENT and job in unmeasured and job in jobs[webhook]:
+                silent = dict(key.labels).get("job")
+                if one.times and key.alert == SILENT and silent in unmeasured and silent in jobs[webhook]:
                     own[key] = now - one.since + SILENT_S
             repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
             if (said := channel.look(own, now, repeat_s, ahead_s)) is not None:
