@@ -33,4 +33,4 @@ def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path, 
         "socket_added_us": added or {"p50": 90.0, "p99": 400.0},
     }  # fmt: skip
     page = render_page(found)
-    assert "Unix socket above a bare echo" in page and "it is not there" in page
+    assert "Unix socket, time beyond a bare echo" in page and "it is not there" in page

@@ -134,7 +134,7 @@ def test_raises_taught_the_lead_time_and_late_seconds_were_counted_live(ring):
 
 
 def test_no_scale_action_stopped_the_query(ring):
-    """In an action, records never waited with nothing running for as long as a restart takes, or as noise does here.
+    """In an action, records never waited with nothing running for longer than at the restart here, or than noise does.
 
     How many seconds that was is a figure of the main job, no matter of a test.
     """
@@ -146,9 +146,8 @@ def test_no_scale_action_stopped_the_query(ring):
     halts = [[*group.index] for _, group in seconds.groupby((~seconds["stopped"]).cumsum()[seconds["stopped"]])]
     lengths = {True: 0, False: RESTART_S}
     for halt in halts:
-        if not faulty & {*halt}:
-            begun = bool(seconds["in_action"][halt[0]])
-            lengths[begun] = max(lengths[begun], len(halt))
+        begun = not faulty & {*halt} and bool(seconds["in_action"][halt[0]])
+        lengths[begun] = max(lengths[begun], len(halt))
     assert lengths[True] <= lengths[False], lengths
 
 

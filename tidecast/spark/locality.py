@@ -11,8 +11,8 @@ LEAST_MS = 3000
 seconds, and eleven were seen where the executor had never held any; but all tasks that have an executor wait for it."""
 _lock = threading.Lock()
 _holders: set[StateWait] = set()
-_before: list[tuple[Any, str | None]] = []
-"""While anybody holds it: the scheduler's options, and what stood there."""
+_before: list[tuple[Any, Any, str | None]] = []
+"""While anybody holds it: the application, its scheduler's options, and what stood there."""
 
 
 class StateWait:
@@ -38,14 +38,19 @@ class StateWait:
             else:
                 _holders.remove(self)
                 if not _holders:
-                    _restore(*_before.pop())
+                    _, conf, own = _before.pop()
+                    _restore(conf, own)
 
     def _raise(self) -> None:
+        context = _context()
+        if context is None:
+            return
+        if _before and _before[0][0] is not context:  # who held it in an application that has ended cannot let go
+            _before.clear()
+            _holders.clear()
         if not _before:
-            conf = _conf()
-            if conf is None:
-                return
-            _before.append((conf, conf.get(OPTION) if conf.contains(OPTION) else None))
+            conf = context._jsc.sc().conf()  # the scheduler's own options, not a copy of them
+            _before.append((context, conf, conf.get(OPTION) if conf.contains(OPTION) else None))
             if conf.getTimeAsMs(OPTION, conf.get(GENERAL, "3s")) < LEAST_MS:
                 conf.set(OPTION, f"{LEAST_MS}ms")
         _holders.add(self)
@@ -58,9 +63,7 @@ def _restore(conf: Any, own: str | None) -> None:
         conf.set(OPTION, own)
 
 
-def _conf() -> Any:
-    """The scheduler's own options, not a copy of them."""
+def _context() -> Any:
     from pyspark import SparkContext
 
-    context = SparkContext._active_spark_context
-    return None if context is None else context._jsc.sc().conf()
+    return SparkContext._active_spark_context
