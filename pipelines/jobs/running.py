@@ -110,34 +110,45 @@ def run_job(
     spark.streams.addListener(listener_of(log))
     launch = Launch(job, spark, settings, args.run_dir, start, contract)
     print(f"{job}: {set_snapshots(spark, args.run_dir, job, launch.recovery)}", flush=True)
-    clock = jvm_clock(spark)
-    while True:
-        try:
-            query = _started(launch, contract, start_query)
-        except CorrectableError as error:
-            print(error, file=sys.stderr)
-            spark.stop()
-            return 1
-        again = None if replay is None else replay(launch, query)
-        agent = None
-        if not args.no_agent:
-            agent = attach_agent(query, job, settings, contract, mode="act", clock=None, replay=again)
-        by_s = _await_end(query, stop, log_dir, clock.set_back_s)
-        if not by_s:
-            break
-        # Spark would sleep until the wall time of the next micro-batch has come.
-        print(f"{job}: the clock was set back by {by_s:.0f} s; the query is started again", flush=True)
-        if agent is not None:
-            agent.stop()
-        query.stop()
-        # What was said to the agent before, the next one would refuse for good. All of it: what is newest on a topic
-        # may have come since, by the same clock.
-        wait_while_behind(settings.kafka, clock.now_s, stop, "control", None)
+    try:
+        query, agent = _run(launch, contract, start_query, replay, stop, acts=not args.no_agent)
+    except CorrectableError as error:
+        print(error, file=sys.stderr)
+        spark.stop()
+        return 1
     status = finish_query(spark, query, agent, log)
     # A job whose results are merged begins a checkpoint with each outage, and its sink knows batches by their numbers.
     if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):
         print(remedy, file=sys.stderr)
     return status
+
+
+def _run(
+    launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery],
+    replay: Callable[[Launch, StreamingQuery], Replayable] | None, stop: threading.Event, acts: bool,
+) -> tuple[StreamingQuery, Any]:  # fmt: skip
+    """Run the query, if it `acts` with its agent, until it ends or a signal comes; return both, None for no agent.
+
+    Where the clock is set back it is started again: Spark would sleep until its next micro-batch's wall time has come.
+    """
+    clock = jvm_clock(launch.spark)
+    while True:
+        query, agent = _started(launch, contract, start_query), None
+        again = None if replay is None else replay(launch, query)
+        if acts:
+            agent = attach_agent(query, launch.job, launch.settings, contract, mode="act", clock=None, replay=again)
+        by_s = _await_end(query, stop, launch.run_dir / "eventlog", clock.set_back_s)
+        if not by_s:
+            return query, agent
+        print(f"{launch.job}: the clock was set back by {by_s:.0f} s; the query is started again", flush=True)
+        if agent is not None:
+            agent.stop()
+        query.stop()
+        # What was said to the agent before, the next one would refuse for good. All of it: what is newest on a topic
+        # may have come since, by the same clock.
+        wait_while_behind(launch.settings.kafka, clock.now_s, stop, "control", None)
+        if stop.is_set():
+            return query, agent
 
 
 def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery]) -> StreamingQuery:

@@ -54,18 +54,6 @@ class Kept(Polled):
         pass
 
 
-@pytest.fixture
-def job():
-    return driver.job()
-
-
-@pytest.fixture
-def commands(job):
-    made = Commands(job, "nowhere:1", {}, waits_for_clock=False)
-    made._control_read = True
-    return made
-
-
 def wish(executors=3, id="d1", **fields):
     now = time.time()
     return replace(Decision(id, "orders", now, now, 1.0, "act", "test", executors, "why", [], {}, {}), **fields)

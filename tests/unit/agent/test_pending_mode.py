@@ -6,11 +6,9 @@ from collections import deque
 import pytest
 from py4j.protocol import Py4JError
 
-from tests.fakes import driver
 from tests.fakes.clock import clock_with
 from tests.unit.agent.test_commands import Part, Polled, Record, wish
 from tidecast import modes
-from tidecast.commands import Commands
 from tidecast.control import mode_key
 from tidecast.messages import Control, encode
 from tidecast.orders import ReplayOrder, order_key
@@ -18,15 +16,9 @@ from tidecast.spark.actuator import ActuatorError
 
 
 @pytest.fixture
-def job():
-    return driver.job()
-
-
-@pytest.fixture
-def commands(job):
-    made = Commands(job, "nowhere:1", {}, waits_for_clock=False)
-    made._control_read, made._client = True, Polled({})
-    return made
+def commands(commands):
+    commands._client = Polled({})
+    return commands
 
 
 @pytest.fixture
