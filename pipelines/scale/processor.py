@@ -14,7 +14,7 @@ from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
 from models.policy.replays.control import decide_rate
-from models.policy.replays.executors import add_executors, with_replays
+from models.policy.replays.executors import add_executors, kept_running, with_replays
 from models.policy.replays.relief import with_relief
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
@@ -169,7 +169,8 @@ class Scaler:
             "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        has, most = (memory.executors or seen.executors, made.executors), seen.most(contract)
+        standing, most = None if memory.standing is None else memory.standing.executors, seen.most(contract)
+        has = memory.executors or seen.executors, made.executors, standing
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, *has)
         executors, reason, codes = with_replays(made.executors, made.reason, made.codes, rate.inputs, most)
         if rate.inputs is not None:
@@ -209,7 +210,9 @@ class Scaler:
         soon = memory.replay.executors_soon(most)
         if self.granted is not None and self._acts(memory):
             asked, soon = (min(many, room_for_replays(self.granted, memory.target)) for many in (asked, soon))
-        wanted, reason = add_executors(memory.target, reason, asked, most, soon, memory.executors or 0)
+        standing = None if memory.standing is None else memory.standing.executors
+        running = kept_running(memory.executors or 0, standing)
+        wanted, reason = add_executors(memory.target, reason, asked, most, soon, running)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},

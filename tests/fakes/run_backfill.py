@@ -62,7 +62,7 @@ def write(
         control = with_latency(control, {"latency_p50_s": slowest / 2, "latency_p95_s": slowest,
                                          "latency_max_s": slowest})  # fmt: skip
         executors = decision["executors"]
-        control, rate = decide_rate(control, _seen(decision), contract, KNOWN, 0.002, executors, executors)
+        control, rate = decide_rate(control, _seen(decision), contract, KNOWN, 0.002, executors, executors, None)
         decision["replay_rps"], decision["inputs"]["replay"] = rate.rps, rate.inputs
         decision["admission_rps"] = None if rate.relief is None else rate.relief["live_rps"]
         rates.append(rate.rps)

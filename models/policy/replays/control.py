@@ -51,7 +51,7 @@ class DecidedRate:
 
 def decide_rate(
     control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int,
-    live: int,
+    live: int, standing: int | None,
 ) -> tuple[ReplayControl, DecidedRate]:  # fmt: skip
     """Decide how fast replays may run until the next evaluation; a new interval is closed at most every `interval_s`.
 
@@ -65,6 +65,7 @@ def decide_rate(
         scatter: of the batches around it (`rate_spread`).
         executors: that run, those for replays too.
         live: executors that the policy asks for, of live records alone.
+        standing: executors that the decision before asks for, those for replays too; None before one.
     """
     if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
@@ -99,7 +100,7 @@ def decide_rate(
             for n in numbers_to_weigh(live, control.executors, contract.executors.max)
         }
         weighed = weigh_executors(terms, plan, state, signals, _left(control), of_each)
-        inputs |= {"publishing": control.publishing, "weighed": weighed}
+        inputs |= {"publishing": control.publishing, "weighed": weighed, "standing": standing}
         of_use = executors_of_use(weighed, live, control.executors, control.publishing, contract.executors.max)
         control = replace(control, of_use=of_use)
     closed = close_interval(terms, plan, state, signals)

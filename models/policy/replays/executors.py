@@ -15,18 +15,20 @@ def with_replays(
     """Return how many executors to ask for, why, and the codes, by a rate's logged inputs (`control.DecidedRate`).
 
     Executors of a schedule of which neither live records nor replays would get anything are not asked for; those that
-    run are kept as long as the schedule asks for them.
+    run, and were not given back by the decision before, are kept as long as the schedule asks for them.
 
     Args:
         executors: of live records.
         reason: of that number, one line for a person.
         codes: the same for programs; "response_changed" is added where the controller's newest interval told of it.
-        decided: None where there is no replay; older logs keep no executors, weigh none, and tell of no response.
+        decided: None where there is no replay; older logs keep no executors, weigh none, tell of no response, or do not
+            say what the decision before asked for.
         most: that may be asked for.
     """
     if decided is None:
         return executors, reason, codes
     extra, running = decided.get("executors", 0), decided["signals"]["executors"] or 0
+    running = kept_running(running, decided.get("standing"))
     soon, publishing = decided.get("executors_soon", extra), decided.get("publishing", 0)
     of_use = executors_of_use(decided.get("weighed"), executors, extra, publishing, most)
     asked, reason = add_executors(executors, reason, of_use, most, soon, running)
@@ -48,9 +50,22 @@ def add_executors(
         extra: beyond them, now.
         most: that may be asked for.
         soon: beyond them, within the time in which one that is given back would have to be started again.
-        running: now.
+        running: now, by `kept_running`.
     """
     added = min(extra, max(most - executors, 0))
     kept = max(min(executors + soon, running, most) - executors - added, 0)
     words = [f"{added} more for replays"] * bool(added) + [f"{kept} kept for replays"] * bool(kept)
     return executors + added + kept, "; ".join([reason, *words])
+
+
+def kept_running(running: int, standing: int | None) -> int:
+    """Return how many of the executors that run were not given back by the decision before.
+
+    Metrics are up to a second old: by them an executor runs that has just been told to leave. To keep that one would be
+    to start another.
+
+    Args:
+        running: by the newest metrics.
+        standing: executors that the decision before asks for; None: not known.
+    """
+    return running if standing is None else min(running, standing)

@@ -71,7 +71,7 @@ def test_by_the_papers_rule_alone_a_replay_begins_beside_what_comes_whatever_is_
     found = {}
     for rule in ("forecast", "arrivals"):
         control = with_progress(ReplayControl(), told)
-        _, rate = decide_rate(control, seen, stating(rule), BatchTime.guess(0.5, 0.005), 0.002, 1, 1)
+        _, rate = decide_rate(control, seen, stating(rule), BatchTime.guess(0.5, 0.005), 0.002, 1, 1, None)
         assert recompute_rate(rate.inputs) == rate.rps
         found[rule] = rate.rps, rate.inputs["signals"].get("live_high_rps")
     # By the forecast a much calmer time comes, for which one that has not begun waits.

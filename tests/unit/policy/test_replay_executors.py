@@ -31,3 +31,9 @@ def test_what_older_logs_do_not_hold_keeps_nothing():
     decided = {"executors": 1, "signals": {"executors": 6}}
     assert with_replays(2, "so", ["up"], decided, CONTRACT.executors.max) == (3, "so; 1 more for replays", ["up"])
     assert with_replays(2, "so", ["up"], {**decided, "executors_soon": 3}, CONTRACT.executors.max)[0] == 5
+
+
+@pytest.mark.parametrize(("standing", "executors"), [(None, 4), (5, 4), (4, 4), (3, 3), (2, 3)])
+def test_an_executor_that_the_decision_before_gave_back_is_not_kept_though_metrics_still_have_it(standing, executors):
+    decided = {"executors": 0, "executors_soon": 1, "signals": {"executors": 4}, "standing": standing}
+    assert with_replays(3, "so", ["hold"], decided, CONTRACT.executors.max)[0] == executors
