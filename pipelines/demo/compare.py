@@ -178,7 +178,7 @@ def _once(settings: Settings, one: Contestant, turn: int, conditions: Conditions
             live.replay()
             live.stop()
     of = {"turn": turn, "contestant": one.name, "busy_cores": conditions.busy_cores, "trace": conditions.trace}
-    update_run_json(run_dir, peak_memory_mb=live.peak_mb(), comparison=of)
+    update_run_json(run_dir, **live.use.facts(), comparison=of)
     summary = write_summary(run_dir)
     late = summary["promise"]["late_share"]
     screen.note(f"late {late:.1%} of the seconds, executor-seconds {summary['executor_s']:.0f}")

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from configs.contract import load_contract
 from configs.settings import Settings
 from pipelines.demo.champion import DemoError
+from pipelines.demo.computer_use import ComputerUse
 from pipelines.demo.correction import Correction, begin_correction, judge_windows
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.truth import compare_counts, read_counts
@@ -51,8 +50,7 @@ class LiveReplay:
         screen: where progress is shown.
         began: epoch seconds; older records on the topics are not the run's.
         environment: of the processes that it starts, by name, beyond the stack's.
-        free_at_start: bytes of memory available when this was made.
-        least_free: fewest bytes available while the load was replayed.
+        use: of the computer, while the load is replayed.
     """
 
     stack: Stack
@@ -62,8 +60,7 @@ class LiveReplay:
     began: float = field(default_factory=time.time)
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     _started: list[Process] = field(default_factory=list)
-    free_at_start: int = field(default_factory=lambda: psutil.virtual_memory().available)
-    least_free: int = field(default_factory=lambda: psutil.virtual_memory().available)
+    use: ComputerUse = field(default_factory=ComputerUse)
     _correction: Correction | None = None
 
     def start(self) -> None:
@@ -113,10 +110,12 @@ class LiveReplay:
         with closing(Follower(self.settings.kafka, list(_KINDS), start="latest")) as follower:
             generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
             begun, view = time.monotonic(), LiveFigures()
+            self.use.begin_load()
             self._correction = begin_correction(self.settings, self.began)
             length = self.settings.replay.live_hours * 3600 / self.settings.replay.speed
             while generator.running():
                 view = self._watch(follower, view, (time.monotonic() - begun) / length)
+            self.use.end_load()
             if generator.wait(1) != 0:
                 raise DemoError(f"the load generator failed:\n{generator.last_lines()}")
             given_up, correction = time.monotonic() + AFTER_S, self._correction
@@ -167,10 +166,6 @@ class LiveReplay:
         dump_topics(self.settings.kafka, self.run_dir, self.began)
         return counts
 
-    def peak_mb(self) -> int:
-        """Return the most memory in use on the computer while the load was replayed, beyond that before, in MiB."""
-        return max(0, (self.free_at_start - self.least_free) // 2**20)
-
     def _watch(self, follower: Follower, view: LiveFigures, share: float) -> LiveFigures:
         try:
             records = follower.poll(0.5)
@@ -187,7 +182,7 @@ class LiveReplay:
                     self.screen.note(view.last_change)
         for text in self._correction.notes() if self._correction else ():
             self.screen.note(text)
-        self.least_free = min(self.least_free, psutil.virtual_memory().available)
+        self.use.look()
         self.screen.live(share, view)
         return view
 

@@ -176,7 +176,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     Returns:
         Entries for `run.json`: `challenger` (verdict on the model trained on history and live load: `version`,
         `promoted`, `reason`, and losses in records/s; None: none was judged), `newcomer` (of
-        `collect_newcomer_results`), `live_ingested_s` (job seconds of load), `peak_memory_mb` (MiB).
+        `collect_newcomer_results`), `live_ingested_s` (job seconds of load), and those of `ComputerUse.facts`.
 
     Raises:
         DemoError: a stage did not get through.
@@ -206,7 +206,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         learned = _learn_from_live_day(settings, dags, registry, screen)
         dags.pause("serve_forecasts")
     live_s = job_span_s(lake_folder(settings), settings.job.name) - history_s
-    return {**learned, "live_ingested_s": live_s, "peak_memory_mb": live.peak_mb()}
+    return {**learned, "live_ingested_s": live_s, **live.use.facts()}
 
 
 def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Registry, screen: Screen) -> dict[str, Any]:

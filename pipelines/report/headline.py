@@ -10,13 +10,16 @@ from pipelines.html.numbers import difference_in_words, number, share
 from pipelines.report.backfill.text import backfill_sentence, backfill_tiles
 
 Summary = dict[str, Any]
+BUSY = 0.9
+"""Share of the cores' time from which on latencies tell of the computer, too: what is ready to run waits for a core."""
 
 
 def verdict_lines(s: Summary) -> list[str]:
     """Return a run's summary (keys as in `summary.KEYS`) in lines of one or two sentences, the most important first.
 
     The first says whether the promise was kept, and what a backfill beside the live load came to; the others what it
-    took, beside whom, what was lost or counted twice, stops, stand-ins, and scale-ups by the forecast.
+    took, beside whom, what was lost or counted twice, stops, stand-ins, scale-ups by the forecast, and whether the
+    computer's cores were too busy for it.
 
     Raises:
         KeyError, TypeError: a figure is missing, or None.
@@ -31,6 +34,8 @@ def verdict_lines(s: Summary) -> list[str]:
     if caused := s["scale_ups_by_forecast"]:
         confirmed = f"{s['forecast_scale_ups_confirmed']} confirmed by what followed"
         lines.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
+    if (s.get("cores_busy") or 0) >= BUSY:  # older summaries do not say
+        lines.append(f"{_cores(s)}: records waited for a core, too, and more executors would not have helped.")
     return lines
 
 
@@ -173,6 +178,10 @@ def _cost(s: Summary) -> list[str]:
     return [f"{took}.", f"Simulated, by a model fitted to this run: {others}."]
 
 
+def _cores(s: Summary) -> str:
+    return f"The {s['cores']} cores of this computer were busy {share(s['cores_busy'])} of the time, with all that ran"
+
+
 def _planned(lead: dict[str, float] | None) -> str:
     if lead is None:
         return ""
@@ -199,6 +208,8 @@ def summary_text(s: Summary) -> str:
     rows += [(what.capitalize(), sentences) for what, sentences in newcomer_lines(s["newcomer"])]
     if s["peak_memory_mb"]:
         rows.append(("Peak memory", f"{s['peak_memory_mb'] / 1024:.1f} GB"))
+    if s.get("cores_busy") is not None:
+        rows.append(("Computer", _cores(s)))
     first, *more = verdict_lines(s)
     return "\n".join([first, *(f"- {line}" for line in more), "", *map(str.rstrip, aligned(rows, left=(0, 1)))])
 

@@ -78,6 +78,8 @@ KEYS = {
     "operation": "latency to its 99 % quantile, watermark lag, memory, recovery, throughput, busy core-seconds and "
     "control moves; the page says what each means",
     "peak_memory_mb": "highest memory of all processes together",
+    "cores": "of the computer; None in older runs, as `cores_busy`",
+    "cores_busy": "share of their time in which they were busy while the load came, with whatever ran",
 }  # fmt: skip
 
 
@@ -155,7 +157,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "forecast_version": version,
         "forecast_error": accuracy.error_by_version(measured.steps),
         "operation": measure_operation(measured),
-        **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb")},
+        **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb", "cores", "cores_busy")},
     }
     return {key: figures[key] for key in KEYS}
 

@@ -253,7 +253,8 @@ def _info(name: str, policy: str, seconds: int) -> dict:
     return {
         "id": name, "policy": policy, "job": "word_count", "time_scale": SCALE, "started": START - 90,
         "contract": Contract(job="word_count").model_dump(mode="json"), "replay": Replay().model_dump(mode="json"),
-        "versions": {"champion": "2"}, "wall_end": START + seconds + 60, "peak_memory_mb": 6120,
+        "versions": {"champion": "2"}, "wall_end": START + seconds + 60, "peak_memory_mb": 6120, "cores": 2,
+        "cores_busy": 0.72,
         "challenger": {
             "promoted": True, "reason": "promoted: loss 11.200 under the champion's 12.900", "version": "4",
             "champion": "3", "run": "run", "challenger_loss": 11.2, "champion_loss": 12.9, "naive_loss": 21.4,

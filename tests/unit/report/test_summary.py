@@ -65,6 +65,14 @@ def test_a_stand_in_is_not_passed_over(forecast):
     assert "In 3 of 7 decisions another policy stood in for dqn." in said
 
 
+@pytest.mark.parametrize(("busy", "told"), [(None, False), (0.89, False), (0.9, True), (1.0, True)])
+def test_a_computer_whose_cores_are_too_busy_is_told_with_the_verdict(forecast, busy, told):
+    s = {**forecast[2], "cores": 2, "cores_busy": busy}
+    words = f"The 2 cores of this computer were busy {(busy or 0):.0%} of the time".replace("%", " %")
+    assert any(line.startswith(words) for line in verdict_lines(s)) is told
+    assert (words in summary_text(s)) is (busy is not None)
+
+
 def test_the_table_shows_the_figures(forecast):
     _, facts, s = forecast
     text = summary_text(s)
