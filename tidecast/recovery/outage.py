@@ -109,8 +109,8 @@ def begin_epoch(
         starts = _starts(positions, committed, waiting.ends, span, asked.clock, live)
         if starts is None:
             return None, (
-                f"goes on in order: the topic no longer holds all from {instant(span.begin)}, and windows of then would"
-                " have to be computed again"
+                f"goes on in order: the topic may no longer hold all from {instant(span.begin)}, and windows of then "
+                "would have to be computed again"
             )
         opens = positions.at(asked.clock.wall_at(span.open_from / 1000), waiting.ends)
     number = max(form.epoch, asked.sink.epoch, *(epoch.number for epoch in epochs)) + 1
@@ -166,9 +166,12 @@ def _starts(
     positions: Positions, committed: Committed, ends: Mapping[Partition, int], span: GapSpan, clock: Clock,
     gaps: Sequence[ReplayOrder],
 ) -> dict[Partition, int] | None:  # fmt: skip
-    """First offsets of all records of the windows; None where the topic may have dropped some."""
+    """First offsets of all records of the windows; None where the topic may have dropped some.
+
+    A partition that holds nothing any more does not tell when what it dropped was produced.
+    """
     at, begins = positions.at(clock.wall_at(span.begin / 1000), ends), positions.begins()
-    if any(0 < begins[place] == first < ends[place] for place, first in at.items()):
+    if any(0 < begins[place] == first for place, first in at.items()):
         return None
     taken = [gap.first for gap in gaps if gap.id in span.absorbed]
     for before in (committed.offsets, *taken):
