@@ -164,12 +164,12 @@ class Core:
             if sample.job not in self.known:
                 return self._refuse(batch, incoming, "unknown_job", f"job {sample.job!r} has no contract", now)
             served = self.job(sample.job)
-            effect = served.add_sample(sample)
+            effect = served.add_sample(sample, now)
         except (MessageError, SeriesError) as error:
             return self._refuse(batch, incoming, "message", str(error), now)
         if effect.late:
             return self._again(batch, incoming, sample, effect.repeated, now)
-        until = served.open_window.until
+        until = served.open_window.until - effect.open_window.ahead_s  # as the job's clock has it
         if incoming.position is None and self._follows_log and sample.time > until + _GRAIN_S:
             why = f"time={sample.time}: what was taken ends at {until}; the log decides what lies between"
             return self._refuse(batch, incoming, "gap", why, now)

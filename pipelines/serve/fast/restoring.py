@@ -112,8 +112,10 @@ def restore_job(store: Store, server: ServerContext, job: str) -> ServedJob:
     served = ServedJob(job, server)
     if (raw := store.get_meta(keys.open_window_name(job))) is not None:
         open_window = msgspec.msgpack.decode(raw, type=OpenWindow)
-        # Windows of another length have other numbers: what was taken stays taken, the window in progress is left out.
-        served.open_window = open_window if open_window.step_s in (0.0, step_s) else OpenWindow(until=open_window.until)
+        served.open_window = open_window
+        if open_window.step_s not in (0.0, step_s):
+            # Windows of another length have other numbers: what was taken stays taken, that in progress is left out.
+            served.open_window = OpenWindow(until=open_window.until - open_window.ahead_s)
     deployments = [decode_value(Deployment, record.value) for record in store.history(keys.intent_key(job))]
     served.deployments = [deployment for deployment in deployments if deployment.step_s == step_s]
     sample, state = store.get(keys.sample_key(job, step_s)), store.get(keys.state_key(job, step_s))
@@ -123,7 +125,7 @@ def restore_job(store: Store, server: ServerContext, job: str) -> ServedJob:
     served.newest, served.first = sample.version, kept.first
     if served.open_window.until < (end := (sample.version + 1) * step_s):
         # After a host crash some pages are older than others: what is closed is not closed again.
-        served.open_window = OpenWindow(until=end, step_s=step_s)
+        served.open_window = OpenWindow(until=end, step_s=step_s, ahead_s=served.open_window.ahead_s)
     served.rate = decode_value(SampleValue, sample.value).rate
     served.streak = Streak(kept.imputed, kept.row, kept.warming)
     forecast = store.get(keys.forecast_key(job, step_s), sample.version)

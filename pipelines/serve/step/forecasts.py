@@ -31,6 +31,7 @@ class ForecastContext:
         epoch: number of the server's claim on `control`.
         history_windows: number of windows since the job's first one, gaps included.
         rate: of the window, records/s; None where it is not known.
+        ahead_s: job seconds by which the window's number is ahead of the job's clock, which was set back.
     """
 
     job: str
@@ -41,6 +42,7 @@ class ForecastContext:
     epoch: int
     history_windows: int
     rate: float | None
+    ahead_s: float = 0.0
 
 
 def build_message(
@@ -56,8 +58,8 @@ def build_message(
         context: job, window and times.
     """
     return Forecast(
-        job=context.job, time=(context.window + 1) * context.step_s, wall_time=context.wall_time,
-        time_scale=context.time_scale, step_s=context.step_s, levels=list(levels),
+        job=context.job, time=(context.window + 1) * context.step_s - context.ahead_s,
+        wall_time=context.wall_time, time_scale=context.time_scale, step_s=context.step_s, levels=list(levels),
         quantiles=np.maximum(quantiles, 0.0).tolist(), model=deployment.model, version=deployment.model_version,
         alias="champion", kind=basis, history_steps=context.history_windows, epoch=context.epoch, last_rps=context.rate,
     )  # fmt: skip

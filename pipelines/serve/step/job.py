@@ -73,8 +73,8 @@ class ServedJob:
         """Seconds per window."""
         return self.server.windows.step_s
 
-    def add_sample(self, sample: MetricSample) -> SampleEffect:
-        """Return what a metrics record does to the job's windows, without putting it in force.
+    def add_sample(self, sample: MetricSample, now: float) -> SampleEffect:
+        """Return what a metrics record does to the job's windows at `now` (epoch seconds), without putting it in force.
 
         To take the record, the caller sets `open_window` to the result's. Only a record refused for lying too far ahead
         changes it here: it counts towards the 10 in a row after which the new time is believed.
@@ -83,7 +83,7 @@ class ServedJob:
             SeriesError: the record lies over 24 windows (and the wall time between, in job seconds) ahead of the
                 one before, spans over a million windows, or its sum is not finite.
         """
-        effect = add_sample(self.open_window, sample, self.step_s)
+        effect = add_sample(self.open_window, sample, self.step_s, now)
         if effect.refusal:
             self.open_window = effect.open_window
             raise SeriesError(effect.refusal)
@@ -215,7 +215,7 @@ class ServedJob:
         assert self.model is not None and self.newest is not None, "without a model the quantiles are NaN"
         context = ForecastContext(
             self.job, self.newest, self.step_s, measured_ns / 1e9, time_scale, self.server.epoch,
-            self.newest - (self.first or 0) + 1, self.rate,
+            self.newest - (self.first or 0) + 1, self.rate, self.open_window.ahead_s,
         )  # fmt: skip
         basis = self.model.basis(self.job)
         return build_message(quantiles, basis, self.model.forecaster.levels, deployment, context), ""

@@ -62,7 +62,7 @@ class ServedJobs:
         if sample.job not in self._known:
             raise MessageError(f"job {sample.job!r} has no contract. Add one, or correct the sender's job name.")
         served = self.job(sample.job)
-        effect = served.add_sample(sample)
+        effect = served.add_sample(sample, now)
         served.open_window = effect.open_window
         return sample, effect.closed
 

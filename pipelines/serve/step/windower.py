@@ -1,7 +1,8 @@
 """Seconds of metrics become windows of a model's step: each is closed once, by the first record that reaches its end.
 
 The sums are those of training (`models.forecast.core.series.Accumulator`). A record that covers time already covered
-changes nothing: a second that came by socket and again from Kafka counts once.
+changes nothing: a second that came by socket and again from Kafka counts once. Where a job's clock was
+set back, its windows are numbered on, ahead of it: those that it shows again are closed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tidecast.messages import MetricSample
 AGREEING_RECORDS = 10
 """Records in a row that must follow each other before a leap over more than `LONGEST_GAP` windows, after which the job
 starts over anyway, is taken for its new time: believed at once, a single wrong one made all that follow too late."""
+SET_BACK_S = 5.0
+"""Seconds by which the newest record's wall time lies ahead of a clock that was set back since."""
 _GRAIN_S = 1e-6  # float times of today are good to a quarter of this
 
 
@@ -43,12 +46,13 @@ class OpenWindow(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         step, weight, total, carried: as in `models.forecast.core.series.Partial`.
-        until: job time up to which records have been taken, seconds since the epoch; -inf before any.
+        until: job time up to which records have been taken, `ahead_s` added, seconds since the epoch; -inf before any.
         busy_s: as in `Window`, so far.
         step_s: seconds per window; 0 before any.
         wall: wall time when the newest of them was measured, epoch seconds; 0 where nobody knows.
         too_far: (records in a row that lie further ahead than can be believed, job time at which the last of them
             ends).
+        ahead_s: job seconds, a multiple of `step_s`, by which windows are ahead of the job's clock, which was set back.
     """
 
     step: int | None = None
@@ -60,6 +64,7 @@ class OpenWindow(msgspec.Struct, frozen=True, array_like=True):
     step_s: float = 0.0
     wall: float = 0.0
     too_far: tuple[int, float] = (0, 0.0)
+    ahead_s: float = 0.0
 
 
 class SampleEffect(NamedTuple):
@@ -81,13 +86,14 @@ class SampleEffect(NamedTuple):
     refusal: str = ""
 
 
-def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> SampleEffect:
+def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float, now: float) -> SampleEffect:
     """Count one metrics record of a job into its windows of `step_s` seconds of job time; changes nothing in place.
 
     A record of a batch only adds its seconds to `busy_s`. One that begins before what was already taken is left out
     (`late`). One that begins over 24 windows (`LONGEST_GAP`), plus the wall time that passed in job seconds, after it
     is refused (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing
-    windows the sums begin anew.
+    windows the sums begin anew. `now` is wall time, epoch seconds: where the newest record taken is ahead of it, the
+    clock was set back, and the record follows that one, to half a window.
 
     Returns:
         The window in progress after the record, and the windows it closed, without those of which less than half was
@@ -99,17 +105,18 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     if sample.kind == "batch":
         busy_s = open_window.busy_s + (sample.batch_s or 0.0)
         return SampleEffect(msgspec.structs.replace(open_window, busy_s=busy_s), [])
-    begin, span, rate = sample.time, sample.span_s, sample.arrival_rps or 0.0
+    ahead_s = _ahead_s(open_window, sample, step_s, now)
+    begin, span, rate = sample.time + ahead_s, sample.span_s, sample.arrival_rps or 0.0
     if begin < open_window.until - _GRAIN_S:
-        return SampleEffect(open_window, [], _whole_window(sample, step_s), late=True)
+        return SampleEffect(open_window, [], _whole_window(sample, begin, step_s), late=True)
     gap = begin - open_window.until
     if math.isfinite(gap) and gap > (max_gap := _max_gap_s(open_window, sample, step_s)):
         count, end = open_window.too_far
         count = count + 1 if count and -_GRAIN_S <= begin - end <= max_gap else 1
         if count < AGREEING_RECORDS:
             refusal = (
-                f"time={begin} is {gap:.0f} s after the job's last record; believed once {AGREEING_RECORDS} in a row "
-                "agree"
+                f"time={sample.time} is {gap:.0f} s after the job's last record; believed once {AGREEING_RECORDS} in a "
+                "row agree"
             )
             counted = msgspec.structs.replace(open_window, too_far=(count, begin + span))
             return SampleEffect(counted, [], refusal=refusal)
@@ -127,9 +134,20 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
             closed.append(Window(window_of(start, step_s), value, sample.lag_records, busy_s))
             busy_s = 0.0
     after = OpenWindow(
-        partial.step, partial.weight, partial.total, partial.carried, begin + span, busy_s, step_s, sample.wall_time
-    )
+        partial.step, partial.weight, partial.total, partial.carried, begin + span, busy_s, step_s, sample.wall_time,
+        ahead_s=ahead_s,
+    )  # fmt: skip
     return SampleEffect(after, closed)
+
+
+def _ahead_s(open_window: OpenWindow, sample: MetricSample, step_s: float, now: float) -> float:
+    """Job seconds by which windows are ahead of a record's clock: more once that was set back, 0 once right again."""
+    if open_window.ahead_s and sample.time >= open_window.until - step_s / 2:
+        return 0.0
+    if open_window.wall <= now + SET_BACK_S or sample.wall_time > now + SET_BACK_S:
+        return open_window.ahead_s
+    fell_s = open_window.until - open_window.ahead_s - sample.time
+    return open_window.ahead_s + max(round(fell_s / step_s), 0) * step_s
 
 
 def _max_gap_s(open_window: OpenWindow, sample: MetricSample, step_s: float) -> float:
@@ -137,8 +155,8 @@ def _max_gap_s(open_window: OpenWindow, sample: MetricSample, step_s: float) -> 
     return LONGEST_GAP * step_s + max(sample.wall_time - open_window.wall, 0.0) * sample.time_scale
 
 
-def _whole_window(sample: MetricSample, step_s: float) -> Window | None:
+def _whole_window(sample: MetricSample, begin: float, step_s: float) -> Window | None:
     """The window that a record covers alone and whole; None where it covers another span."""
-    index = window_of(sample.time, step_s)
-    aligned = abs(index * step_s - sample.time) <= _GRAIN_S and abs(sample.span_s - step_s) <= _GRAIN_S
+    index = window_of(begin, step_s)
+    aligned = abs(index * step_s - begin) <= _GRAIN_S and abs(sample.span_s - step_s) <= _GRAIN_S
     return Window(index, sample.arrival_rps or 0.0, sample.lag_records, 0.0) if aligned else None

@@ -474,6 +474,27 @@ def test_while_a_long_window_goes_on_heartbeats_say_which_forecast_stands(store)
     assert len(store.list_versions(KEY)) == 1  # the store knows nothing of it, and the forecast is not said again
 
 
+def test_after_a_clock_was_set_back_forecasts_go_on_and_begin_by_the_clock(store):
+    def each_second(begin, last, fell):
+        for i in range(begin, last):
+            taken = raw(JOB, BEGIN + i - fell, 100.0 + i % 24, wall_time=NOW + i - fell, time_scale=STEP)
+            feed_log(core, NOW + i - fell, taken)
+
+    def feed_log(core, now, taken):
+        at = int(core.store.get_meta(CURSOR) or b"0")
+        core.process([IncomingSample(taken, ("metrics", 0, at), b"%d" % (at + 1))], now)
+
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
+    each_second(0, 30, fell=0)
+    crown(core)
+    each_second(30, 32, fell=20)
+    core = Core(store, STEP, {JOB}, epoch=8, follows_log=True)  # it is known after a restart, too
+    each_second(32, 36, fell=20)
+    issued = [decode(Forecast, decode_value(ForecastValue, kept.value).message) for kept in store.history(KEY)]
+    assert [one.time for one in issued] == [(BEGIN + i) * STEP for i in (30, 11, 12, 13, 14, 15, 16)]
+    assert [version for version, _ in store.list_versions(KEY)] == list(range(BEGIN + 29, BEGIN + 36))
+
+
 def test_after_a_clock_was_set_back_heartbeats_go_on(core):
     served, newest = core.job(JOB), sample(JOB, BEGIN, 80.0)
     at = [0, 7, 8, -3600, -3593, -3592]

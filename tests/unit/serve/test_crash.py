@@ -213,8 +213,8 @@ def test_without_a_version_check_events_are_taken_twice(tmp_path, monkeypatch, q
     seed, log = 0, log_of(0)
     store, _ = undisturbed(seed, swaps=False)
 
-    def blind(open_window, one, step_s):
-        return add_sample(msgspec.structs.replace(open_window, until=-math.inf), one, step_s)
+    def blind(open_window, one, *rest):
+        return add_sample(msgspec.structs.replace(open_window, until=-math.inf), one, *rest)
 
     monkeypatch.setattr("pipelines.serve.step.job.add_sample", blind)
     again, _, _ = disturbed(tmp_path / "killed", log, seed, ())

@@ -12,6 +12,7 @@ from pipelines.serve.step.windower import AGREEING_RECORDS, OpenWindow, Window, 
 from tidecast.messages import MetricSample
 
 STEP = 10.0
+NOW = 1e9
 
 
 def second(time, rate, span=1.0, **changes):
@@ -21,7 +22,7 @@ def second(time, rate, span=1.0, **changes):
 def run(samples, step=STEP):
     open_window, closed, late = OpenWindow(), [], 0
     for one in samples:
-        effect = add_sample(open_window, one, step)
+        effect = add_sample(open_window, one, step, NOW)
         open_window, late = effect.open_window, late + effect.late
         closed += effect.closed
     return open_window, closed, late
@@ -30,7 +31,7 @@ def run(samples, step=STEP):
 def test_ten_seconds_make_one_window_closed_by_the_record_that_reaches_its_end():
     open_window, closed, _ = run([second(t, float(t)) for t in range(20, 29)])
     assert not closed and open_window.weight == 9
-    closed = add_sample(open_window, second(29.0, 29.0), STEP).closed
+    closed = add_sample(open_window, second(29.0, 29.0), STEP, NOW).closed
     assert closed == [Window(2, 24.5, 7, 0.0)]  # the mean of 20 ... 29
 
 
@@ -59,9 +60,9 @@ def test_what_comes_again_or_late_changes_nothing():
 
 def test_a_whole_window_that_comes_again_is_named_so_that_it_can_be_compared():
     open_window, _, _ = run([second(0.0, 5.0, 10.0), second(10.0, 6.0, 10.0)])
-    assert add_sample(open_window, second(0.0, 4.0, 10.0), STEP).repeated == Window(0, 4.0, 7, 0.0)
-    assert add_sample(open_window, second(1.0, 4.0, 9.0), STEP).repeated is None
-    assert add_sample(open_window, second(5.0, 4.0, 10.0), STEP).repeated is None
+    assert add_sample(open_window, second(0.0, 4.0, 10.0), STEP, NOW).repeated == Window(0, 4.0, 7, 0.0)
+    assert add_sample(open_window, second(1.0, 4.0, 9.0), STEP, NOW).repeated is None
+    assert add_sample(open_window, second(5.0, 4.0, 10.0), STEP, NOW).repeated is None
 
 
 def test_busy_time_of_batches_goes_to_the_next_window_that_closes():
@@ -73,7 +74,7 @@ def test_busy_time_of_batches_goes_to_the_next_window_that_closes():
 def test_a_record_a_million_windows_ahead_is_refused_and_nothing_changes():
     open_window, _, _ = run([second(0.0, 5.0)])
     with pytest.raises(SeriesError, match="wrong clock"):
-        add_sample(open_window, second(1.0, 5.0, span=2e7), STEP)
+        add_sample(open_window, second(1.0, 5.0, span=2e7), STEP, NOW)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.5, 1.0, 2.5, 25.0]), st.floats(0, 1e6)), max_size=60))
@@ -114,24 +115,24 @@ def followed():
 
 
 def test_one_record_of_a_wrong_clock_is_refused_and_the_job_goes_on():
-    leapt = add_sample(followed(), replayed(5, YEAR), STEP)
+    leapt = add_sample(followed(), replayed(5, YEAR), STEP, NOW)
     assert "after the job's last record" in leapt.refusal and not leapt.closed
-    after = add_sample(leapt.open_window, replayed(5), STEP)
+    after = add_sample(leapt.open_window, replayed(5), STEP, NOW)
     assert not after.refusal and after.open_window.until == 6.0 and after.open_window.too_far == (0, 0.0)
 
 
 @pytest.mark.parametrize(("windows", "refused"), [(LONGEST_GAP - 1, False), (LONGEST_GAP + 1, True)])
 def test_a_leap_after_which_the_job_would_start_over_is_not_believed_of_one_record(windows, refused):
     """Job seconds that its wall time does not explain: a hole of a history, or a wrong clock."""
-    leapt = add_sample(followed(), at(5.0 + windows * STEP + 720.0, 5.0, 720.0), STEP)
+    leapt = add_sample(followed(), at(5.0 + windows * STEP + 720.0, 5.0, 720.0), STEP, NOW)
     assert bool(leapt.refusal) == refused
-    assert add_sample(leapt.open_window, replayed(5), STEP).late != refused
+    assert add_sample(leapt.open_window, replayed(5), STEP, NOW).late != refused
 
 
 def test_a_clock_that_was_really_moved_is_believed_once_enough_records_agree():
     open_window, refused = followed(), 0
     for i in range(5, 5 + AGREEING_RECORDS):
-        effect = add_sample(open_window, replayed(i, YEAR), STEP)
+        effect = add_sample(open_window, replayed(i, YEAR), STEP, NOW)
         open_window, refused = effect.open_window, refused + bool(effect.refusal)
     assert refused == AGREEING_RECORDS - 1 and open_window.until == YEAR + 5.0 + AGREEING_RECORDS
 
@@ -139,12 +140,56 @@ def test_a_clock_that_was_really_moved_is_believed_once_enough_records_agree():
 def test_records_that_are_each_elsewhere_are_never_believed():
     open_window = followed()
     for i in range(3 * AGREEING_RECORDS):
-        open_window = add_sample(open_window, replayed(i, YEAR * (3 - i % 3)), STEP).open_window
+        open_window = add_sample(open_window, replayed(i, YEAR * (3 - i % 3)), STEP, NOW).open_window
     assert open_window.until == 5.0
 
 
 @pytest.mark.parametrize("step", [1.0, STEP])
 def test_a_job_that_was_off_for_weeks_goes_on_at_once(step):
     open_window, _, _ = run([at(i, i) for i in range(5)], step)
-    back = add_sample(open_window, at(40 * 86_400.0, 40 * 86_400.0), step)
+    back = add_sample(open_window, at(40 * 86_400.0, 40 * 86_400.0), step, NOW)
     assert not back.refusal and back.open_window.until == 40 * 86_400.0 + 1.0 and len(back.closed) <= 1
+
+
+def told_of(begin, seconds, ahead=0.0):
+    """A job of clock time that runs as the wall does: (record, wall time at which it is read)."""
+    return [
+        (MetricSample("j", "interval", NOW + t, NOW + t + 1.0, 1.0, 1.0, 5.0), NOW + t + 1.0 - ahead)
+        for t in range(begin, begin + seconds)
+    ]
+
+
+def closed_of(told):
+    """Windows that records close, each with the job seconds by which it is ahead of its clock; how many are late."""
+    open_window, found, late = OpenWindow(), [], 0
+    for record, now in told:
+        effect = add_sample(open_window, record, STEP, now)
+        open_window, late = effect.open_window, late + effect.late
+        found += [(window.window_index, open_window.ahead_s) for window in effect.closed]
+    first = window_of(NOW, STEP)
+    return [(index - first, ahead) for index, ahead in found], late
+
+
+def test_once_the_clock_was_set_back_by_an_hour_windows_go_on_at_once():
+    windows, late = closed_of(told_of(0, 60) + told_of(-3540, 60))
+    assert windows == [(i, 0.0) for i in range(6)] + [(i, 3600.0) for i in range(6, 12)] and not late
+
+
+@pytest.mark.parametrize(("fell", "ahead", "late"), [(4, 0.0, 4), (8, 10.0, 0), (12, 10.0, 2)])
+def test_windows_stay_in_step_with_the_clock_so_that_half_a_window_at_most_is_late(fell, ahead, late):
+    windows, told_late = closed_of(told_of(0, 60) + told_of(60 - fell, 60))
+    assert windows[-1][1] == ahead and told_late == late
+    assert [index for index, _ in windows] == list(range(len(windows)))
+
+
+def test_a_clock_that_is_right_again_after_seconds_leaves_no_gap():
+    windows, late = closed_of(told_of(0, 60) + told_of(-3540, 20) + told_of(80, 40))
+    assert [index for index, _ in windows] == list(range(12)) and windows[-1][1] == 0.0 and not late
+
+
+def test_what_comes_again_of_a_job_whose_clock_is_ahead_is_no_clock_that_was_set_back():
+    told = told_of(0, 60, ahead=60.0)
+    assert closed_of(told + told[-20:]) == ([(i, 0.0) for i in range(6)], 20)
+    # Nor is a job's clock that is behind the server's: of metrics so old no forecast is of use.
+    read_late = [(record, NOW + 3600.0) for record, _ in told_of(0, 60) + told_of(-3540, 60)]
+    assert closed_of(read_late) == ([(i, 0.0) for i in range(6)], 60)
