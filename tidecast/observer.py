@@ -32,6 +32,7 @@ class Observer:
         self._subscribed = bool(job.topics)
         self._warned_no_topics = False
         self._began: float | None = None
+        self._timed_at = time.monotonic()
         self._clock = WatchedClock()
 
     def poll(self) -> None:
@@ -114,13 +115,18 @@ class Observer:
         self._publish(batch, stages, latency, waiting, told)
 
     def _time(self, batch: Batch) -> None:
-        """Note how long it is from batch to batch; one without records tells nothing of those with."""
-        began = batch.finished - batch.batch_s
+        """Note how long it is from batch to batch; one without records tells nothing of those with.
+
+        It grows to what has passed by the steady clock at most: where a wall clock is set forward by an hour, the next
+        batch of a query that is held back would read what comes in that hour.
+        """
+        began, now = batch.finished - batch.batch_s, time.monotonic()
         if batch.rows:
             self._job.batches, self._job.rows = self._job.batches + 1, batch.rows
         if batch.rows and self._began is not None:
-            self._job.period_s = max(began - self._began, batch.batch_s)
-        self._began = began if batch.rows else None
+            passed_s = max(now - self._timed_at, self._job.period_s)
+            self._job.period_s = min(max(began - self._began, batch.batch_s), passed_s)
+        self._began, self._timed_at = began if batch.rows else None, now
 
     def _spread_due(self, batch: Batch, stages: list[Stage]) -> bool:
         """Whether it is asked how far tasks and executors lie apart: not with every batch, as it costs the driver."""
