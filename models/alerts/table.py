@@ -11,8 +11,10 @@ KEEP_S = 60
 """Seconds for which an alert stands on after its condition has ceased to hold, so that it does not flicker."""
 SILENT_S = 60.0
 """Seconds without metrics, or without a sign of the autoscaler, which come every second and every 10 s at most."""
-SILENT = "TidecastJobSilent"
-"""The alert that no metrics come."""
+UNSERVED_S = 120.0
+"""Seconds without a sign of serving, which comes every 10 s at most, in which its server may be started again."""
+SILENT, UNSERVED = "TidecastJobSilent", "TidecastJobNotForecast"
+"""The alerts that no metrics come, and that serving says nothing: each also of what was heard long ago."""
 INGEST_S = 3600.0
 """Seconds between two runs of the DAG `ingest_metrics`."""
 
@@ -117,8 +119,8 @@ ALERTS = (
         for_s=2700,
     ),
     Alert(
-        "TidecastJobNotForecast", "ticket",
-        _when(Comparison(_BEAT, ">", 120, where=(("by", "serving"),), age=True), _MEASURED, _BROKER),
+        UNSERVED, "ticket",
+        _when(Comparison(_BEAT, ">", UNSERVED_S, where=(("by", "serving"),), age=True), _MEASURED, _BROKER),
         "{job}: no sign of serving for {value}; it is planned for without a forecast", "s",
         "See that the DAG `serve_forecasts` runs and is not paused; its log says what stopped it.",
         for_s=30,

@@ -12,10 +12,11 @@ from functools import partial
 
 from configs.contract import Contract
 from configs.settings import Settings
+from models.alerts.followed import Followed
 from models.alerts.knowledge import Knowledge
 from models.alerts.samples import samples_of
 from models.alerts.standing import Key, holding
-from models.alerts.table import SILENT, SILENT_S
+from models.alerts.table import SILENT, SILENT_S, UNSERVED, UNSERVED_S
 from models.pool.state import PoolState
 from pipelines.alerts.clock import SteadyClock
 from pipelines.alerts.contracts import FolderOfContracts
@@ -72,13 +73,13 @@ class Alerting:
 
     def look(
         self, held: Mapping[Key, float], contracts: Mapping[str, Contract], pools: Mapping[str, PoolState], now: float,
-        ahead_s: float = 0.0, topics_read: bool = True, unmeasured: Collection[str] = (),
+        ahead_s: float = 0.0, topics_read: bool = True, unheard: Mapping[Key, float] | None = None,
     ) -> None:  # fmt: skip
         """Let every webhook be told of its jobs' and their pools' alerts, and of those of neither; never waits.
 
         `now` is of the clock that was given first, which nobody sets; wall time is `ahead_s` ahead of it. Before the
-        topics have been read nothing is known of jobs and pools: what was told of them counts as standing. So does that
-        a job is silent where it is `unmeasured`: its newest metrics lie further back than is read.
+        topics have been read nothing is known of jobs and pools: what was told of them counts as standing. So does an
+        alert that is `unheard`, as what it goes by lies further back than is read: with seconds after which it holds.
         """
         members = {name: {share.job for share in state.jobs} for name, state in pools.items()}
         jobs: dict[str, list[str]] = {}
@@ -91,9 +92,9 @@ class Alerting:
             if not topics_read:
                 own = {key: one.value for key, one in channel.state.items() if one.times and _of_topics(key)} | own
             for key, one in channel.state.items():
-                silent = dict(key.labels).get("job")
-                if one.times and key.alert == SILENT and silent in unmeasured and silent in jobs[webhook]:
-                    own[key] = now - one.since + SILENT_S
+                after_s = (unheard or {}).get(key)
+                if one.times and after_s is not None and _concerns(key, {*jobs[webhook]}, members):
+                    own[key] = now - one.since + after_s
             repeat_s = min(alerts.repeat_s for job in jobs[webhook] if (alerts := contracts[job].alerts))
             if (said := channel.look(own, now, repeat_s, ahead_s)) is not None:
                 # Two webhooks of a host differ in what is secret.
@@ -117,6 +118,27 @@ class Alerting:
             self._reports("alerts", f"what was told cannot be kept: {error}")
         else:
             self._reports("alerts", "")
+
+
+def unheard_of(jobs: Mapping[str, Followed], contracts: Collection[str], now: float) -> dict[Key, float]:
+    """Return alerts of which it cannot be told whether they are over, with the seconds after which each holds.
+
+    They are told by what was heard last, and that lies further back than is read at the start: metrics of a job, or
+    serving where the job's metrics come.
+
+    Args:
+        jobs: what is known of them, by name.
+        contracts: names of all that have one.
+        now: wall time, epoch seconds.
+    """
+    found = {}
+    for job in contracts:
+        seen = jobs.get(job, Followed())
+        if seen.sample is None:
+            found[Key(SILENT, (("job", job),))] = SILENT_S
+        elif seen.forecast is None and "serving" not in seen.heard and now - seen.sample.wall_time <= SILENT_S:
+            found[Key(UNSERVED, (("job", job),))] = UNSERVED_S
+    return found
 
 
 def _of_topics(key: Key) -> bool:
@@ -189,5 +211,5 @@ def _tick(
         reports(f"job {job!r}", f"left out: {left_out[job]!r}" if job in left_out else "")
     if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up or topics.behind_s > BEHIND_S):
         held = holding(exposition.samples, now)
-        unmeasured = {job for job in contracts if (seen := jobs.get(job)) is None or seen.sample is None}
-        alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up, unmeasured)
+        unheard = unheard_of(jobs, contracts, now)
+        alerting.look(held, contracts, topics.pools, clock.now(), clock.ahead_s, topics.caught_up, unheard)

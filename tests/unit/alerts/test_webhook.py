@@ -11,13 +11,15 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
+from models.alerts.followed import Followed
 from models.alerts.message import write_message
 from models.alerts.standing import MOST, Key, Notice, StandingAlert
 from models.pool.state import PoolState
 from pipelines.alerts import webhook
-from pipelines.alerts.follower import Alerting, Reports
+from pipelines.alerts.follower import Alerting, Reports, unheard_of
 from pipelines.alerts.kept import digest_of, read_told, write_told
 from pipelines.alerts.webhook import Channel, host_of, post
+from tidecast.messages import MetricSample
 
 SECRET = "T0PSECRET"
 BURNS = Key("TidecastBudgetBurnsFast", (("job", "orders"),))
@@ -240,28 +242,33 @@ def test_a_clock_that_is_set_changes_nothing_but_what_is_shown_and_kept(tmp_path
     assert next(iter(kept.values())).told_at == 1.8e9 + 1
 
 
-def test_a_job_that_stays_silent_beyond_what_a_new_follower_reads_is_not_told_as_over(tmp_path):
+@pytest.mark.parametrize(("alert", "value", "known"), [
+    ("TidecastJobSilent", 7260.0, Followed()),
+    ("TidecastJobNotForecast", 7320.0, Followed(sample=MetricSample("a", "interval", 7200.0, 7200.0))),
+])  # fmt: skip
+def test_what_was_heard_last_before_all_that_a_new_follower_reads_is_not_told_as_over(tmp_path, alert, value, known):
     bodies, threads = [], {*threading.enumerate()}
 
     def send(address, message):
         bodies.append(message["alerts"][0])
         return ""
 
-    def look(told, at, held, *unmeasured):
-        told.look(held, {"a": contract("a", "https://a.example/x")}, {}, at, unmeasured=unmeasured)
+    def look(told, at, held, known):
+        contracts = {"a": contract("a", "https://a.example/x")}
+        told.look(held, contracts, {}, at, unheard=unheard_of({"a": known}, contracts, 7200.0))
         for thread in {*threading.enumerate()} - threads:
             thread.join()
 
-    silent = {Key("TidecastJobSilent", (("job", "a"),)): 90.0}
+    heard = replace(known, sample=MetricSample("a", "interval", 7200.0, 7200.0), heard={"serving": 7200.0})
     first = Alerting(load(var=tmp_path), Reports(), 0.0, send)
     for at in (0, 31, 32):
-        look(first, at, silent)
+        look(first, at, {Key(alert, (("job", "a"),)): 90.0}, heard)
     again = Alerting(load(var=tmp_path), Reports(), 7200.0, send)
     for at in (7200, 7201, 7300, 7301):
-        look(again, at, {}, "a")
-    assert [(one["status"], one["value"]) for one in bodies] == [("new", 90.0), ("repeated", 7260.0)]
+        look(again, at, {}, known)
+    assert [(one["status"], one["value"]) for one in bodies] == [("new", 90.0), ("repeated", value)]
     for at in (7400, 7401):
-        look(again, at, {})  # metrics come again
+        look(again, at, {}, heard)
     assert [one["status"] for one in bodies] == ["new", "repeated", "over"]
 
 
