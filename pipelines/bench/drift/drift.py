@@ -60,10 +60,11 @@ def make_cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list
 
     Raises:
         KeyError: no such model.
-        SeriesError: no such series, or it is too short for the model.
-        ValueError: a series has not so many places.
+        SeriesError: no such series, or it is too short for the model or for so many places.
     """
-    return [_case(read_watched(cell), model, positions) for cell in cells]
+    watched = [read_watched(cell) for cell in cells]
+    places = [each.draw_positions(positions, _SEED) for each in watched]
+    return [_case(each, model, at) for each, at in zip(watched, places, strict=True)]
 
 
 def measure_detection(
@@ -207,14 +208,14 @@ def _row(case: DriftCase, least: float, shapes: Sequence[str], with_errors: bool
     }
 
 
-def _case(each: WatchedSeries, model: str, positions: int) -> DriftCase:
+def _case(each: WatchedSeries, model: str, places: Sequence[int]) -> DriftCase:
     series = each.series
     fitted = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
     forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, fitted))
     errors = log_errors(forecaster, series)
     errors.values[:fitted] = np.nan  # the forecaster was fitted to these steps
     changed = []
-    for at in each.draw_positions(positions, _SEED):
+    for at in places:
         for shape in SHAPES:
             after = change_mean(series, at, shape)
             changed.append((at, shape, after, log_errors_after(forecaster, after, errors, at)))

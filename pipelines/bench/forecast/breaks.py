@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from models.forecast.core.forecaster import DAY_S, Forecaster
-from models.forecast.core.series import Floats, Series
+from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import forecast_origins
 from pipelines.traces.shipped import find_shipped
 
@@ -74,11 +74,15 @@ class WatchedSeries:
             Indices into the series, rising, each once; each has 50 steps or more from it to the end.
 
         Raises:
-            ValueError: fewer than `count` steps are allowed.
+            SeriesError: fewer than `count` steps are allowed.
         """
         start, step_s = self.series.start, self.series.step_s
         steps = range(round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / step_s), len(self.series) - WITHIN)
         allowed = [at for at in steps if all(self.counts(start + (at + end) * step_s) for end in (0, WITHIN))]
+        if count > len(allowed):
+            raise SeriesError(
+                f"positions={count}: {self.name} has {len(allowed)} steps at which a change may begin. Ask for no more."
+            )
         return sorted(np.random.default_rng(seed).choice(allowed, count, replace=False).tolist())
 
 

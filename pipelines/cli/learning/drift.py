@@ -27,8 +27,7 @@ def measure_detectors(
 
     Raises:
         SettingsError: no such model (status 2).
-        SeriesError: no such series, or it is too short for the model (status 2).
-        ValueError: a series has not so many `positions`.
+        SeriesError: no such series, or it is too short for the model, or for so many `positions` (status 2).
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.drift.drift import format_detection, make_cases, measure_detection
