@@ -10,6 +10,7 @@ from typing import Any
 from tidecast.connection.transport import consumer
 from tidecast.job import Job
 from tidecast.spark.sensors import OffsetCurve, Offsets, count_arrived, lag_records
+from tidecast.spark.set_back import WatchedClock
 
 log = logging.getLogger("tidecast")
 
@@ -30,6 +31,7 @@ class Arrivals:
         self._partitions: list[Any] = []
         self._discovered = -REDISCOVER_S
         self._published: tuple[float, Offsets] | None = None
+        self._clock = WatchedClock()
 
     def sample(self) -> None:
         """Read the topics' end offsets into `job.curves` and `job.ends`; once a second also queue an interval metric.
@@ -69,12 +71,12 @@ class Arrivals:
             self._client.close(timeout_ms=1000)
 
     def _publish(self, wall: float, ends: Offsets) -> None:
-        job, last = self._job, self._published
+        job, last = self._job, None if self._clock.set_by_s() else self._published
         if last is not None and 0 <= wall - last[0] < PUBLISH_S - SAMPLE_S / 2:
             return
         self._published = wall, ends
         if last is None or wall <= last[0] or job.clock is None or last[0] < job.clock.wall_start:
-            return  # the clock was set back, or a replay that has not begun has no time of its own
+            return  # the clock was set, or a replay that has not begun has no time of its own
         # After an outage the interval spans it whole: nothing that arrived is left out.
         since, before = last
         rate = count_arrived(before, ends) / (wall - since)

@@ -47,16 +47,11 @@ class Observer:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
             ValueError, KeyError, TypeError: a progress report of Spark lacks a field or has another form.
         """
+        self._follow_clock()
         ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
         for batch in self._reader.new_batches():
             self._handle(batch)
         job, now = self._job, time.monotonic()
-        if by_s := self._clock.set_back_s():
-            log.warning(
-                "%s: this computer's clock was set back by %.0f s. A query with a trigger interval begins its next "
-                "micro-batch only when the clock shows the time at which that was due: restart the job if no batches "
-                "come.", job.name, by_s,
-            )  # fmt: skip
         full = self._queue.full(len(executors)) if self._lacks_executors() else ""
         with job.lock:
             job.executors = executors
@@ -72,6 +67,21 @@ class Observer:
         if ended:
             log.info("%s: the query has ended, the agent ends with it", job.name)
             job.stop.set()
+
+    def _follow_clock(self) -> None:
+        """Where the wall clock was set, go on as if it had always shown what it shows now."""
+        if (by_s := self._clock.set_by_s()) == 0:
+            return
+        if by_s < 0:
+            log.warning(
+                "%s: this computer's clock was set back by %.0f s. A query with a trigger interval begins its next "
+                "micro-batch only when the clock shows the time at which that was due: restart the job if no batches "
+                "come.", self._job.name, -by_s,
+            )  # fmt: skip
+        with self._job.lock:
+            self._job.tracker.move(by_s)
+            for curve in self._job.curves.values() if by_s > 0 else ():  # set back, they are told by the next offsets
+                curve.move(by_s)
 
     def _lacks_executors(self) -> bool:
         with self._job.lock:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidecast.control import Clock
@@ -104,6 +104,14 @@ class Tracker:
         for action in self._open:
             if action.grows and action.confirmed_at is None and now - action.applied_at > ROOM_S:
                 action.no_room = action.no_room or queue
+
+    def move(self, by_s: float) -> None:
+        """Move the times of the open decisions by so many seconds: the wall clock, by which they are told, was set."""
+        for action in self._open:
+            action.decision = replace(action.decision, wall_time=action.decision.wall_time + by_s)
+            action.applied_at += by_s
+            action.confirmed_at = None if action.confirmed_at is None else action.confirmed_at + by_s
+            action.useful_at = None if action.useful_at is None else action.useful_at + by_s
 
     def track(
         self, decision: Decision, before: Collection[str], lag: int | None, now: float, clock: Clock

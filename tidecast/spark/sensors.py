@@ -70,6 +70,10 @@ class OffsetCurve:
         share = (offset - low) / (high - low)
         return self.times[right - 1] + share * (self.times[right] - self.times[right - 1])
 
+    def move(self, by_s: float) -> None:
+        """Move all points by so many seconds, as where the clock was set forward since."""
+        self.times = [wall + by_s for wall in self.times]
+
     def forget_before(self, offset: int) -> None:
         """Drop the points before the last one at or under `offset`; later batches do not need them."""
         keep = max(0, bisect.bisect_right(self.ends, offset) - 1)
