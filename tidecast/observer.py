@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ class Observer:
         self._warned_no_topics = False
         self._began: float | None = None
         self._timed_at = time.monotonic()
-        self._clock = WatchedClock()
+        self._clock, self._forward_at = WatchedClock(), -math.inf
 
     def poll(self) -> None:
         """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
@@ -78,6 +79,7 @@ class Observer:
                 "micro-batch only when the clock shows the time at which that was due: restart the job if no batches "
                 "come.", self._job.name, -by_s,
             )  # fmt: skip
+        self._forward_at = self._clock.now_s() if by_s > 0 else -math.inf
         with self._job.lock:
             self._job.tracker.move(by_s)
             for curve in self._job.curves.values() if by_s > 0 else ():  # set back, they are told by the next offsets
@@ -160,6 +162,8 @@ class Observer:
         job, began = self._job, batch.finished - batch.batch_s
         if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
             return  # a replay that has not begun has no time of its own
+        if began < self._forward_at:
+            return  # Spark times it by the clock that was set meanwhile
         behind = None
         if batch.watermark is not None:
             behind = (job.clock.at(batch.finished) - batch.watermark) / job.clock.scale

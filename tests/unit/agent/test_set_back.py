@@ -119,3 +119,18 @@ def test_what_waits_as_the_clock_is_set_forward_is_not_taken_for_an_hour_late(co
     observer._follow_clock()
     latency = batch_latency(job.curves, {("events", 0): 0}, {("events", 0): 100}, computer.wall_s)
     assert latency.latency_max_s == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_batch_within_which_the_clock_is_set_forward_is_not_told_and_those_after_it_are(computer):
+    job, observer, _ = agent_of(computer)
+    at, told = computer.wall_s, []
+    for set_by_s, began, batch_s in (
+        (0.0, at, 1.0), (3600.0, at + 2.0, 3601.0), (0.0, at + 3604.0, 1.0), (-3600.0, at + 6.0, 1.0),
+    ):  # fmt: skip
+        computer.wall_s += set_by_s
+        observer._follow_clock()
+        observer._publish(Batch(1, "r", began + batch_s, batch_s, 10, {}, {}, {}, began), [], None, 0, {})
+        told.append([one.batch_s for one in job.outbox.of(MetricSample)])
+        job.outbox.clear()
+        computer.steady_s, computer.wall_s = computer.steady_s + 2.0, computer.wall_s + 2.0
+    assert told == [[1.0], [], [1.0], [1.0]]
