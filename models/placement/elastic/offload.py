@@ -88,7 +88,7 @@ class OffloadRule:
         """
         if before.there:
             asks = stage.needed <= stage.most - 1 and stage.here_s < BACK * (stage.link_s + stage.there_s)
-            asks = asks and now_s - before.since_s >= self.stay_s / 2
+            asks = asks and not 0 <= now_s - before.since_s < self.stay_s / 2  # below 0: the clock was set back
         else:
             asks = stage.needed > stage.most and stage.here_s > move_s(stage, self.stay_s) + stage.there_s
         agreed = before.agreed + 1 if asks else 0

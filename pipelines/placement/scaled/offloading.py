@@ -103,7 +103,9 @@ class Offloading:
 
     def _decided_at(self, job: str) -> float:
         known = self._newest.get(job)
-        return -math.inf if known is None else known.wall_time
+        if known is None or known.wall_time > time.time() + SILENT_S:  # later than that: clocks were set back since
+            return -math.inf
+        return known.wall_time
 
     def _look_at(self, number: int, block: BlockApplication, placement: Placement) -> bool:
         """Want a query elsewhere if the rule says so; return whether it did."""
@@ -178,7 +180,9 @@ class Offloading:
         It did not work there, or a person, or a plan, has moved it: it does not go there again soon.
         """
         note = self._folder.offloaded().get(block.name)
-        if note is not None and block.cluster != note.away and time.time() - note.since_s > self._rule.stay_s / 2:
+        if note is None or block.cluster == note.away:
+            return note
+        if not 0 <= time.time() - note.since_s <= self._rule.stay_s / 2:  # below 0 where the clock was set back
             self._folder.note_offloaded(block.name, None)
             return None
         return note

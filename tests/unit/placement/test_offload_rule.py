@@ -89,6 +89,7 @@ def test_it_is_back_at_half_the_stay_at_the_soonest():
     away = Offload(there=True, since_s=100.0)
     assert decided(BACK_HOME, away, begin_s=1899.9, times=1).agreed == 0
     assert decided(BACK_HOME, away, begin_s=1900.0, times=1).agreed == 1
+    assert decided(BACK_HOME, away, begin_s=99.0, times=1).agreed == 1  # the clock was set back meanwhile
     assert decided(BACK_HOME, away, begin_s=1880.0, times=4).there
     assert decided(BACK_HOME, away, begin_s=1880.0, times=5) == Offload(False, 1920.0, 0)
 

@@ -50,7 +50,7 @@ class Told:
 
     def __init__(self, path, monkeypatch, file=FILE, placement=TWO, **kafka):
         self.signer = None
-        self.now, self.coming, self.said = BEGAN, [], []
+        self.now, self.coming, self.said, self.set_by_s = BEGAN, [], [], 0.0
         self.folder = JobFolder(path)
         self.folder.begin(file, placement)
         for block in applications_of(self.folder.topology(), placement):
@@ -64,13 +64,15 @@ class Told:
     def monotonic(self):
         return self.now
 
-    time = monotonic
+    def time(self):
+        return self.now + self.set_by_s
 
     def seek_to_time(self, wall_time):
         self.sought = wall_time
 
     def poll(self, wait_s):
-        found, self.coming = [Record(replace(one, wall_time=self.now), self.signer) for one in self.coming], []
+        at = {"time": self.time(), "wall_time": self.time()}
+        found, self.coming = [Record(replace(one, **at), self.signer) for one in self.coming], []
         return found
 
     def poll_control(self, wait_s):
@@ -179,6 +181,18 @@ def test_it_does_not_go_again_soon_where_it_did_not_work(told):
     for _ in range(3):
         found = told.look(decision(2))
     assert found[1][0] == "east" and len(told.said) == 2
+
+
+def test_decisions_count_also_after_the_clock_was_set_back(told):
+    told.look(decision(1))
+    told.set_by_s = -3600.0
+    for _ in range(2):
+        assert told.look(decision(2)) == HOME
+    assert told.look(decision(2)) == [("west", 1), ("east", 2)]
+    told.folder.want(TWO)
+    told.set_by_s = -7200.0  # what did not work there just now is not known
+    found = [told.look(decision(2)) for _ in range(REST + 3)]
+    assert found[-1] == [("west", 1), ("east", 2)]
 
 
 def test_it_comes_back_after_half_the_stay_where_it_has_room_and_is_quicker(tmp_path, monkeypatch):
