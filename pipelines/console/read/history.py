@@ -65,6 +65,12 @@ class PackedHistory:
             return self
         return replace(self, added=self.added + 1, open=_summary(self.open, self.added, point))
 
+    def until(self, at: float) -> PackedHistory:
+        """Return the history without the steps that end after a wall time in epoch seconds."""
+        packed = self.packed + self._pack()
+        kept = sum(begins + self.step_s <= at for begins, *_ in _PACKED.iter_unpack(packed))
+        return PackedHistory(self.step_s, self.most, packed[: kept * _PACKED.size])
+
     @property
     def oldest(self) -> float | None:
         """Wall time at which the oldest point begins, epoch seconds; None before the first point."""
@@ -75,8 +81,11 @@ class PackedHistory:
         """Return the points of the steps that begin after a wall time (epoch seconds), a list per column, oldest first.
 
         The first column is the beginning of the step, the others are the fields of `Point`. Where more than `GAP` steps
-        have none, a point of None alone stands between.
+        have none, a point of None alone stands between. All are returned where the newest one is before that time: who
+        asks has seen it before the clock was set back.
         """
+        if self.step is not None and self.step * self.step_s < after:
+            after = -math.inf
         columns: list[list[float | None]] = [[] for _ in range(1 + len(Point._fields))]
         before = math.inf
         for at, *fields in _PACKED.iter_unpack(self.packed + self._pack()):

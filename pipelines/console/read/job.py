@@ -17,6 +17,8 @@ KEPT = 60
 """Decisions, outcomes and batches of a job that are kept."""
 FINE, COARSE = (1.0, 600), (10.0, 2160)
 """Seconds of a step and number of steps: ten minutes, six hours."""
+SET_BACK_S = 60.0
+"""Seconds by which a second of metrics is older than the newest one where the job's clock was set back."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,16 @@ class FollowedJob:
 def with_sample(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
     """Return what is known after a record of metrics; one that is not newer than the newest of its kind adds nothing.
 
-    Back-dated history, which knows no executors, says nothing about now.
+    Back-dated history, which knows no executors, says nothing about now. Where the job's clock was set back, what was
+    known of later than it shows is forgotten.
     """
     if sample.kind == "batch":
         return seen if seen.batch and sample.wall_time <= seen.batch.wall_time else _with_batch(seen, sample)
-    if sample.executors is None or (seen.sample and sample.wall_time <= seen.sample.wall_time):
+    if sample.executors is None:
+        return seen
+    if seen.sample and sample.wall_time < seen.sample.wall_time - SET_BACK_S:
+        seen = _known_by(seen, sample.wall_time)
+    if seen.sample and sample.wall_time <= seen.sample.wall_time:
         return seen
     newest = next((known for known in reversed(seen.decisions) if known.at <= sample.wall_time), None)
     capacity_rps = NAN if newest is None or newest.capacity_rps is None else newest.capacity_rps
@@ -111,6 +118,19 @@ def with_sample(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
         seen, sample=sample, account=account, late_s=NAN, fine=seen.fine.add(at, point),
         coarse=seen.coarse.add(at, point),
     )  # fmt: skip
+
+
+def _known_by(seen: FollowedJob, at: float) -> FollowedJob:
+    """What was known of up to a wall time, and the words of people: of later nothing newer would come for as long."""
+    return _with_account(replace(
+        seen, sample=None, batch=None, late_s=NAN, contract_at=min(seen.contract_at, at),
+        stood=seen.stood if seen.stood and seen.stood.at <= at else None,
+        forecast=seen.forecast if seen.forecast and seen.forecast.wall_time <= at else None,
+        beat=seen.beat if seen.beat and seen.beat.wall_time <= at else None,
+        batches=tuple(batch for batch in seen.batches if batch[0] <= at),
+        decisions=tuple(known for known in seen.decisions if known.at <= at),
+        fine=seen.fine.until(at), coarse=seen.coarse.until(at),
+    ))  # fmt: skip
 
 
 def _with_batch(seen: FollowedJob, sample: MetricSample) -> FollowedJob:

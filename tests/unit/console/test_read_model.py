@@ -142,6 +142,24 @@ def test_repeats_change_nothing():
     assert replace(again.jobs["orders"], revision=0) == replace(once.jobs["orders"], revision=0)
 
 
+def test_once_the_clock_was_set_back_what_comes_is_the_newest_at_once_and_the_hours_before_stay():
+    said = {"late_s": 50.0, "seconds": 1000.0, "budget_left": 0.9, "burn_long": 1.0, "burn_short": 1.0}
+    hours = [interval("orders", NOW - 7200 + 10 * i, 70.0) for i in range(721)]
+    newest = [
+        batch("orders", NOW, 2.5), decision("orders", NOW, 4, promise=said, metric_wall_time=NOW),
+        beat("orders", NOW), forecast("orders", NOW, 100.0),
+    ]  # fmt: skip
+    back = [record_of("orders", NOW - 3600) for record_of in (interval, batch, decision, beat)]
+    known = seen(contract("orders"), *hours, *newest, *back, forecast("orders", NOW - 3600, 90.0))
+    assert (known.sample.wall_time, known.batch.wall_time, known.beat.wall_time) == (NOW - 3600,) * 3
+    assert known.forecast.wall_time == NOW - 3600 and [decided.at for decided in known.decisions] == [NOW - 3600]
+    assert known.standing()["late_s"] is None
+    (times, *_) = known.coarse.columns()
+    assert (times[0], len(times)) == (NOW - 7200, 361) and known.coarse.columns(NOW - 0.5)[0] == times
+    late = seen(*hours, interval("orders", NOW - 30, 10.0))
+    assert late.sample.wall_time == NOW, "a record that comes late sets no clock back"
+
+
 def test_only_jobs_that_changed_have_a_new_revision():
     first = fold(Model(), [interval("orders", NOW), interval("rides", NOW)], NOW)
     second = fold(first, [interval("rides", NOW + 1)], NOW)
