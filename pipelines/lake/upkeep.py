@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from configs.settings import Settings, load
+from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.tables import commit_origins, partition_columns, tables
 from pipelines.lake.writable import naming_refusals
@@ -35,38 +38,52 @@ def maintain(settings: Settings | None = None) -> dict[str, int]:
     Raises:
         SettingsError: a setting is wrong.
         JavaError, JarsError: no usable Java; the jars of Delta are missing.
+        LakeError: this user may not read a table's log.
         LakeFullError: the lake's file system is full or read-only.
         Exception: as pyspark raises it, where an ingest commits to the same table meanwhile; may be tried again.
-        OSError: a table's log cannot be read.
+        OSError: a table's log cannot be read, or the lake does not answer.
     """
     from pipelines.spark.session import local_session
 
     settings = settings or load()
     root = lake_folder(settings)
-    found = [table for table in tables(root) if _is_ours(root, table)]
-    if not found:
-        return {}
-    spark = local_session("maintain-lake", delta=True)
-    files, failures = dict[str, int](), list[Exception]()
-    try:
-        for table in found:
-            try:
-                with naming_refusals(root / table):
+    files, found, failures = dict[str, int](), list[str](), list[Exception]()
+    for table in tables(root):
+        with _others_go_on(table, failures):
+            if _is_ours(root, table):
+                found.append(table)
+    if found:
+        spark = local_session("maintain-lake", delta=True)
+        try:
+            for table in found:
+                with _others_go_on(table, failures), naming_refusals(root / table):
                     files[table] = _maintained(spark, root, table, settings.lake.versions_h)
-            except Exception as error:  # whatever it is, the other tables grow, too
-                _log.error("%s: not maintained, the others go on: %s", table, error)
-                failures.append(error)
-    finally:
-        spark.stop()
+        finally:
+            spark.stop()
     if failures:
         raise failures[0]
     return files
+
+
+@contextmanager
+def _others_go_on(table: str, failures: list[Exception]) -> Iterator[None]:
+    """Note what fails of a table, whatever it is: the other tables grow, too."""
+    try:
+        yield
+    except Exception as error:
+        _log.error("%s: not maintained, the others go on: %s", table, error)
+        failures.append(error)
 
 
 def _is_ours(root: Folder, table: str) -> bool:
     """Whether an ingest has committed to it, which says so in Delta's log."""
     try:
         return bool(commit_origins(root, table))
+    except PermissionError as error:
+        raise LakeError(
+            f"{root / table}: this user may not read its log, so nobody knows whether an ingest wrote it: {error}. "
+            "Give this user the right to read it; where it is somebody else's, it may also be moved out of the lake."
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:  # metadata of others may hold anything
         _log.warning("%s: left as it is, no ingest's by its log (%s: %s)", table, type(error).__name__, error)
         return False

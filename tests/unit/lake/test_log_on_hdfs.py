@@ -81,6 +81,19 @@ def test_a_log_says_the_same_wherever_it_lies_and_only_one_on_hdfs_needs_a_clien
     assert read(ROOT) == local
 
 
+def test_a_folder_that_this_user_may_not_look_into_hides_no_table(monkeypatch):
+    files, exists = Files({"/lake/lost+found/x": b"", "/lake/metrics/_delta_log/0.json": b""}), Files.exists
+
+    def forbidden(path):
+        if path.startswith("/lake/lost+found/"):
+            raise LakeError("HDFS forbids it")
+        return exists(files, path)
+
+    files.exists = forbidden
+    monkeypatch.setattr(hdfs_path, "client_of", {AT: files}.__getitem__)
+    assert tables.tables(ROOT) == ["metrics"]
+
+
 @pytest.mark.parametrize(("there", "asked"), [("/lake/metrics/0", "/lake"), ("/other", "/")])
 def test_the_nearest_folder_that_there_is_must_be_writable(there, asked, monkeypatch):
     files = Files({there: b""})

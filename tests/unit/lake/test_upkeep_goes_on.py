@@ -7,7 +7,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.lake import upkeep
-from pipelines.lake.errors import LakeFullError
+from pipelines.lake.errors import LakeError, LakeFullError
 from pipelines.lake.folder import lake_folder
 
 FULL = "java.io.IOException: No space left on device"
@@ -48,6 +48,30 @@ def test_a_table_that_cannot_be_maintained_fails_the_run_once_the_others_are(set
     with pytest.raises(RuntimeError, match="a file is gone"):
         upkeep.maintain(settings)
     assert {("OPTIMIZE", "forecasts"), ("OPTIMIZE", "metrics")} < {*told} and told[-1] == "stopped"
+
+
+def test_a_table_whose_log_cannot_be_read_fails_the_run_once_the_others_are_maintained(settings, monkeypatch):
+    told = asked(monkeypatch, {})
+    broken = lake_folder(settings) / "forecasts" / "_delta_log" / f"{1:020d}.json"
+    broken.mkdir()
+    with pytest.raises(IsADirectoryError, match=f"forecasts/_delta_log/{1:020d}.json"):
+        upkeep.maintain(settings)
+    assert {("OPTIMIZE", "decisions"), ("OPTIMIZE", "metrics")} < {*told}
+    assert "forecasts" not in {table for _, table in told[:-1]}
+
+
+def test_a_table_that_this_user_may_not_read_is_named_with_what_helps(settings, monkeypatch):
+    told, read = asked(monkeypatch, {}), upkeep.commit_origins
+
+    def forbidden(root, table):
+        if table == "decisions":
+            raise PermissionError(13, "Permission denied", f"{root / table}/_delta_log/0.json")
+        return read(root, table)
+
+    monkeypatch.setattr(upkeep, "commit_origins", forbidden)
+    with pytest.raises(LakeError, match=r"lake/decisions: .*Permission denied.*Give this user the right to read it"):
+        upkeep.maintain(settings)
+    assert [table for verb, table in told[:-1] if verb == "OPTIMIZE"] == ["forecasts", "metrics"]
 
 
 def test_on_a_full_disk_what_nobody_needs_is_removed_from_every_table(settings, monkeypatch):
