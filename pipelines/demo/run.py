@@ -71,11 +71,16 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     settings, contract, fitted = fit_run(settings, main.planning.lead_s, measure_slowness())
     began = time.time()
     run_dir = create_run_dir(settings)
-    if fitted:
-        settings = with_contract(settings, run_dir, contract)
-        screen.note(fitted)
-    with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
-        found = run_stages(stack, run_dir, screen, began)
+    try:
+        if fitted:
+            settings = with_contract(settings, run_dir, contract)
+            screen.note(fitted)
+        with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
+            found = run_stages(stack, run_dir, screen, began)
+    except BaseException:
+        if not (run_dir / "run.json").exists():  # nothing ran yet, as where a stack runs already
+            shutil.rmtree(run_dir, ignore_errors=True)
+        raise
     run_facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), fitted=fitted, **found)
     summary = write_summary(run_dir)
     page = render_report(run_dir)

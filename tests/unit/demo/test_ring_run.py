@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 
 import psutil
@@ -16,6 +17,8 @@ from pipelines.demo.compare import _done, compare_policies, read_contestants
 from pipelines.demo.own_contracts import with_contract
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_demo, update_run_json
+from pipelines.stack.context import StackRunsError
+from pipelines.stack.state import lock
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
@@ -26,6 +29,14 @@ def test_a_run_that_is_refused_leaves_no_folder(tmp_path):
     with pytest.raises(SettingsError, match="TIDECAST_KAFKA__BOOTSTRAP=mine:9092"):
         run_demo(load(var=tmp_path, kafka={"bootstrap": "mine:9092"}))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("slowness", [1.0, 3.0])  # with contracts of its own, and without
+def test_a_run_beside_a_stack_that_runs_leaves_no_folder_either(tmp_path, monkeypatch, slowness):
+    monkeypatch.setattr(demo, "measure_slowness", lambda: slowness)
+    with closing(lock(tmp_path / "demo")), pytest.raises(StackRunsError, match="demo is in use by"):
+        run_demo(load(var=tmp_path))
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_closed_ring_has_no_open_end():
