@@ -4,6 +4,7 @@ from pipelines.registry.agents import AgentRegistry
 from pipelines.registry.aliases import CHALLENGER, CHAMPION
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.forecasters import Registry
+from pipelines.registry.owned import Champion
 from pipelines.registry.runs import TrackedRun
 
-__all__ = ["CHALLENGER", "CHAMPION", "AgentRegistry", "Registry", "RegistryError", "TrackedRun"]
+__all__ = ["CHALLENGER", "CHAMPION", "AgentRegistry", "Champion", "Registry", "RegistryError", "TrackedRun"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pipelines.registry.artifacts import RegistryError
-from pipelines.registry.owned import OwnedModels
+from pipelines.registry.owned import Champion, OwnedModels
 from pipelines.registry.tracking import as_registry_error
 from pipelines.registry.way_back import MEASURED, ROLLED_BACK, SERVED, served_last, taken_back_before
 
@@ -29,17 +29,20 @@ class AliasStore(OwnedModels):
         """
         return self.alias_version(job, CHAMPION)
 
-    def champion_versions(self) -> dict[str, str]:
-        """Return {job: version of its champion (that serves), e.g. "3"}; one request per 1000 registered models.
+    def champions(self) -> dict[str, Champion]:
+        """Return {job: its champion, that serves}; one request per 1000 registered models.
 
         Raises:
             RegistryError: MLflow does not answer.
         """
-        ending, found, page = f"-{self.what}", dict[str, str](), None
+        ending, found, page = f"-{self.what}", dict[str, Champion](), None
         while True:
             with as_registry_error(f"MLflow at {self._uri}"):
                 models = self._client.search_registered_models(f"name LIKE '%{ending}'", 1000, page_token=page)
-            found |= {m.name.removesuffix(ending): str(m.aliases[CHAMPION]) for m in models if CHAMPION in m.aliases}
+            found |= {
+                one.name.removesuffix(ending): Champion(str(one.aliases[CHAMPION]), one.last_updated_timestamp or 0)
+                for one in models if CHAMPION in one.aliases
+            }  # fmt: skip
             if not (page := models.token):
                 return found
 

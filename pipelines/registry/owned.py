@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from configs.settings import Settings
 from pipelines.deployment import NAME, deployment_name
@@ -19,6 +19,19 @@ TRAINED_BY, TRAINED_IN = "trained_by", "trained_in"
 """Tags of a registered model: topics and experiment of the deployment that trains it, and the deployment's name."""
 KIND = "kind"
 """Tag that every version has which Tidecast registers, of any release."""
+
+
+class Champion(NamedTuple):
+    """The version that serves a job.
+
+    Attributes:
+        version: its number, e.g. "3".
+        changed_ms: when its model got or lost a version last, epoch milliseconds. It tells two of one number apart, as
+            where the registry was made anew.
+    """
+
+    version: str
+    changed_ms: int = 0
 
 
 class OwnedModels:

@@ -30,7 +30,7 @@ def agent_source(settings: Settings) -> ArtifactSource:
     """Return the source of `dqn` agents: every job's champion (the version that serves), opened at first look-up."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
-        "agent", lambda: opened().champion_versions(), lambda job, champion: champion,
+        "agent", lambda: _versions(opened()), lambda job, champion: champion,
         lambda *which: opened().download(*which), read_policy,
     )  # fmt: skip
 
@@ -39,10 +39,14 @@ def rehearsal_source(settings: Settings) -> ArtifactSource:
     """Return the source of rehearsals, kept with a job's champion (forecaster that serves); opened when asked."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
-        "rehearsal", lambda: opened().champion_versions(),
+        "rehearsal", lambda: _versions(opened()),
         lambda job, champion: opened().rehearsal_of(job, champion),  # a champion may get one later
         lambda job, version, files: opened().download_rehearsal(version, files), read_fitting_rehearsal,
     )  # fmt: skip
+
+
+def _versions(registry: AgentRegistry | Registry) -> dict[str, str]:
+    return {job: champion.version for job, champion in registry.champions().items()}
 
 
 def read_policy(files: Path, contract: Contract) -> Policy:

@@ -12,6 +12,7 @@ import sys
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
+from pipelines.registry import Champion
 from pipelines.serve.fast.server import serve_fast
 
 JOB = "word_count"
@@ -22,8 +23,8 @@ MADE = Naive(Task(STEP, 3, (0.1, 0.5, 0.9)))
 class One:
     """A registry with one version for one job."""
 
-    def champion_versions(self):
-        return {JOB: "1"}
+    def champions(self):
+        return {JOB: Champion("1")}
 
     def model_name(self, job):
         return f"{job}-forecaster"

@@ -65,6 +65,16 @@ def test_aliases_move(registry):
     assert registry.versions("moves")[0].description == "# A card"
 
 
+def test_a_version_of_a_model_that_was_made_anew_is_another_champion(registry):
+    put(registry, "anew", Naive(TASK), alias="champion")
+    before = registry.champions()["anew"]
+    assert registry.champions()["anew"] == before
+    registry._client.delete_registered_model(registry.model_name("anew"))
+    put(registry, "anew", Naive(TASK, seasonal=False), alias="champion")
+    after = registry.champions()["anew"]
+    assert (before.version, after.version) == ("1", "1") and before != after
+
+
 def test_who_was_trained_when_is_said_of_each_kind_alone(registry, settings):
     agents = AgentRegistry(settings)
     for store, job in ((registry, "first"), (registry, "second"), (agents, "first"), (registry, "first")):

@@ -12,7 +12,7 @@ from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import Follower, read_records, topic_offsets
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topic, create_topics
-from pipelines.registry import Registry
+from pipelines.registry import Champion, Registry
 from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.serve.stream.server import Server
 from tests.fakes.forecasters import STEP, TASK
@@ -30,9 +30,9 @@ class Champions:
     def __init__(self, then=None, good=1):
         self.then, self.good = then, good
 
-    def champion_versions(self):
+    def champions(self):
         self.good -= 1
-        return {JOB: "1"} if self.good >= 0 else self.then()
+        return {JOB: Champion("1")} if self.good >= 0 else self.then()
 
     def model_name(self, job):
         return f"{job}-forecaster"
@@ -134,7 +134,7 @@ def test_while_the_registry_hangs_every_job_is_forecast_on(kafka, send, heard, t
     for window in range(40):
         send(BEGIN + window)
     send.flush()
-    server = serve(kafka, lambda: Champions(lambda: Registry(hanging).champion_versions()))
+    server = serve(kafka, lambda: Champions(lambda: Registry(hanging).champions()))
     try:
         send(BEGIN + 40)
         drive(server, lambda: heard("forecasts", Forecast), "the first forecast")

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from models.forecast.core.forecaster import Forecaster
+from pipelines.registry import Champion
 from pipelines.serve.models.model_set import ModelSet, load_members
 
 
@@ -22,9 +23,9 @@ class FolderChampions:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def champion_versions(self) -> dict[str, str]:
+    def champions(self) -> dict[str, Champion]:
         """Read which version is each job's champion; empty where nothing was promoted."""
-        return {path.name: path.read_text() for path in (self._folder / "champion").glob("[!.]*")}
+        return {path.name: Champion(path.read_text()) for path in (self._folder / "champion").glob("[!.]*")}
 
     def model_name(self, job: str) -> str:
         """Name the job's model as the registry would."""

@@ -89,7 +89,7 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
         loop.loader = loader = Loader(loop.core.windows, open_source, known, every_s, loop.wake)
         for job in known:
             if deployments := loop.core.job(job).deployments:
-                loader.serving[job] = deployments[-1].model_version
+                loader.serving[job] = deployments[-1].model_version, deployments[-1].digests
         loader.start()
         ends.callback(loader.close)
         ends.callback(HttpEndpoint(settings, loop.core.counts).close)

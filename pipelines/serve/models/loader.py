@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from models.forecast.core.forecaster import Forecaster
-from pipelines.registry import RegistryError
+from pipelines.registry import Champion, RegistryError
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import ReadyModel, prepare_model
 from pipelines.serve.step.windows import Windows
@@ -29,8 +29,8 @@ PASSING = (RegistryError, StoreError, OSError, MemoryError)
 class ChampionSource(Protocol):
     """A source of champions (models to serve): `pipelines.registry.Registry`, or a test's stand-in."""
 
-    def champion_versions(self) -> Mapping[str, str]:
-        """Return the champion's version by job, for every job that has one, in one look-up.
+    def champions(self) -> Mapping[str, Champion]:
+        """Return the champion by job, for every job that has one, in one look-up.
 
         Raises:
             RegistryError: the registry does not answer.
@@ -51,7 +51,7 @@ class Loader:
     """Thread that looks for new champions, checks and warms them; what is ready waits in `ready` to be swapped in.
 
     A version that cannot serve is printed and not tried again; one that cannot be fetched, or for which disk, memory or
-    store had no room, is tried again after `AGAIN_S`.
+    store had no room, is tried again after `AGAIN_S`. One that holds what serves already changes nothing.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Loader:
         self._windows, self._open, self._jobs = windows, champions, jobs
         self._every_s, self._wake = every_s, wake
         self.ready: deque[ReadyModel] = deque()
-        self.serving: dict[str, str] = {}
-        """Version in service by job, as reported by the loop."""
+        self.serving: dict[str, tuple[str, tuple[str, str, str]]] = {}
+        """Version and digests of what is in service by job, or is ready to be."""
         self.damage: Corrupt | None = None
         """What a job's windows could not be read for, which no other look cures."""
-        self._refused: dict[str, str] = {}
-        self._offered: dict[str, str] = {}
-        self._later: dict[str, tuple[str, float]] = {}
-        """Version that could not be fetched by job, and when it is tried again."""
+        self._refused: dict[str, Champion] = {}
+        self._offered: dict[str, Champion] = {}
+        self._later: dict[str, tuple[Champion, float]] = {}
+        """Champion that could not be fetched by job, and when it is tried again."""
         self._stop, self._opened = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
 
@@ -100,15 +100,15 @@ class Loader:
         self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
-        champions: ChampionSource | None = None
+        source: ChampionSource | None = None
         reported = ""
         while not self._stop.is_set():
             try:
-                champions = champions or self._open_champions()
-                versions = champions.champion_versions()
+                source = source or self._open_champions()
+                champions = source.champions()
                 for job in sorted(self._jobs):
-                    if job in versions and not self._stop.is_set():
-                        self._look(champions, job, versions[job])
+                    if job in champions and not self._stop.is_set():
+                        self._look(source, job, champions[job])
                 reported = ""
             except (RegistryError, StoreError) as error:
                 if str(error) != reported:  # once, not every two seconds
@@ -124,31 +124,32 @@ class Loader:
         finally:
             self._opened.set()
 
-    def _look(self, champions: ChampionSource, job: str, version: str) -> None:
-        if version in (self._refused.get(job), self._offered.get(job)):
+    def _look(self, source: ChampionSource, job: str, champion: Champion) -> None:
+        if champion in (self._refused.get(job), self._offered.get(job)):
             return
-        failed, again = self._later.get(job, ("", 0.0))
-        if version == failed and time.monotonic() < again:
+        failed, again = self._later.get(job, (None, 0.0))
+        if champion == failed and time.monotonic() < again:
             return
-        if version == self.serving.get(job) and job not in self._offered:
-            self._offered[job] = version  # it served before this process began
-            return
+        version = champion.version
         try:
-            model_set = pack_model(*champions.fetch(job, version))
-            ready = prepare_model(self._windows, job, champions.model_name(job), version, model_set)
+            model_set = pack_model(*source.fetch(job, version))
+            if (version, model_set.digests) == self.serving.get(job):
+                self._offered[job] = champion
+                return
+            ready = prepare_model(self._windows, job, source.model_name(job), version, model_set)
         except Corrupt as error:
             self.damage = error
             return
         except Exception as error:  # whatever an artifact may hold, the other jobs get their champions
             what = f"serving {job}: {error if isinstance(error, RegistryError) else repr(error)}"
             if isinstance(error, PASSING) or isinstance(error.__context__, MemoryError):
-                self._later[job] = version, time.monotonic() + AGAIN_S
+                self._later[job] = champion, time.monotonic() + AGAIN_S
                 print(f"{what}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
             else:
-                self._refused[job] = version
+                self._refused[job] = champion
                 print(f"{what}; the present champion stays", flush=True)
             return
         self._refused.pop(job, None)
-        self._offered[job] = version
+        self._offered[job], self.serving[job] = champion, (version, model_set.digests)
         self.ready.append(ready)
         self._wake()

@@ -79,7 +79,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
         contracted = partial(ContractedJobs, settings.contracts_dir, serving.alias_poll_s)
         windows = RecentWindows(settings.training.step_s)  # none: a model is begun on those that the workers have
         loader = Loader(windows, champions or (lambda: Registry(settings)), contracted(), serving.alias_poll_s)
-        loader.serving.update(_kept_versions(models))
+        loader.serving.update(_kept_models(models))
         loader.start()
         # Before the claim: while that waits for a cluster's executors, or where it fails, the server before goes on.
         spark = query_session("serving", settings, serving.cores, serving.master, python_state=True)
@@ -160,13 +160,14 @@ def put_in_service(models: Path, ready: ReadyModel, step_s: float) -> None:
     print(f"serving {ready.job}: champion is version {ready.version} ({ready.model_set.forecaster.kind})", flush=True)
 
 
-def _kept_versions(models: Path) -> dict[str, str]:
-    """Which version each job was served by when the last server ended; one that cannot be read is fetched again."""
+def _kept_models(models: Path) -> dict[str, tuple[str, tuple[str, str, str]]]:
+    """Version and digests of what served each job when the last server ended, without what cannot be read."""
     found = {}
     for folder in models.iterdir():
         with suppress(IndexError, ValueError, OSError):
             newest = model_files(models, folder.name)[-1]
-            found[folder.name] = read_model_file(newest).deployment.model_version
+            kept = read_model_file(newest).deployment
+            found[folder.name] = kept.model_version, kept.digests
     return found
 
 

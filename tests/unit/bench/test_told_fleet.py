@@ -16,6 +16,7 @@ from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.bench.fleet import jobs as fleet
 from pipelines.bench.fleet.measure import format_size
 from pipelines.bench.fleet.usage import usage_of
+from pipelines.registry import Champion
 from tidecast.messages import decode, encode
 
 NOW = 1.8e9
@@ -57,7 +58,7 @@ def test_a_fleet_has_contracts_and_champions(tmp_path):
     assert {contract.executors.max for contract in contracts.values()} == {CEILING}
     fleet.write_champions(tmp_path / "champions", 12, Training())
     source = FolderChampions(tmp_path / "champions")
-    assert source.champion_versions() == dict.fromkeys(contracts, "1")
+    assert source.champions() == dict.fromkeys(contracts, Champion("1"))
     assert source.fetch("job-0003", "1")[0].step_s == fleet.STEP_S
 
 

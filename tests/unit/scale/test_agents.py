@@ -8,7 +8,7 @@ from configs.settings import ROOT
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, with_interval
 from models.policy.received.rehearsal import Rehearsal, describe, promised
-from pipelines.registry import Registry
+from pipelines.registry import Champion, Registry
 from pipelines.registry.forecasters import PEAKS_FILE
 from pipelines.scale.artifact_sync import POINTERS, ArtifactSource, ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned, read_fitting_rehearsal, rehearsal_source
@@ -278,8 +278,8 @@ def test_a_rehearsal_is_named_by_its_champion_and_the_run_that_made_it(monkeypat
         def __init__(self, settings):
             opened.append(settings)
 
-        def champion_versions(self):
-            return dict.fromkeys(tags, "3")
+        def champions(self):
+            return dict.fromkeys(tags, Champion("3"))
 
         def tags(self, job, version):
             return tags[job]

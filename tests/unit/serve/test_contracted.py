@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.series import SeriesError
+from pipelines.registry import Champion
 from pipelines.serve import contracted
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.fast.core import Core, IncomingSample
@@ -75,9 +76,9 @@ class Champions:
 
     looks = 0
 
-    def champion_versions(self):
+    def champions(self):
         self.looks += 1
-        return {"orders": "1", "rides": "1"}
+        return dict.fromkeys(("orders", "rides"), Champion("1"))
 
     def model_name(self, job):
         return f"{job}-forecaster"

@@ -6,7 +6,7 @@ import pytest
 
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import Record
-from pipelines.registry import RegistryError
+from pipelines.registry import Champion, RegistryError
 from pipelines.serve.models import loader, model_set
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
@@ -31,11 +31,11 @@ class Registry:
             raise RegistryError("MLflow does not answer")
         return self
 
-    def champion_versions(self):
+    def champions(self):
         self.asked += 1
         if self.asked < self.failures:
             raise RegistryError("MLflow does not answer")
-        return dict.fromkeys(JOBS, "1")
+        return dict.fromkeys(JOBS, Champion("1"))
 
     def model_name(self, job):
         return f"{job}-forecaster"
@@ -151,7 +151,7 @@ def test_closing_waits_for_the_registry_to_be_opened_and_not_for_a_look_up_that_
     assert opened == [1]
 
     class Hanging(Registry):
-        def champion_versions(self):
+        def champions(self):
             hanging.wait(10)
             return {}
 
@@ -160,3 +160,44 @@ def test_closing_waits_for_the_registry_to_be_opened_and_not_for_a_look_up_that_
     made.close()  # returns
     assert made._thread.is_alive()
     hanging.set()
+
+
+class OneJob(Registry):
+    """Of one job, with the champion and the model that are set."""
+
+    def __init__(self, champion, model):
+        super().__init__()
+        self.champion, self.model, self.fetched = champion, model, 0
+
+    def champions(self):
+        return {JOBS[0]: self.champion}
+
+    def fetch(self, job, version):
+        self.fetched += 1
+        return self.model, None
+
+
+def test_another_version_of_the_same_number_takes_the_place_of_the_one_before():
+    """As where the registry was made anew."""
+    registry = OneJob(Champion("1", 1000), Naive(TASK))
+    made = Loader(windows(), registry, JOBS[:1], 0.01)
+    made.start()
+    wait_until(lambda: made.ready, "the champion")
+    registry.champion, registry.model = Champion("1", 2000), Naive(TASK, seasonal=False)
+    wait_until(lambda: len(made.ready) == 2, "the other one")
+    made.close()
+    first, second = made.ready
+    assert (first.version, second.version) == ("1", "1")
+    assert first.model_set.digests != second.model_set.digests
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_served_before_a_restart_is_replaced_only_where_its_number_now_means_another(again):
+    kept = model_set.pack_model(Naive(TASK))
+    registry = OneJob(Champion("1"), Naive(TASK, seasonal=not again))
+    made = Loader(windows(), registry, JOBS[:1], 0.01)
+    made.serving[JOBS[0]] = "1", kept.digests
+    made.start()
+    wait_until(lambda: made._offered, "a look")
+    made.close()
+    assert (len(made.ready), registry.fetched) == (int(again), 1)

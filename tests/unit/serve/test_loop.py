@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.registry import RegistryError
+from pipelines.registry import Champion, RegistryError
 from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
 from pipelines.serve.fast.loop import Loop
 from pipelines.serve.fast.server import _distrusted_if_corrupt
@@ -58,8 +58,8 @@ class Shelf:
     def __init__(self):
         self.version, self.bad_loaded = None, False
 
-    def champion_versions(self):
-        return {} if self.version is None else {JOB: self.version}
+    def champions(self):
+        return {} if self.version is None else {JOB: Champion(self.version)}
 
     def model_name(self, job):
         return f"{job}-forecaster"

@@ -5,7 +5,7 @@ from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_step import model_files, read_model_file
-from pipelines.serve.stream.spark_server import _kept_versions, put_in_service
+from pipelines.serve.stream.spark_server import _kept_models, put_in_service
 from tests.fakes.forecasters import STEP, TASK
 
 
@@ -24,4 +24,4 @@ def test_what_was_served_before_a_restart_is_known_and_a_damaged_file_is_fetched
         put_in_service(tmp_path, prepare_model(RecentWindows(STEP), job, f"{job}-forecaster", "7", made), STEP)
     (tmp_path / "empty").mkdir()
     model_files(tmp_path, "orders")[0].write_bytes(b"\xc1")
-    assert _kept_versions(tmp_path) == {"rides": "7"}
+    assert _kept_models(tmp_path) == {"rides": ("7", made.digests)}

@@ -12,6 +12,7 @@ from models.forecast.baselines.naive import Naive
 from pipelines.kafka import librdkafka
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import BrokerError
+from pipelines.registry import Champion
 from pipelines.serve import partitions
 from pipelines.serve.fast import server as fast
 from pipelines.serve.stream import server as stream
@@ -78,8 +79,8 @@ class Broker:
 
 
 class Champions:
-    def champion_versions(self):
-        return {JOB: "1"}
+    def champions(self):
+        return {JOB: Champion("1")}
 
     def model_name(self, job):
         return f"{job}-forecaster"
