@@ -91,7 +91,7 @@ def backfill() -> None:
         """Follow the order to its end; returns its `state` and `records`.
 
         Raises:
-            BackfillRunError: it failed or was cancelled (no retry).
+            BackfillRunError, ApplicationEndedError: it failed, was cancelled, or what read it was killed (no retry).
         """
         from pipelines.backfill import dag as backfills
 

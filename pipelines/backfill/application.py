@@ -11,9 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from configs.contract import load_contract
-from configs.errors import SettingsError
+from configs.errors import FinalError, SettingsError
 from configs.settings import Settings
-from pipelines.backfill.orders import OrderError, change_order, newest_progress, read_progress, send_order
+from pipelines.backfill.orders import (
+    OrderError,
+    change_order,
+    newest_progress,
+    read_orders,
+    read_progress,
+    send_order,
+)
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
@@ -29,6 +36,10 @@ ORDER_TIME = "TIDECAST_ORDER_TIME"
 """Variable of the wall time of the order for which an application was started."""
 ENDED = ("paused", "compared", "failed", "cancelled", "done")
 """What an application says last."""
+
+
+class ApplicationEndedError(FinalError, RuntimeError):
+    """The application that is to read an order has ended without saying so; the message says how to go on."""
 
 
 def give_order(settings: Settings, order: ReplayOrder) -> Path | None:
@@ -81,10 +92,7 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     """
     assert order.apart is not None
     kafka, log = settings.kafka, settings.var_dir / "log" / f"{order.job}.replays.log"
-    told = {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, ORDER: order_key(order.job, order.id)}
-    last = newest_progress(kafka, order.job).get(order.id)
-    # While Spark starts nothing is said yet; one that has said its last word ends, and meets no order any more.
-    if any(_is_to_read(order, begun, last) for begun in environments_of(told)) or _still_speaks(settings, order, last):
+    if _runs(settings, order, newest_progress(kafka, order.job).get(order.id)):
         return None
     stated = load_contract(order.job, settings.contracts_dir).backpressure
     if stated is None or stated.apart is None:
@@ -93,7 +101,8 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
             "has no backpressure.apart any more: state it until the replay is over"
         )
     secret = Signer.of(kafka).keys_of(order.job)
-    env = os.environ | told | {ORDER_TIME: repr(order.wall_time)} | ({} if secret is None else {SIGNING_KEY: secret})
+    told = _told(settings, order) | {ORDER_TIME: repr(order.wall_time)}
+    env = os.environ | told | ({} if secret is None else {SIGNING_KEY: secret})
     try:
         begun = spawn(f"application of replay {order.id}", stated.apart.argv(order.apart), env, log, append=True)
         with suppress(subprocess.TimeoutExpired):
@@ -102,6 +111,53 @@ def start_application(settings: Settings, order: ReplayOrder) -> Path | None:
     except ProcessError as error:
         raise OrderError(f"{error}. It stands in {order.job}.yaml, backpressure.apart.command") from None
     return log
+
+
+def runs_here(settings: Settings, order: ReplayOrder) -> bool:
+    """Return whether the application that reads an order apart is a process of this computer."""
+    return any(environments_of(_told(settings, order)))
+
+
+def refuse_ended(settings: Settings, order: ReplayOrder, silent_s: float) -> None:
+    """Refuse to wait on for the application that reads an order apart, where it has ended without a last word.
+
+    Args:
+        settings: of the job's stack.
+        order: that is followed; what was ordered of its replay since counts.
+        silent_s: for which nothing was heard of it; long enough for it to start.
+
+    Raises:
+        ApplicationEndedError: it does not run on this computer, and says nothing elsewhere.
+        BrokerError, ValueError: a topic cannot be read.
+    """
+    order = read_orders(settings.kafka, order.job).get(order.id, order)
+    last = newest_progress(settings.kafka, order.job).get(order.id)
+    rests = last is not None and last.answers(order) and last.state in ENDED
+    if rests or order.wanted in ("pause", "done") or _runs(settings, order, last):
+        return
+    remedy = f"`tidecast backfill {order.job} --cancel {order.id}` removes what it wrote"
+    if order.wanted != "cancel":
+        remedy = f"`tidecast backfill {order.job} --resume {order.id}` goes on where it stopped, {remedy}"
+    raise ApplicationEndedError(
+        f"the application that reads backfill {order.id} of job {order.job} has ended without a last word, as where it "
+        f"was killed: nothing was heard of it for {silent_s:.0f} s. {remedy}. "
+        f"Its output is in log/{order.job}.replays.log under `var`, where it was started."
+    )
+
+
+def _told(settings: Settings, order: ReplayOrder) -> dict[str, str]:
+    """What the environment of an order's application holds, and of no other."""
+    kafka = settings.kafka
+    return {ADDRESS: kafka.bootstrap or "", PREFIX: kafka.prefix, ORDER: order_key(order.job, order.id)}
+
+
+def _runs(settings: Settings, order: ReplayOrder, last: ReplayProgress | None) -> bool:
+    """Whether an application runs that reads an order, or is to: here, or where it speaks within HEARD_S.
+
+    While Spark starts nothing is said yet; one that has said its last word ends, and meets no order any more.
+    """
+    here = environments_of(_told(settings, order))
+    return any(_is_to_read(order, begun, last) for begun in here) or _still_speaks(settings, order, last)
 
 
 def _is_to_read(order: ReplayOrder, begun: Mapping[str, str], last: ReplayProgress | None) -> bool:

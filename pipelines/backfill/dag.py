@@ -88,6 +88,7 @@ def follow(job: str, name: str) -> dict[str, Any]:
 
     Raises:
         BackfillRunError: it failed or was cancelled, with the reason; or it is no more among the job's orders.
+        ApplicationEndedError: what reads it apart has ended without a last word.
         BrokerError: the broker cannot be reached.
     """
     settings = load()

@@ -13,12 +13,16 @@ from models.backfill.live.known import grid_until
 from models.backfill.live.ordered import JobNow, look_again, with_plan
 from models.backfill.replan import Replanned
 from models.backfill.text import finish_words
+from pipelines.backfill.application import ENDED, refuse_ended, runs_here
 from pipelines.backfill.further import reaching
 from pipelines.backfill.orders import SILENT_S, ended_before, follow_progress, is_over, send_order
 from pipelines.backfill.watch import JobWatch
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, standing_order
 
 POLL_S = 0.5
+GONE_S = 600.0
+"""Seconds without a word after which an application that was never seen on this computer is looked for: until then it
+may start elsewhere, or copy a table."""
 LEAST_LOOK_S, MOST_LOOK_S = 2.0, 300.0
 """Bounds of the seconds between two looks at a plan, which are a step of it."""
 
@@ -53,11 +57,21 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
 
     Raises:
         SettingsError: an order with a deadline of a job without a contract.
+        ApplicationEndedError: what reads it apart has ended without a last word.
         BrokerError, ValueError: a topic cannot be followed; an unknown security option.
     """
     if order.by is None or order.apart is not None:  # where it is apart nothing of its plan can be changed
+        apart, heard = order.apart is not None, time.monotonic()
+        seen = apart and runs_here(settings, order)
         for said in follow_progress(settings.kafka, order):
-            yield FollowedOrder(said, silent=said is None, apart=order.apart is not None)
+            silent_s = time.monotonic() - heard
+            if said is not None:
+                heard, seen = time.monotonic(), seen and said.state not in ENDED  # then the next one may be elsewhere
+            elif apart and (seen or silent_s > GONE_S):
+                refuse_ended(settings, order, silent_s)
+            else:
+                seen = apart and runs_here(settings, order)
+            yield FollowedOrder(said, silent=said is None, apart=apart)
         return
     heard, looks = time.monotonic(), PlanLooks(settings, order)
     with JobWatch(settings, order.job) as watch:

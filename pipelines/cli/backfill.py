@@ -60,6 +60,7 @@ def backfill(
         RangeError: the range is empty, in the future, or neither topic nor table holds it (status 2).
         OrderError: no such replay, it is over, or one of this name or range stands (status 2).
         BackfillPlanError: the deadline cannot be planned or met; the message says which can (status 2).
+        ApplicationEndedError: what reads it apart has ended without a last word; the message says how to go on (2).
         BrokerError: the broker cannot be reached (status 2).
     """
     from pipelines.backfill.application import start_application

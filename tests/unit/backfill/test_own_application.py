@@ -12,7 +12,8 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.backfill import application
+from pipelines.backfill import application, follow
+from pipelines.backfill.application import ApplicationEndedError
 from pipelines.backfill.orders import OrderError
 from pipelines.kafka.broker import Record
 from tests.fakes.planned_job import NOW, order, progress
@@ -50,6 +51,7 @@ def world(tmp_path, monkeypatch):
     _state(tmp_path, f"{sys.executable} {told} --n {{executors}}")
     said, sent = {}, []
     monkeypatch.setattr(application, "newest_progress", lambda kafka, job: said)
+    monkeypatch.setattr(application, "read_orders", lambda kafka, job: {})
     monkeypatch.setattr(application, "Follower", Words())
     monkeypatch.setattr(application, "send_order", lambda kafka, one: sent.append(one))
     return found, said, sent
@@ -171,3 +173,59 @@ def test_an_order_whose_application_cannot_be_started_is_over_and_says_why(world
     with pytest.raises(SettingsError):
         application.give_order(settings, order(apart=2))
     assert sent[-1].wanted == "done"
+
+
+@pytest.fixture
+def silent(world, monkeypatch):
+    """The world of one of which nothing is heard any more, and what a follower of its order gets to hear."""
+    monkeypatch.setattr(application, "EARLY_S", 0.1)
+    monkeypatch.setattr(application, "HEARD_S", 0.1)
+    monkeypatch.setattr(application, "POLL_S", 0.01)
+    monkeypatch.setattr(follow, "follow_progress", lambda kafka, one: iter([progress(apart=2), None, None]))
+    return world
+
+
+def test_one_that_was_killed_is_not_waited_for_without_end(silent):
+    settings, said, _ = silent
+    (settings.contracts_dir / "told.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    log = application.start_application(settings, order(apart=2))
+    pid = int(wait_until(log.read_text, "its process id"))
+    said["fix"] = progress(done=10, apart=2)
+    try:
+        news = follow.follow_order(settings, order(apart=2))
+        assert next(news).said and next(news).silent
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not [*application.environments_of({application.ORDER: "orders:replay:fix"})], "its end")
+    said["fix"] = progress(done=20, apart=2)
+    with pytest.raises(ApplicationEndedError, match=r"fix of job orders has ended.*`tidecast backfill orders --resume"):
+        next(news)
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_one_that_was_never_seen_here_has_time_to_start_elsewhere(silent, monkeypatch, patient):
+    if not patient:
+        monkeypatch.setattr(follow, "GONE_S", 0.0)
+    news = follow.follow_order(silent[0], order(apart=2))
+    assert next(news).said
+    if patient:
+        assert next(news).silent and next(news).silent
+    else:
+        with pytest.raises(ApplicationEndedError):
+            next(news)
+
+
+@pytest.mark.parametrize(("wanted", "last", "ended"), [
+    ("run", None, True), ("run", "running", True), ("cancel", "running", True), ("run", "paused", False),
+    ("run", "compared", False), ("pause", "running", False), ("done", None, False),
+])  # fmt: skip
+def test_one_that_rests_is_not_taken_for_ended(silent, monkeypatch, wanted, last, ended):
+    settings, said, _ = silent
+    said |= {} if last is None else {"fix": progress(state=last, apart=2)}
+    monkeypatch.setattr(application, "read_orders", lambda kafka, job: {"fix": order(apart=2, wanted=wanted)})
+    if not ended:
+        application.refuse_ended(settings, order(apart=2), 30.0)
+        return
+    with pytest.raises(ApplicationEndedError, match=r"heard of it for 30 s.*--cancel fix` removes") as told:
+        application.refuse_ended(settings, order(apart=2), 30.0)
+    assert ("--resume fix` goes on" in str(told.value)) == (wanted == "run")
