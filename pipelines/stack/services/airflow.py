@@ -48,10 +48,13 @@ def migrated_database(context: StackContext) -> Path:
     database = folder / f"airflow-{version('apache-airflow-core')}.db"
     if not database.exists():
         making = folder / f"{database.name}.{context.id}"
-        context.run(
-            "airflow-migrate", [*_COMMAND, "db", "migrate"], _settings(context, context.folder("airflow"), making)
-        )
-        making.replace(database)
+        env = _settings(context, context.folder("airflow"), making)
+        try:
+            context.run("airflow-migrate", [*_COMMAND, "db", "migrate"], env)
+            making.replace(database)
+        finally:
+            for left in folder.glob(f"{making.name}*"):  # SQLite's journal beside it, too
+                left.unlink(missing_ok=True)
     return database
 
 

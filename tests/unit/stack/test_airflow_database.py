@@ -17,6 +17,7 @@ class Context:
 
     def __init__(self, folder):
         self.home, self.given, self.dags, self.secret, self.ports = folder, {}, folder, "", {"airflow": 1}
+        self.id = "0f"
         self.ran, self.spawned = [], []
 
     def folder(self, name, part=None):
@@ -88,3 +89,20 @@ def test_a_migration_that_fails_is_tried_again(context, monkeypatch):
         with pytest.raises(airflow.StackError):
             airflow.start(context)
     assert len(tried) == 2
+
+
+def test_a_migration_that_fails_leaves_no_database_behind(tmp_path):
+    context, url = Context(tmp_path), "sqlite:///"
+
+    def failing(name, argv, env):
+        making = Path(env[airflow.CONNECTION].removeprefix(url))
+        for file in (making, making.with_name(f"{making.name}-journal")):
+            file.write_bytes(b"half of it")
+        raise airflow.StackError("airflow-migrate failed")
+
+    context.run = failing
+    with pytest.raises(airflow.StackError):
+        airflow.migrated_database(context)
+    assert list(tmp_path.iterdir()) == []
+    context.run = lambda name, argv, env: Path(env[airflow.CONNECTION].removeprefix(url)).write_bytes(b"whole")
+    assert airflow.migrated_database(context).read_bytes() == b"whole" and len(list(tmp_path.iterdir())) == 1
