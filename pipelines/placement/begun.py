@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pipelines.placement.job_folder import BlockEpoch
+from pipelines.placement.watched_block import BlockEpoch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

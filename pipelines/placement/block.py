@@ -30,10 +30,11 @@ from pipelines.kafka.signing import Signer
 from pipelines.placement.begun import follow_query
 from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
-from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.restored import claim_sink
 from pipelines.placement.scaled.contracts import contract_file, contract_of, starting_contract
 from pipelines.placement.topic_sink import BlockSink, once
+from pipelines.placement.watched_block import BlockEpoch
 from pipelines.spark.session import cluster_session
 from tidecast.spark.admission import Admission, AdmissionError
 

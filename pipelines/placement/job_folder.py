@@ -10,70 +10,26 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from configs.errors import SettingsError
+from configs.errors import CorrectableError, SettingsError
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import BlockApplication
 from models.placement.plan.measured import Block, Placement
 from pipelines.alone import alone
+from pipelines.placement.watched_block import BlockEpoch
 from pipelines.stack.backup.paths import move_schemas
+from pipelines.whole_json import write_json, write_json_text
 
 LOCK = "placement.lock"  # by which one at a time begins a job, or wants its blocks elsewhere
 KEPT = 4
 """Epochs of a block that are kept, the newest ones: whoever finds a cluster away looks for where the block worked."""
 
 
-@dataclass(frozen=True)
-class BlockEpoch:
-    """A block from one move to the next.
-
-    Attributes:
-        number: 1 at first, higher by one after each move.
-        block: what runs, where.
-        folder: of its checkpoint and of what it tells.
-    """
-
-    number: int
-    block: BlockApplication
-    folder: Path
-
-    def note_work(self, pid: int) -> None:
-        """Note that the application works, by the process id of its driver."""
-        (self.folder / "works").write_text(str(pid))
-
-    def note_scaled(self, scaled: bool) -> None:
-        """Note whether the agent of the application that begins applies decisions."""
-        (self.folder / "scaled").write_text(str(int(scaled)))
-
-    def is_scaled(self) -> bool:
-        """Return whether the agent of the last application applied decisions."""
-        try:
-            return (self.folder / "scaled").read_text() == "1"
-        except FileNotFoundError:
-            return False
-
-    def note_round_trip(self, seconds: float) -> None:
-        """Note how long an executor's way to the broker and back takes."""
-        coming = self.folder / "round_trip.coming"
-        coming.write_text(f"{seconds:.9f}")
-        coming.replace(self.folder / "round_trip")
-
-    def round_trip_s(self) -> float | None:
-        """Return how long an executor's way to the broker and back took; None: that was not probed."""
-        try:
-            return float((self.folder / "round_trip").read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-
-    def worked_by(self) -> int | None:
-        """Return the process id of the last driver that worked; None: none ever did."""
-        try:
-            return int((self.folder / "works").read_text() or 0)
-        except FileNotFoundError:
-            return None
+class JobFileError(CorrectableError, ValueError):
+    """A file of a job's folder is damaged; the message names it and the remedy."""
 
 
 class OffloadNote(NamedTuple):
@@ -137,11 +93,18 @@ class JobFolder:
         """Read where the job's blocks are wanted.
 
         Raises:
-            OSError, ValueError, KeyError, TypeError: there is no such file, or another program wrote to it.
+            JobFileError: the file is damaged, as where another program wrote to it.
+            OSError: there is none, or it cannot be read.
         """
-        told = json.loads(self._placement.read_text())
-        blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
-        return Placement(**{**told, "blocks": blocks})
+        try:
+            told = json.loads(self._placement.read_text())
+            blocks = tuple(Block(**{**one, "operators": tuple(one["operators"])}) for one in told["blocks"])
+            return Placement(**{**told, "blocks": blocks})
+        except (ValueError, KeyError, TypeError) as error:
+            raise JobFileError(
+                f"{self._placement}, which says where the job's queries are to run, is damaged ({error!r}). Bring the "
+                "folder back from a backup (`tidecast restore FILE`), or move it away to begin the job anew."
+            ) from None
 
     def wanted_since_s(self) -> float:
         """Return since when the job's blocks are wanted there, epoch seconds.
@@ -172,7 +135,7 @@ class JobFolder:
             to: returns what is to be wanted, from what is; what it raises is passed on, and nothing changes.
 
         Raises:
-            OSError, ValueError, KeyError, TypeError: as `wanted` and `want`.
+            OSError, JobFileError: as `wanted` and `want`.
         """
         with alone(self.path / LOCK):
             self.want(to(self.wanted()))
@@ -192,19 +155,34 @@ class JobFolder:
             OSError: the file cannot be written.
         """
         known = {**self.offloaded(), name: note}
-        coming = self.path / "offloaded.coming"
-        coming.write_text(json.dumps({one: at for one, at in known.items() if at is not None}))
-        coming.replace(self.path / "offloaded.json")
+        write_json(self.path / "offloaded.json", {one: at for one, at in known.items() if at is not None})
 
     def newest(self, name: str) -> BlockEpoch | None:
-        """Return the newest epoch of a block; None: it has none."""
+        """Return the newest epoch of a block; None: it has none.
+
+        Raises:
+            JobFileError: the file that says what it is is damaged.
+        """
         found = self._epochs(name)
         return self._read(found[-1]) if found else None
 
     def before(self, epoch: BlockEpoch) -> BlockEpoch | None:
-        """Return the epoch before one; None: it was the first, or its folder is no more."""
+        """Return the epoch before one; None: it was the first, or its folder is no more, or damaged."""
         folder = epoch.folder.with_name(str(epoch.number - 1))
-        return self._read(folder) if (folder / "block.json").is_file() else None
+        try:
+            return self._read(folder) if (folder / "block.json").is_file() else None
+        except JobFileError:
+            return None
+
+    def restate(self, block: BlockApplication) -> BlockEpoch:
+        """Write anew what the newest epoch of a block is, where that is damaged; its state stays as it is.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        folder = self._epochs(block.name)[-1]
+        _write_block(folder, block)
+        return BlockEpoch(_number(folder), block, folder)
 
     def begin_epoch(self, block: BlockApplication) -> BlockEpoch:
         """Begin an epoch of a block, with the state of the one before; nobody may write to that any more.
@@ -212,17 +190,17 @@ class JobFolder:
         Raises:
             OSError: the disk is full, or something else is in the way; the epoch before holds then.
         """
-        before = self.newest(block.name)
-        number = 1 if before is None else before.number + 1
+        before = self._epochs(block.name)[-1:]
+        number = _number(before[0]) + 1 if before else 1
         folder = self.path / "blocks" / block.name / str(number)
         coming = folder.with_suffix(".coming")
         shutil.rmtree(coming, ignore_errors=True)
         try:
             coming.mkdir(parents=True)
-            if before is not None and (state := checkpoint_of(before)).is_dir():
+            if before and (state := _checkpoint(before[0], block.name)).is_dir():
                 shutil.copytree(state, coming / state.name)
                 move_schemas(coming / state.name, (folder.with_name(f"{one}") for one in range(1, number)), folder)
-            (coming / "block.json").write_text(json.dumps(block._asdict(), indent=1))
+            _write_block(coming, block)
             coming.replace(folder)
         except OSError:
             shutil.rmtree(coming, ignore_errors=True)  # it would fill the disk for the others, too
@@ -237,13 +215,29 @@ class JobFolder:
         return sorted((one.parent for one in found if one.parent.name.isdigit()), key=_number)
 
     def _read(self, folder: Path) -> BlockEpoch:
-        told = json.loads((folder / "block.json").read_text())
-        return BlockEpoch(_number(folder), BlockApplication(**{**told, "operators": tuple(told["operators"])}), folder)
+        file = folder / "block.json"
+        try:
+            told = json.loads(file.read_text())
+            block = BlockApplication(**{**told, "operators": tuple(told["operators"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise JobFileError(
+                f"{file}, which says what runs there, is damaged ({error!r}). `tidecast job up {self.path.name}` "
+                "writes it anew, as the query is wanted, and leaves the state beside it as it is."
+            ) from None
+        return BlockEpoch(_number(folder), block, folder)
 
 
 def checkpoint_of(epoch: BlockEpoch) -> Path:
     """Return the folder of a block's checkpoint (`Launch.checkpoint`)."""
-    return epoch.folder / f"{epoch.block.name}.checkpoint"
+    return _checkpoint(epoch.folder, epoch.block.name)
+
+
+def _checkpoint(folder: Path, block: str) -> Path:
+    return folder / f"{block}.checkpoint"
+
+
+def _write_block(folder: Path, block: BlockApplication) -> None:
+    write_json_text(folder / "block.json", json.dumps(block._asdict(), indent=1))
 
 
 def _number(folder: Path) -> int:

@@ -8,7 +8,8 @@ from typing import Protocol
 from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.transactions import BatchMark, SupersededError
-from pipelines.placement.job_folder import BlockEpoch, JobFolder, checkpoint_of
+from pipelines.placement.job_folder import JobFolder, checkpoint_of
+from pipelines.placement.watched_block import BlockEpoch
 from pipelines.spark.checkpoint.files import Checkpoint
 from pipelines.spark.checkpoint.repair import free_name
 

@@ -11,8 +11,8 @@ from typing import Protocol
 from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import place_block
 from pipelines.placement.begun import last_tasks_ns
-from pipelines.placement.job_folder import BlockEpoch, JobFolder
-from pipelines.placement.watched_block import STEADY_S, WatchedBlock, is_as_wanted, pause_after
+from pipelines.placement.job_folder import JobFileError, JobFolder
+from pipelines.placement.watched_block import STEADY_S, BlockEpoch, WatchedBlock, is_as_wanted, pause_after
 from pipelines.stack.processes import Process, ProcessError
 
 BEGIN_S, STOP_S = 90.0, 20.0
@@ -115,8 +115,16 @@ class Supervisor:
 
     def _known(self, block: BlockApplication) -> WatchedBlock:
         """A block that this process has not seen yet, in its newest epoch."""
-        epoch = self._folder.newest(block.name) or self._folder.begin_epoch(block)
+        epoch = self._newest(block) or self._folder.begin_epoch(block)
         return self._blocks.setdefault(block.name, WatchedBlock(epoch))
+
+    def _newest(self, block: BlockApplication) -> BlockEpoch | None:
+        """The newest epoch of a block; where it is not known any more what that is, it is what is wanted now."""
+        try:
+            return self._folder.newest(block.name)
+        except JobFileError as error:
+            self._say(f"{block.name}: {error}")
+            return self._folder.restate(block)
 
     def _others_begin(self, block: BlockApplication) -> bool:
         return any(one.begins() for name, one in self._blocks.items() if name != block.name)
@@ -201,6 +209,7 @@ class Supervisor:
         block = known.epoch.block
         if (master := self._masters.get(block.cluster)) is None:  # whatever has written where it is wanted
             raise ProcessError(f"The job has no cluster {block.cluster!r}; it has {', '.join(self._masters)}.")
+        self._newest(block)  # its driver reads it
         argv = [sys.executable, "-m", "pipelines.placement.block", str(self._folder.path), block.name]
         known.tasks_ns, known.at_batch = last_tasks_ns(known.epoch), False
         self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": master})

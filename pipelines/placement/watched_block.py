@@ -1,14 +1,66 @@
-"""A block of a job as its supervisor sees it: in which epoch, at work since when, and how often it has failed."""
+"""A block of a job: its epoch on disk, and as its supervisor sees it, at work since when, and how often it failed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from models.placement.plan.applications import BlockApplication
-from pipelines.placement.job_folder import BlockEpoch
 
 AGAIN_S, LONGEST_S, STEADY_S = 2.0, 60.0, 300.0
 """Pause before a block is tried again, doubled each time that it failed; at most; and work after which that is over."""
+
+
+@dataclass(frozen=True)
+class BlockEpoch:
+    """A block from one move to the next.
+
+    Attributes:
+        number: 1 at first, higher by one after each move.
+        block: what runs, where.
+        folder: of its checkpoint and of what it tells.
+    """
+
+    number: int
+    block: BlockApplication
+    folder: Path
+
+    def note_work(self, pid: int) -> None:
+        """Note that the application works, by the process id of its driver."""
+        (self.folder / "works").write_text(str(pid))
+
+    def note_scaled(self, scaled: bool) -> None:
+        """Note whether the agent of the application that begins applies decisions."""
+        (self.folder / "scaled").write_text(str(int(scaled)))
+
+    def is_scaled(self) -> bool:
+        """Return whether the agent of the last application applied decisions."""
+        try:
+            return (self.folder / "scaled").read_text() == "1"
+        except FileNotFoundError:
+            return False
+
+    def note_round_trip(self, seconds: float) -> None:
+        """Note how long an executor's way to the broker and back takes."""
+        coming = self.folder / "round_trip.coming"
+        coming.write_text(f"{seconds:.9f}")
+        coming.replace(self.folder / "round_trip")
+
+    def round_trip_s(self) -> float | None:
+        """Return how long an executor's way to the broker and back took; None: that was not probed."""
+        try:
+            return float((self.folder / "round_trip").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def worked_by(self) -> int | None:
+        """Return the process id of the last driver that worked, 0 where it is not known; None: none ever did."""
+        try:
+            return int((self.folder / "works").read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError:  # cut off, as at a power failure
+            return 0
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 from models.placement.plan.applications import BlockApplication
 from pipelines.placement import begun
 from pipelines.placement.begun import follow_query, has_tasks, last_tasks_ns
-from pipelines.placement.job_folder import BlockEpoch
+from pipelines.placement.watched_block import BlockEpoch
 from tests.fakes.clock import clock_with
 
 DONE = {"durationMs": {"addBatch": 40_000}}

@@ -19,9 +19,10 @@ from models.placement.rates import rates_of
 from pipelines.jobs.restarts import same_topics
 from pipelines.placement import block as block_application
 from pipelines.placement.block import batch_limits, block_settings, run_block
-from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled.contracts import contract_of, most_cores, starting_contract, write_contracts
 from pipelines.placement.scaled.target_shares import TargetShares
+from pipelines.placement.watched_block import BlockEpoch
 from tidecast.spark.admission import AdmissionError
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")

@@ -18,7 +18,7 @@ from models.placement.plan.moved import move_block, place_block
 from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
 from pipelines.placement.begun import note_tasks
-from pipelines.placement.job_folder import JobFolder, checkpoint_of
+from pipelines.placement.job_folder import JobFileError, JobFolder, checkpoint_of
 from pipelines.placement.observed import observe_trips
 from pipelines.placement.running import JobRunsError
 from pipelines.placement.supervisor import STEADY_S, Supervisor
@@ -478,6 +478,52 @@ def test_a_moved_state_names_the_schemas_that_went_with_it_and_an_epoch_without_
     state = checkpoint_of(job.folder.begin_epoch(first))
     assert (state / "state" / "0" / "_metadata" / "v2" / "0").read_text() == text.format(state)
     assert sorted(one.name for one in epoch.folder.parent.iterdir()) == ["4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"name": "adverts.join', "[]", '{"name": "adverts.join", "operators": ["join"]}']
+)
+def test_a_damaged_block_is_named_and_written_anew_and_the_others_run(job, text):
+    job.supervisor.start()
+    file = job.folder.newest(SECOND).folder / "block.json"
+    whole = file.read_text()
+    file.write_text(text)
+    with pytest.raises(
+        JobFileError, match=r"adverts.join/1/block.json.* is damaged .*`tidecast job up adverts` writes"
+    ):
+        job.folder.newest(SECOND)
+    again = Supervisor(job.folder, FakeHome(), {name: f"spark://{name}" for name in ("east", "west")}, job.said.append)
+    again.start()
+    assert again._home.spawned == [(FIRST, "east", 1), (SECOND, "east", 1)] and again.settled()
+    assert file.read_text() == whole and job.state(SECOND) == ["east", "east"]
+    assert sum(f"{file}" in line for line in job.said) == 1
+
+
+def test_a_block_that_is_damaged_while_it_runs_is_written_anew_for_its_driver(job):
+    job.supervisor.start()
+    (job.folder.newest(SECOND).folder / "block.json").write_text("")
+    job.wants("count", "west")
+    job.looks()
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)] and job.state(SECOND) == ["east", "west"]
+    (job.folder.newest(SECOND).folder / "block.json").write_text("")
+    job.home.processes[SECOND].alive = False
+    job.looks()
+    assert job.home.spawned[3:] == [(SECOND, "west", 2)] and job.folder.newest(SECOND).block.cluster == "west"
+    assert observe_trips(job.folder) == {}  # of the epoch before nothing is known any more
+
+
+def test_a_note_that_is_cut_off_says_at_least_that_the_query_worked(job):
+    job.supervisor.start()
+    (job.folder.newest(FIRST).folder / "works").write_text("12\x00")
+    assert job.folder.newest(FIRST).worked_by() == 0
+    job.looks()
+    assert job.supervisor.settled()
+
+
+def test_where_the_queries_are_wanted_is_named_where_it_is_damaged(job):
+    (job.folder.path / "placement.json").write_text('{"blocks": [{"operators": []}]}')
+    with pytest.raises(JobFileError, match=r"placement.json, .* is damaged .*tidecast restore FILE"):
+        job.supervisor.start()
 
 
 def test_a_job_keeps_the_topology_that_it_was_begun_with(job, tmp_path):

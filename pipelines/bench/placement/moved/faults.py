@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.placement.plan.moved import move_block
-from pipelines.placement.job_folder import BlockEpoch, JobFolder
+from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.tried import TrialError
+from pipelines.placement.watched_block import BlockEpoch
 from pipelines.stack import state
 from pipelines.stack.processes import Process, end_processes, find_processes
 from pipelines.stack.stack import Stack
